@@ -126,6 +126,7 @@
        >>verify         compares a result with its oracle
        >>device         packs, reductions, the running softmax pair, tickets
        >>launch         what the runtime is asked once; checks of arguments; a kernel's shape
+       >>asm            instructions that several sections use, each under one name
        >>hopper         barriers, tensor copies, clusters and wgmma of compute capability 9.0
        >>elementwise    add, mul, div, and the ladder of every element-wise operation
        >>memory         copy, fill, read, triad: how fast memory is
@@ -1771,6 +1772,165 @@ typedef kbki_plan<1, 8, 32> kbki_plan_ones;
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
+  >>asm        Instructions that C++ has no word for and that several sections use, each under one name. Those of
+               compute capability 9.0 are in >>hopper; what a single kernel needs stands beside it.
+               Public: nothing      Used by: >>hopper, >>rows and what builds on it, >>cross_entropy_both,
+               >>embedding_bwd, >>matmul_tile, >>matmul_steps, >>matmul_mma, >>matmul_hopper, >>matmul_select,
+               >>attention_mma, >>attention_hopper, >>attention_bwd, >>attention_bwd_hopper
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+/*  Where code for older GPUs has no such instruction, __trap() stands: launchers ask kbki_needs first, so nobody comes
+    there. "memory" keeps loads and stores of the compiler's own on their side of an instruction; volatile keeps those
+    that bear it in order. */
+// --- shared memory by its 32-bit addresses
+__device__ __forceinline__ uint32_t kbki_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
+// A pack, read now, and from this number: from a pointer the compiler works the address out anew each time.
+__device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(at)
+                 : "memory");
+    return v;
+}
+
+// --- cp.async: memory to shared memory without a register in between. 16 bytes pass the L1 cache by, 4 do not.
+template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32_t to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+    if (Bytes == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+#else
+    __trap();
+#endif
+}
+// Zeros where there is nothing to copy; nothing is read then.
+template <int Bytes = 16>
+__device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from, bool there) {
+#if __CUDA_ARCH__ >= 800
+    if (Bytes == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(there ? 4 : 0)
+                     : "memory");
+#else
+    __trap();
+#endif
+}
+// What this thread asked for since the last call is one group, even where it is nothing.
+__device__ __forceinline__ void kbki_ahead_close() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+// Until at most Pending of this thread's groups are on their way.
+template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+#endif
+}
+
+// --- tensor cores. Four 8 x 8 matrices of 16-bit numbers; lane l gives the address of line l % 8 of matrix l / 8.
+template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t at, uint32_t* r) {
+#if __CUDA_ARCH__ >= 750
+    if (Transpose)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(at)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(at)
+                     : "memory");
+#else
+    __trap();
+#endif
+}
+// Its reverse, which compute capability 9.0 has an instruction for.
+__device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
+                 "r"(r[2]), "r"(r[3])
+                 : "memory");
+#else
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(__shfl_sync(~0u, to, i * 8 + lane / 4) + lane % 4 * 4), "r"(r[i])
+                     : "memory");
+#endif
+}
+/*  c (16 x 8, f32) += a (16 x 16) b (16 x 8). Of two forms, as kernels were tuned with them: one that the compiler moves
+    at will, among the exponentials of attention say, and one that stays in order with the loads of its operands. */
+// clang-format off
+#define KBKI_MMA(type)                                                                                               \
+    "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
+    "{%0, %1, %2, %3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                             \
+                        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])
+// clang-format on
+template <class T> __device__ __forceinline__ void kbki_mma_free(float* c, const uint32_t* a, const uint32_t* b) {
+#if __CUDA_ARCH__ >= 800
+    if (kbki_type<T>::cuda == CUDA_R_16F)
+        asm(KBKI_MMA("f16"));
+    else
+        asm(KBKI_MMA("bf16"));
+#else
+    __trap();
+#endif
+}
+template <class T> __device__ __forceinline__ void kbki_mma_fixed(float* c, const uint32_t* a, const uint32_t* b) {
+#if __CUDA_ARCH__ >= 800
+    if (kbki_type<T>::cuda == CUDA_R_16F)
+        asm volatile(KBKI_MMA("f16"));
+    else
+        asm volatile(KBKI_MMA("bf16"));
+#else
+    __trap();
+#endif
+}
+
+// --- four sums in memory, on 16 bytes
+__device__ __forceinline__ void kbki_add4(float* to, const float* x) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
+                 : "memory");
+#else
+    for (int e = 0; e < 4; e++) atomicAdd(to + e, x[e]);
+#endif
+}
+
+// --- a barrier of so many threads of a CTA; its number 0 is __syncthreads'
+template <int Threads> __device__ __forceinline__ void kbki_barrier(int id) {
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(Threads) : "memory");
+}
+template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int id) { // the same without waiting
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(Threads) : "memory");
+}
+// Whether x was not 0 for one of them.
+template <int Threads> __device__ __forceinline__ bool kbki_barrier_any(int id, unsigned x) {
+    unsigned any;
+    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
+                 : "=r"(any)
+                 : "r"(x), "r"(id), "n"(Threads)
+                 : "memory");
+    return __shfl_sync(~0u, any, 0) != 0; // the compiler does not know that it is the same in all lanes
+}
+// The same where the barrier is known: a constant is another operand than a register that holds it.
+template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(unsigned x) {
+    unsigned any;
+    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
+                 : "=r"(any)
+                 : "r"(x), "n"(Id), "n"(Threads)
+                 : "memory");
+    return __shfl_sync(~0u, any, 0) != 0;
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
   >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
                and products by four warps at once (wgmma), which 9.0 alone has.
                Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
@@ -1782,7 +1942,6 @@ typedef kbki_plan<1, 8, 32> kbki_plan_ones;
     nor the other threads wait for them. An mbarrier counts the bytes that arrive; its parity flips each time
     it is full. Addresses and sizes are multiples of 16. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-__device__ __forceinline__ unsigned kbki_shared(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
 }
@@ -1810,6 +1969,16 @@ __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank)
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+                 "selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(kbki_shared(bar)), "r"(parity)
+                 : "memory");
+    return done;
+}
+// At one that CTAs of the cluster send to: an acquire of the cluster's scope, which also empties the L1 cache.
+__device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity) {
+    unsigned done;
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
                  "selp.u32 %0, 1, 0, p; }"
                  : "=r"(done)
                  : "r"(kbki_shared(bar)), "r"(parity)
@@ -1866,6 +2035,14 @@ __device__ __forceinline__ unsigned kbki_cluster_size() {
 #endif
     return r;
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// Where in the whole cluster's addresses CTA `rank` has what lies at `at` here.
+__device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) {
+    uint32_t there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+    return there;
+}
+#endif
 // Together: nobody writes to a CTA that has not begun. Orders no memory, so what is on its way stays so.
 __device__ __forceinline__ void kbki_cluster_begin() {
 #if __CUDA_ARCH__ >= 900
@@ -2054,12 +2231,6 @@ template <int Registers> __device__ __forceinline__ void kbki_wg_take() { // eac
 }
 template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
-}
-template <int Threads> __device__ __forceinline__ void kbki_wg_barrier(int id) { // 0 is __syncthreads'
-    asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(Threads) : "memory");
-}
-template <int Threads> __device__ __forceinline__ void kbki_wg_arrive(int id) { // the same without waiting
-    asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(Threads) : "memory");
 }
 // Before the first product of a group: orders accesses to the registers of its operands.
 __device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -3828,22 +3999,10 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
     costs no registers. */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
-                 "l"(__cvta_generic_to_global(from))
-                 : "memory");
+    // the address as one of global memory, which the loops around this were tuned with
+    kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
-#endif
-}
-__device__ __forceinline__ void kbki_ahead_close() { // what was asked for since the last call is one group
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-// Until at most Pending groups are on their way.
-template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 #endif
 }
 // The threads of a CTA that gives so many threads to a row, and its rows: as many short ones as four warps hold.
@@ -3867,7 +4026,7 @@ template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ voi
         __syncthreads();
     } else if constexpr (Index < Groups) {
         if (group == Index)
-            asm volatile("bar.sync %0, %1;" ::"n"(1 + Index), "n"(Threads) : "memory");
+            kbki_barrier<Threads>(1 + Index);
         else
             kbki_group_barrier<Threads, Groups, Index + 1>(group);
     }
@@ -3906,7 +4065,7 @@ __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float e
 __device__ __forceinline__ void kbki_from_shared(uint4& q, const uint4* from) {
     asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(q.x), "=r"(q.y), "=r"(q.z), "=r"(q.w)
-                 : "r"((unsigned)__cvta_generic_to_shared(from))
+                 : "r"(kbki_shared(from))
                  : "memory");
 }
 // A thread's packs of a row, which lie Threads apart; packs past the end are left out.
@@ -3948,11 +4107,10 @@ __device__ __forceinline__ typename Reduce::type kbki_cluster_all(typename Reduc
     unsigned size = kbki_cluster_size();
 #if __CUDA_ARCH__ >= 900
     if (threadIdx.x < size) {
-        unsigned at = (unsigned)__cvta_generic_to_shared(slots + kbki_cluster_rank()), there;
+        unsigned at = kbki_cluster_at(kbki_shared(slots + kbki_cluster_rank()), threadIdx.x);
         unsigned long long bits;
         memcpy(&bits, &v, 8);
-        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(threadIdx.x));
-        asm volatile("st.shared::cluster.u64 [%0], %1;" ::"r"(there), "l"(bits) : "memory");
+        asm volatile("st.shared::cluster.u64 [%0], %1;" ::"r"(at), "l"(bits) : "memory");
     }
 #endif
     kbki_cluster_barrier();
@@ -8152,14 +8310,6 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-__device__ __forceinline__ int kbki_ce_rank() {
-    int r;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
-    return r;
-}
-__device__ __forceinline__ void kbki_ce_meet() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
 // kbki_warp_all<kbki_pair> with one exponential: first the maximum, by an integer that is ordered as the floats are.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
@@ -8176,28 +8326,24 @@ __device__ __forceinline__ void kbki_ce_send(kbki_pair p, kbki_pair* table, uint
     if (Cluster == 1) {
         if (threadIdx.x % 32) return;
         table[slot] = p;
-        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(kbki_shared(bar)) : "memory");
+        kbki_bar_arrive(bar);
         return;
     }
     if (threadIdx.x == 0) kbki_bar_expect(bar, Cluster * Warps * (unsigned)sizeof p);
     if (threadIdx.x % 32 >= Cluster) return;
-    unsigned to, at;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(kbki_shared(table + slot)), "r"(threadIdx.x % 32));
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(kbki_shared(bar)), "r"(threadIdx.x % 32));
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(to),
-                 "f"(p.m), "f"(p.s), "r"(at)
+    const unsigned rank = threadIdx.x % 32;
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
+                     kbki_cluster_at(kbki_shared(table + slot), rank)),
+                 "f"(p.m), "f"(p.s), "r"(kbki_cluster_at(kbki_shared(bar), rank))
                  : "memory");
 }
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uint64_t* bar, unsigned parity) {
-    unsigned done = Cluster == 1, lane = threadIdx.x % 32;
-    if (Cluster == 1) kbki_bar_wait(bar, parity); // an acquire of the cluster's scope would also empty the L1 cache
-    while (!done)
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
-                     "selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done)
-                     : "r"(kbki_shared(bar)), "r"(parity)
-                     : "memory");
+    const unsigned lane = threadIdx.x % 32;
+    if (Cluster == 1)
+        kbki_bar_wait(bar, parity);
+    else
+        while (!kbki_bar_try_far(bar, parity)) {}
     kbki_pair p = kbki_pair::none();
 #pragma unroll
     for (int i = 0; i < Cluster; i++)
@@ -8239,16 +8385,6 @@ template <int Pending> __device__ __forceinline__ void kbki_ce_wait(int n) {
             kbki_ce_wait<Pending - 1>(n);
     }
 }
-// A pack at this address of shared memory. Given as a number and kept in a register: from a pointer the compiler works
-// it out anew each time.
-__device__ __forceinline__ uint4 kbki_ce_fetch(unsigned at) {
-    uint4 v;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(at)
-                 : "memory");
-    return v;
-}
 // This thread's packs of the pieces to come: which of them to ask for next.
 template <class T> struct kbki_ce_next {
     const T *at, *origin; // origin: of row 0, where all rows begin at a 16-byte boundary after as many elements
@@ -8266,7 +8402,7 @@ template <class T> struct kbki_ce_next {
         asm volatile("" : "+l"(at), "+r"(left)); // what they were made of is not wanted in the loops
     }
     template <int Threads> __device__ __forceinline__ void ask(unsigned to) {
-        if (left > 0) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(at) : "memory");
+        if (left > 0) kbki_ahead_copy(to, at);
         kbki_ahead_close();
         at += Threads * KBKI_WIDTH(T), left -= Threads;
     }
@@ -8285,7 +8421,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_sweep(unsigned from, unsigned begin
         for (int u = 0; u < U; u++, left -= Threads) {
             packs[u] = make_uint4(kbki_type<T>::minus_inf, kbki_type<T>::minus_inf, kbki_type<T>::minus_inf,
                                   kbki_type<T>::minus_inf);
-            if (left > 0) packs[u] = kbki_ce_fetch(from);
+            if (left > 0) packs[u] = kbki_shared_pack(from);
             if ((from += Threads * 16) == end) from = begin;
         }
         kbki_ce_take<T, U>(p, base, packs);
@@ -8302,7 +8438,7 @@ __device__ __forceinline__ unsigned kbki_ce_spread(unsigned slot, unsigned begin
     for (int i = 0; i < pieces; i++) {
         kbki_pack<T, Width> v;
         if (left > 0) {
-            v.q = kbki_ce_fetch(slot);
+            v.q = kbki_shared_pack(slot);
             row.template gradient_near<Width>(v, (unsigned)goal);
             v.store(out);
         }
@@ -8327,13 +8463,13 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     extern __shared__ uint4 kbki_ce_data[];
     __shared__ uint64_t met[2];
     __shared__ kbki_pair table[2][Cluster * Warps];
-    const int t = threadIdx.x, rank = Cluster == 1 ? 0 : kbki_ce_rank();
+    const int t = threadIdx.x, rank = Cluster == 1 ? 0 : (int)kbki_cluster_rank();
     const int first = blockIdx.x / Cluster, step = gridDim.x / Cluster, rows = (int)io.rows;
     const bool leads = rank == 0 && t == 0;
     unsigned slot = kbki_shared(kbki_ce_data + t), begin = slot, end = slot + (pieces + ahead) * (Threads * 16);
     if (t < 2) kbki_bar_init(met + t, Cluster == 1 ? Warps : 1);
     kbki_bar_ready(), __syncthreads();
-    if (Cluster > 1) kbki_ce_meet(); // nobody writes into a CTA that has not begun
+    if (Cluster > 1) kbki_cluster_barrier(); // nobody writes into a CTA that has not begun
     kbki_ce_part part = kbki_ce_part::of(io.x, io.cols, share, rank);
     int64_t one = rank ? -1 : kbki_single(kbki_split<T, Width>(io.x, io.cols), io.cols, t);
     kbki_ce_next<T> next = { io.x, io.x + part.head + (part.from + t) * Width, first, 0, 0, part.count - t };
@@ -8376,7 +8512,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         slot = kbki_ce_spread<T, Threads>(slot, begin, end, pieces, left, row, out, goal, ask);
         at = at_next, at_next = at_later, logit = logit_next;
     }
-    if (Cluster > 1) kbki_ce_meet();
+    if (Cluster > 1) kbki_cluster_barrier();
 #endif
 }
 
@@ -8722,9 +8858,9 @@ template <class T> struct kbki_embedding_grad {
 __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 1>& v) { atomicAdd(p, v.v); }
 __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>& v) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p), "f"(__uint_as_float(v.q.x)),
-                 "f"(__uint_as_float(v.q.y)), "f"(__uint_as_float(v.q.z)), "f"(__uint_as_float(v.q.w))
-                 : "memory");
+    float x[4];
+    v.get(x);
+    kbki_add4(p, x);
 #endif
 }
 // Thread per pack of dy.
@@ -9462,39 +9598,6 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
-// --- cp.async: memory to shared memory without a register in between
-__device__ __forceinline__ uint32_t kbki_mm_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-template <int Bytes> __device__ __forceinline__ void kbki_mm_copy(uint32_t to, const void* from) {
-#if __CUDA_ARCH__ >= 800
-    if (Bytes == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from));
-#else
-    __trap();
-#endif
-}
-// Zeros where there is nothing to copy; nothing is read then.
-template <int Bytes> __device__ __forceinline__ void kbki_mm_copy_if(uint32_t to, const void* from, bool in) {
-#if __CUDA_ARCH__ >= 800
-    if (Bytes == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(in ? 16 : 0));
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(in ? 4 : 0));
-#endif
-}
-__device__ __forceinline__ void kbki_mm_commit() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;");
-#endif
-}
-// Until at most Pending of this thread's groups are under way.
-template <int Pending> __device__ __forceinline__ void kbki_mm_wait() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
-#endif
-}
-
 /*  A CTA's way through one operand, tile after tile: Breadth by Depth, the latter along k. Lines along k are copied
     number by number, which transposes them and takes any address; others in 16 bytes, or in 4 where they must. */
 template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
@@ -9518,7 +9621,7 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
         s += at * 4;
         if (whole && depth >= Depth) {
 #pragma unroll
-            for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_mm_copy<4 * width>(s + i * step * 4, q);
+            for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
         } else {
             // Flat: unrolled, which makes the compiler issue both loops and switch one of them off; FMAs then
             // fill the gaps between copies. Rolled, it stays a branch. NN gains by the one, others by the
@@ -9527,7 +9630,7 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
 
             for (int i = 0; i < passes; i++, q += per_pass * ld) {
                 bool in = Along ? k < depth && i * per_pass < left : k + i * per_pass < depth && left > 0;
-                kbki_mm_copy_if<4 * width>(s + i * step * 4, in ? q : base, in);
+                kbki_ahead_copy_if<4 * width>(s + i * step * 4, in ? q : base, in);
             }
         }
         p += Along ? Depth : Depth * ld;
@@ -9541,24 +9644,24 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     kbki_mm_feed<AlongA, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fa;
     kbki_mm_feed<AlongB, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fb;
     int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
-    uint32_t sa = kbki_mm_shared(a), sb = kbki_mm_shared(b), size = sizeof a[0];
+    uint32_t sa = kbki_shared(a), sb = kbki_shared(b), size = sizeof a[0];
     float c[8][8] = {};
     fa.start(io.a, io.lda, i0, io.m, 0), fb.start(io.b, io.ldb, j0, io.n, 0);
     for (int s = 0; s < Stages - 1; s++) {
         fa.next(sa + s * size, io.k - 8 * s), fb.next(sb + s * size, io.k - 8 * s);
-        kbki_mm_commit();
+        kbki_ahead_close();
     }
     int now = 0, then = Stages - 1;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
-        kbki_mm_wait<Stages - 2>();
+        kbki_ahead_wait<Stages - 2>();
         __syncthreads(); // this tile is there for all; and all are done with the one before, filled again now
         int64_t left = io.k - k0 - 8 * (Stages - 1);
         fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        kbki_mm_commit(); // counted even where empty, so that the same wait fits the last tiles
+        kbki_ahead_close(); // counted even where empty, so that the same wait fits the last tiles
         kbki_mm_step8(a[now], b[now], c);
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
-    kbki_mm_wait<0>();
+    kbki_ahead_wait<0>();
     kbki_mm_finish8(io, i0, j0, c);
 }
 
@@ -9598,7 +9701,7 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
           a[2][Plan::thread_m], b[2][Plan::thread_n];
     kbki_mm_feed<AlongA, Wide, AlongA && Wide, Plan::tile_m, Plan::tile_k, Plan::threads> fa;
     kbki_mm_feed<AlongB, Wide, AlongA && Wide, Plan::tile_n, Plan::tile_k, Plan::threads> fb;
-    uint32_t s0 = kbki_mm_shared(ring);
+    uint32_t s0 = kbki_shared(ring);
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int y = warp / (Plan::tile_n / Plan::warp_n) * Plan::warp_m + lane / Plan::lanes_n * 4,
         x = warp % (Plan::tile_n / Plan::warp_n) * Plan::warp_n + lane % Plan::lanes_n * 4;
@@ -9608,9 +9711,9 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
     for (int s = 0; s < Plan::stages - 1; s++) {
         fa.next(s0 + s * Plan::stage * 4, depth - Plan::tile_k * s);
         fb.next(s0 + (s * Plan::stage + Plan::floats_a) * 4, depth - Plan::tile_k * s);
-        kbki_mm_commit();
+        kbki_ahead_close();
     }
-    kbki_mm_wait<Plan::stages - 2>();
+    kbki_ahead_wait<Plan::stages - 2>();
     __syncthreads();
     float *now = ring, *end = ring + Plan::stages * Plan::stage;
     uint32_t then = s0 + (Plan::stages - 1) * Plan::stage * 4, last = then;
@@ -9624,7 +9727,7 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
             constexpr int LastStep = Plan::tile_k - 1;
             if (k == LastStep) { // everyone has read all of this tile; the next has arrived
                 now = now + Plan::stage == end ? ring : now + Plan::stage;
-                kbki_mm_wait<Plan::stages - 2>();
+                kbki_ahead_wait<Plan::stages - 2>();
                 __syncthreads();
             }
             const float* s = now + (k == LastStep ? 0 : (k + 1) * (Plan::tile_m + 4));
@@ -9633,13 +9736,13 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
             kbki_mm_piece<Plan::thread_n, Plan::lanes_n>(s + x, b[(k + 1) % 2]);
             if (k == 0) {
                 fa.next(then, ahead), fb.next(then + Plan::floats_a * 4, ahead);
-                kbki_mm_commit();
+                kbki_ahead_close();
                 then = then == last ? s0 : then + Plan::stage * 4;
             }
             kbki_mm_fma<Plan::thread_m, Plan::thread_n>(a[k % 2], b[k % 2], c);
         }
     }
-    kbki_mm_wait<0>();
+    kbki_ahead_wait<0>();
     if (io.part) kbki_follow_me(); // kbki_mm_sum_k
     kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
@@ -9766,41 +9869,6 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     end of measured */
 #ifdef __CUDACC__
 
-// Four 8 x 8 matrices of 16-bit numbers; lane l gives the address of line l % 8 of matrix l / 8.
-template <bool Transpose> __device__ __forceinline__ void kbki_mm_ldmatrix(uint32_t at, uint32_t* r) {
-#if __CUDA_ARCH__ >= 800
-    if (Transpose)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                     : "r"(at)
-                     : "memory");
-    else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                     : "r"(at)
-                     : "memory");
-#else
-    __trap();
-#endif
-}
-// c (16 x 8, f32) += a (16 x 16) b (16 x 8).
-template <class T> __device__ __forceinline__ void kbki_mm_mma(float* c, const uint32_t* a, const uint32_t* b) {
-#if __CUDA_ARCH__ >= 800
-    if (sizeof(T) == 2 && kbki_type<T>::cuda == CUDA_R_16F)
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-    else
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#else
-    __trap();
-#endif
-}
-
 // 128 lines of 32 along k, zeros where the tensor ends. Threads run along whichever index is contiguous in memory.
 // 40: a line begins 20 banks after the one before, so that ldmatrix reads eight of them without bank conflicts.
 template <class T>
@@ -9837,15 +9905,15 @@ template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma
             uint32_t u[4][4], v[2][4];
 #pragma unroll
             for (int i = 0; i < 4; i++) // 16 lines of 16 k: upper left, lower left, upper right, lower right
-                kbki_mm_ldmatrix<false>(kbki_mm_shared(&a[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
+                kbki_ldmatrix<false>(kbki_shared(&a[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
 #pragma unroll
             for (int j = 0; j < 2; j++) // two times 8 lines of 16 k: left, right, left, right
-                kbki_mm_ldmatrix<false>(
-                    kbki_mm_shared(&b[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]), v[j]);
+                kbki_ldmatrix<false>(kbki_shared(&b[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
+                                     v[j]);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) kbki_mm_mma<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
         }
         __syncthreads();
     }
@@ -9879,7 +9947,7 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
     x += Second ? high : low, k += Second ? low : high;
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
-    kbki_mm_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
+    kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
 }
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
@@ -9903,13 +9971,13 @@ __global__ void __launch_bounds__(256)
         for (int k = 0; k < 64; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_mm_shared(a), y + i * 16, k, u[i]);
+            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(a), y + i * 16, k, u[i]);
 #pragma unroll
-            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_mm_shared(b), x + j * 16, k, v[j]);
+            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(b), x + j * 16, k, v[j]);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) kbki_mm_mma<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
         }
         __syncthreads();
     }
@@ -10088,14 +10156,14 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     __device__ __forceinline__ void inside(uint32_t s, int quarter) {
         s += at + quarter * (bytes / 4);
 #pragma unroll
-        for (int i = 0; i < passes / 4; i++, p += jump) kbki_mm_copy<16>(s + i * per_pass * packs * 16, p);
+        for (int i = 0; i < passes / 4; i++, p += jump) kbki_ahead_copy<16>(s + i * per_pass * packs * 16, p);
     }
     __device__ __forceinline__ void edge(uint32_t s, int quarter, int64_t depth) {
         s += at + quarter * (bytes / 4);
 #pragma unroll 1 // a loop stays a branch; unrolled, it would be issued with the other and switched off
         for (int i = 0; i < passes / 4; i++, p += jump) {
             bool in = depth > 0 && there(quarter * (passes / 4) + i, depth) > 0;
-            kbki_mm_copy_if<16>(s + i * per_pass * packs * 16, in ? p : base, in);
+            kbki_ahead_copy_if<16>(s + i * per_pass * packs * 16, in ? p : base, in);
         }
     }
     __device__ __forceinline__ void onward() { p += turn; }
@@ -10143,14 +10211,13 @@ template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     }
     // Numbers 16 i.. of x, 16 step.. of k.
     __device__ __forceinline__ void read(int i, int step, uint32_t* r) const {
-        kbki_mm_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2,
-                                    r);
+        kbki_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2, r);
     }
 };
 // The products of 16 rows of a warp's 64 x 64 with one step of 16 along k.
 template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
-    for (int j = 0; j < 8; j++) kbki_mm_mma<T>(c[j], a, b[j / 2] + j % 2 * 2);
+    for (int j = 0; j < 8; j++) kbki_mma_fixed<T>(c[j], a, b[j / 2] + j % 2 * 2);
 }
 // Four neighbouring lanes q hold four words each, of columns 0 to 3; lane q gets column q of all four.
 __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
@@ -10228,7 +10295,7 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
     kbki_mm_where(io, 128, 128, &i0, &j0);
     fa.start(io.a, io.lda, i0, io.m), fb.start(io.b, io.ldb, j0, io.n);
-    la.set(kbki_mm_shared(tile), warp / 2 * 64), lb.set(kbki_mm_shared(tile + FeedA::bytes), warp % 2 * 64);
+    la.set(kbki_shared(tile), warp / 2 * 64), lb.set(kbki_shared(tile + FeedA::bytes), warp % 2 * 64);
     for (int64_t depth = io.k; depth > 0; depth -= KBKI_MMA_DEPTH) {
         fa.template now<Wide>(tile, depth), fb.template now<Wide>(tile + FeedA::bytes, depth);
         __syncthreads();
@@ -10249,7 +10316,7 @@ template <int Stages, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, int64_t depth) {
     for (int i = 0; i < Stages - 1; i++) {
         for (int quarter = 0; quarter < 4; quarter++) kbki_mma_part<false>(a, b, s, quarter, depth);
-        a.onward(), b.onward(), kbki_mm_commit();
+        a.onward(), b.onward(), kbki_ahead_close();
         s += FeedA::bytes + FeedB::bytes, depth -= KBKI_MMA_DEPTH;
     }
     kbki_mma_part<false>(a, b, s, 0, depth);
@@ -10279,7 +10346,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     FeedA fa;
     FeedB fb;
     int warp = threadIdx.x / 32, y = warp / (TileN / 64) * 64, x = warp % (TileN / 64) * 64, slot = 0;
-    uint32_t s0 = kbki_mm_shared(kbki_mm_ring), then = s0 + (Stages - 1) * StageBytes, last = then;
+    uint32_t s0 = kbki_shared(kbki_mm_ring), then = s0 + (Stages - 1) * StageBytes, last = then;
     uint32_t a[2][4][4], b[2][4][4];
     int64_t i0, j0, stop = -KBKI_MMA_DEPTH * (Stages - 1);
     float c[4][8][4] = {};
@@ -10288,7 +10355,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     fa.start(io.a, io.lda, i0, io.m), fb.start(io.b, io.ldb, j0, io.n);
     la.set(s0, y), lb.set(s0 + FeedA::bytes, x);
     kbki_mma_first<Stages>(fa, fb, s0, io.k);
-    kbki_mm_wait<Stages - 2>();
+    kbki_ahead_wait<Stages - 2>();
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
@@ -10302,7 +10369,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
                 const int onward = slot ? StageBytes : -(Stages - 1) * StageBytes;
                 la.move(onward), lb.move(onward);
                 depth -= KBKI_MMA_DEPTH;
-                kbki_mm_wait<Stages - 2>();
+                kbki_ahead_wait<Stages - 2>();
                 __syncthreads();
             }
 #pragma unroll
@@ -10312,7 +10379,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
                 if (i == 1) kbki_mma_part<sure.yes>(fa, fb, then, more, depth);
             }
             if (step == LastStep - 1) {
-                fa.onward(), fb.onward(), kbki_mm_commit();
+                fa.onward(), fb.onward(), kbki_ahead_close();
                 then = then == last ? s0 : then + StageBytes;
             }
         }
@@ -10322,7 +10389,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
         while (depth >= 2 * KBKI_MMA_DEPTH) turn(kbki_flag<true>());
 #pragma unroll 1
     while (depth > stop) turn(kbki_flag<false>());
-    kbki_mm_wait<0>();
+    kbki_ahead_wait<0>();
     kbki_mma_out(io, i0 + y, j0 + x, c);
 }
 
@@ -10603,12 +10670,6 @@ __device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, float* to, i
         }
     }
 }
-// Four 8 x 8 matrices of 16-bit numbers to shared memory; lane l gives the address of line l % 8 of matrix l / 8.
-__device__ __forceinline__ void kbki_wg_stmatrix(char* to, const uint32_t* r) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(kbki_shared(to)), "r"(r[0]),
-                 "r"(r[1]), "r"(r[2]), "r"(r[3])
-                 : "memory");
-}
 /*  Results by tensor copies, 64 columns at a time through two buffers of the warpgroup's own: a buffer is free when
     the copy before the last has read it, which the thread that started it knows; its lines are written with the
     swizzle that the copy takes out again. The copies are not waited for. */
@@ -10620,17 +10681,17 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
     for (int piece = 0; piece < TileN / 64; piece++) {
         char* buffer = staging + piece % 2 * 8192;
         if (t == 0) kbki_bulk_read<1>();
-        kbki_wg_barrier<128>(1 + group);
+        kbki_barrier<128>(1 + group);
 #pragma unroll
         for (int x = 0; x < 8; x += 2) { // packs of eight columns
             const float* f = d + (piece * 8 + x) * 4;
             uint32_t w[4];
 #pragma unroll
             for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, f + e * 2);
-            kbki_wg_stmatrix(buffer + line * 128 + ((x + high) ^ line % 8) * 16, w);
+            kbki_stmatrix(kbki_shared(buffer + line * 128 + ((x + high) ^ line % 8) * 16), w);
         }
         kbki_bulk_fence();
-        kbki_wg_barrier<128>(1 + group);
+        kbki_barrier<128>(1 + group);
         if (t == 0) kbki_tma_store_3d(c, buffer, j0 + piece * 64, i0, layer);
     }
 }
@@ -10758,10 +10819,10 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
     factors.set(ring.stages, group);
-    if (Plan::turns && group == 1) kbki_wg_arrive<256>(3), ring.skip(other);
+    if (Plan::turns && group == 1) kbki_barrier_arrive<256>(3), ring.skip(other);
     for (int unit = Plan::turns ? first + group * jump : first; unit < units; unit += Plan::turns ? 2 * jump : jump) {
         int depth = kbki_wg_depth<Plan>(io, unit);
-        if (Plan::turns) kbki_wg_barrier<256>(3 + group);
+        if (Plan::turns) kbki_barrier<256>(3 + group);
         if constexpr (sizeof(T) == 1) {
             static_assert(!Plan::turns, "nobody says when the last products are in the queue");
             kbki_wg_promoted(factors, ring, depth, d);
@@ -10775,7 +10836,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
                 if (k) ring.release(before);
                 before = ring.slot, ring.next();
             }
-            if (Plan::turns && unit + jump < units) kbki_wg_arrive<256>(4 - group);
+            if (Plan::turns && unit + jump < units) kbki_barrier_arrive<256>(4 - group);
             kbki_wg_wait<0>();
             ring.release(before);
         }
@@ -11161,7 +11222,7 @@ struct kbki_mm_thin_step {
 #pragma unroll
             for (int t = 0; t < Tiles; t++) {
                 const uint32_t of[4] = { y[h][t].q.x, y[h][t].q.y, y[h][t].q.z, y[h][t].q.w };
-                kbki_mm_mma<T>(d[t], low, of), kbki_mm_mma<T>(d[t], high, of + 2);
+                kbki_mma_fixed<T>(d[t], low, of), kbki_mma_fixed<T>(d[t], high, of + 2);
             }
         }
     }
@@ -12111,16 +12172,7 @@ template <> struct kbki_half2_type<__nv_bfloat16> {
     static constexpr uint32_t exponent = 0x7F807F80u, carry = 0x00800080u; // added to a full exponent: bit 15
 };
 
-__device__ __forceinline__ uint32_t kbki_attn_smem(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-
-// 16 bytes of global memory, or zeros, to shared memory, without waiting.
-__device__ __forceinline__ void kbki_attn_copy(uint32_t to, const void* from, bool valid) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
-                 : "memory");
-#endif
-}
-// The same, at once, from an address that forbids it.
+// kbki_ahead_copy_if, at once, from an address that forbids it.
 __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* from, bool valid) {
     const unsigned short* h = (const unsigned short*)from;
 #pragma unroll 1
@@ -12128,62 +12180,6 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
         unsigned short x = valid ? h[i] : (unsigned short)0;
         asm volatile("st.shared.u16 [%0], %1;" ::"r"(to + 2 * i), "h"(x) : "memory");
     }
-}
-__device__ __forceinline__ void kbki_attn_commit() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void kbki_attn_wait() { // for all copies
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
-#endif
-}
-// Four 8 x 8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
-__device__ __forceinline__ void kbki_attn_ldsm(uint32_t (&r)[4], uint32_t from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(from)
-                 : "memory");
-}
-__device__ __forceinline__ void kbki_attn_ldsm_t(uint32_t (&r)[4], uint32_t from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(from)
-                 : "memory");
-}
-// The reverse of ldsm: four 8 x 8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
-__device__ __forceinline__ void kbki_attn_stsm(uint32_t to, const uint32_t (&r)[4]) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
-                 "r"(r[2]), "r"(r[3])
-                 : "memory");
-#else
-    int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        asm volatile("st.shared.u32 [%0], %1;" ::"r"(__shfl_sync(~0u, to, i * 8 + lane / 4) + lane % 4 * 4), "r"(r[i])
-                     : "memory");
-#endif
-}
-// c += a b, 16 x 8 += 16 x 16 times 16 x 8
-__device__ __forceinline__ void kbki_attn_mma(__half*, float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
-                                              uint32_t b1) {
-#if __CUDA_ARCH__ >= 800
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#endif
-}
-__device__ __forceinline__ void kbki_attn_mma(__nv_bfloat16*, float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
-                                              uint32_t b1) {
-#if __CUDA_ARCH__ >= 800
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#endif
 }
 template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
     float f[2] = { x, y };
@@ -12199,7 +12195,7 @@ __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int 
     to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * Dim + c * 8;
     if (vector) {
 #pragma unroll
-        for (int p = 0; p < Rows; p += Step) kbki_attn_copy(to + p * 2 * Dim, from + p * Dim, r + p < left);
+        for (int p = 0; p < Rows; p += Step) kbki_ahead_copy_if(to + p * 2 * Dim, from + p * Dim, r + p < left);
     } else {
 #pragma unroll 1
         for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
@@ -12215,23 +12211,6 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
-__device__ __forceinline__ uint4 kbki_attn_chunk(uint32_t from) {
-    uint4 w;
-    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w)
-                 : "r"(from)
-                 : "memory");
-    return w;
-}
-// Four sums in memory, on 16 bytes.
-__device__ __forceinline__ void kbki_attn_add4(float* to, const float* x) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
-                 : "memory");
-#else
-    for (int e = 0; e < 4; e++) atomicAdd(to + e, x[e]);
-#endif
-}
 /*  A warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements in memory, of which `left`
     exist. As accumulators lie, a store would reach 16 bytes of each of eight rows; it takes fewer, whole lines
     by way of shared memory, where those columns of 32 rows are free. */
@@ -12243,13 +12222,13 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
         const float(&a)[4] = x[i % 2][i & ~1], (&b)[4] = x[i % 2][i | 1];
         const uint32_t r[4] = { kbki_attn_pack<T>(a[0], a[1]), kbki_attn_pack<T>(a[2], a[3]),
                                 kbki_attn_pack<T>(b[0], b[1]), kbki_attn_pack<T>(b[2], b[3]) };
-        kbki_attn_stsm(rows + (i % 2 * 16 + at.left) * 2 * Dim + ((at.left_bit ^ (first + (i & ~1))) << 4), r);
+        kbki_stmatrix(rows + (i % 2 * 16 + at.left) * 2 * Dim + ((at.left_bit ^ (first + (i & ~1))) << 4), r);
     }
     __syncwarp();
     int row = threadIdx.x % 32 / Across, c = first + threadIdx.x % Across;
 #pragma unroll 4
     for (; row < 32; row += 32 / Across) {
-        uint4 w = kbki_attn_chunk(rows + row * 2 * Dim + ((c ^ (row & 7)) << 4));
+        uint4 w = kbki_shared_pack(rows + row * 2 * Dim + ((c ^ (row & 7)) << 4));
         if (row >= left) continue;
         T* p = to + (int64_t)row * Dim + c * 8;
         if (vector)
@@ -12264,7 +12243,7 @@ template <class T, int Dim, int Rows> __device__ __forceinline__ bool kbki_attn_
     uint32_t any = 0;
 #pragma unroll 4
     for (int i = 0; i < Dim * Rows / 256; i++) {
-        const uint4 w = kbki_attn_chunk(rows + (i * 32 + threadIdx.x % 32) * 16);
+        const uint4 w = kbki_shared_pack(rows + (i * 32 + threadIdx.x % 32) * 16);
         any |= (w.x & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
         any |= (w.y & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
         any |= (w.z & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
@@ -12311,22 +12290,22 @@ __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][
 #pragma unroll
     for (int e = 0; e < Down * Across * 4; e++) s[e / 4 / Across][e / 4 % Across][e % 4] = 0;
 #pragma unroll
-    for (int m = 0; m < Down; m++) kbki_attn_ldsm(x[0][m], a + m * 32 * Dim + (at.left_bit << 4));
+    for (int m = 0; m < Down; m++) kbki_ldmatrix<false>(a + m * 32 * Dim + (at.left_bit << 4), x[0][m]);
 #pragma unroll
     for (int t = -Ahead; t < Steps; t++) {
         int next = t + Ahead, k = t / Pairs, n = t % Pairs * 2, soon = k + 1;
         if (next < Steps)
-            kbki_attn_ldsm(y[next % (Ahead + 1)],
-                           b + next % Pairs * 32 * Dim + ((at.right_bit ^ (next / Pairs * 2)) << 4));
+            kbki_ldmatrix<false>(b + next % Pairs * 32 * Dim + ((at.right_bit ^ (next / Pairs * 2)) << 4),
+                                 y[next % (Ahead + 1)]);
         if (t < 0) continue;
         if (n == (Pairs > 2 ? 2 : 0) && soon < Dim / 16)
 #pragma unroll
             for (int m = 0; m < Down; m++)
-                kbki_attn_ldsm(x[soon % 2][m], a + m * 32 * Dim + ((at.left_bit ^ (2 * soon)) << 4));
+                kbki_ldmatrix<false>(a + m * 32 * Dim + ((at.left_bit ^ (2 * soon)) << 4), x[soon % 2][m]);
 #pragma unroll
         for (int m = 0; m < Down; m++) {
-            kbki_attn_mma((T*)0, s[m][n], x[k % 2][m], y[t % (Ahead + 1)][0], y[t % (Ahead + 1)][1]);
-            kbki_attn_mma((T*)0, s[m][n + 1], x[k % 2][m], y[t % (Ahead + 1)][2], y[t % (Ahead + 1)][3]);
+            kbki_mma_free<T>(s[m][n], x[k % 2][m], y[t % (Ahead + 1)]);
+            kbki_mma_free<T>(s[m][n + 1], x[k % 2][m], y[t % (Ahead + 1)] + 2);
         }
     }
 }
@@ -12341,13 +12320,13 @@ __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], c
     for (int t = -Ahead; t < Steps; t++) {
         int next = t + Ahead, n = t % Pairs * 2, now = t % (Ahead + 1);
         if (next < Steps)
-            kbki_attn_ldsm_t(y[next % (Ahead + 1)],
-                             b + next / Pairs * 32 * Dim + ((at.left_bit ^ (first + next % Pairs * 2)) << 4));
+            kbki_ldmatrix<true>(b + next / Pairs * 32 * Dim + ((at.left_bit ^ (first + next % Pairs * 2)) << 4),
+                                y[next % (Ahead + 1)]);
         if (t < 0) continue;
 #pragma unroll
         for (int m = 0; m < Down; m++) {
-            kbki_attn_mma((T*)0, c[m][n], a[m][t / Pairs], y[now][0], y[now][1]);
-            kbki_attn_mma((T*)0, c[m][n + 1], a[m][t / Pairs], y[now][2], y[now][3]);
+            kbki_mma_free<T>(c[m][n], a[m][t / Pairs], y[now]);
+            kbki_mma_free<T>(c[m][n + 1], a[m][t / Pairs], y[now] + 2);
         }
     }
 }
@@ -12474,7 +12453,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
     extern __shared__ uint4 kbki_attn_shared[];
     constexpr int Keys = kbki_attn_keys<Dim>::n;
     constexpr uint32_t TileBytes = Keys * 2 * Dim;
-    const uint32_t q = kbki_attn_smem(kbki_attn_shared), ring = q + 128 * 2 * Dim;
+    const uint32_t q = kbki_shared(kbki_attn_shared), ring = q + 128 * 2 * Dim;
     const kbki_attn_lane at = kbki_attn_lanes();
     const int n = (int)io.rows, tiles = (n + 127) / 128;
     const int64_t head = blockIdx.x / tiles;
@@ -12492,19 +12471,19 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
     kbki_attn_fetch<T, Dim, 128, 128>(q, io.q + (head * n + row0) * Dim, n - row0, io.vector);
     kbki_attn_fetch<T, Dim, Keys, 128>(ring, k, n, io.vector);
     kbki_attn_fetch<T, Dim, Keys, 128>(ring + TileBytes, v, n, io.vector);
-    kbki_attn_commit();
+    kbki_ahead_close();
     uint32_t stage = ring;
 #pragma unroll 1
     for (int key = 0; key < end; key += Keys) {
         const uint32_t now = stage, rows = q + warp * 64 * Dim;
         const int next = key + Keys;
         stage = ring + ring + 2 * TileBytes - stage; // the other one
-        kbki_attn_wait();
+        kbki_ahead_wait<0>();
         __syncthreads();
         if (next < end) {
             kbki_attn_fetch<T, Dim, Keys, 128>(stage, k + (int64_t)next * Dim, n - next, io.vector);
             kbki_attn_fetch<T, Dim, Keys, 128>(stage + TileBytes, v + (int64_t)next * Dim, n - next, io.vector);
-            kbki_attn_commit();
+            kbki_ahead_close();
         }
 #pragma unroll 1
         for (int part = 0; part < Keys; part += 64) {
@@ -12659,12 +12638,7 @@ template <class T, int Bytes> __device__ __forceinline__ bool kbki_fa_wild(const
         any |= (w.w & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
     }
     kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
-    unsigned all;
-    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, 128, p; selp.u32 %0, 1, 0, q; }"
-                 : "=r"(all)
-                 : "r"(any & 0x80008000u), "r"(1 + group)
-                 : "memory");
-    return __shfl_sync(~0u, all, 0) != 0;
+    return kbki_barrier_any<128>(1 + group, any & 0x80008000u);
 }
 
 /*  sum += p tile without wgmma, which would multiply what is hidden by its zeros, and 0 * NaN is NaN: line by line of
@@ -12778,11 +12752,10 @@ __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
 }
 // Warpgroups ask for products in turn, if at all: wait for it; give it to the next.
 template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
-    if (Plan::ahead) kbki_wg_barrier<256>(4 + group);
+    if (Plan::ahead) kbki_barrier<256>(4 + group);
 }
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
-    if (Plan::ahead)
-        asm volatile("bar.arrive %0, 256;" ::"r"(4 + (group + 1 == Plan::groups ? 0 : group + 1)) : "memory");
+    if (Plan::ahead) kbki_barrier_arrive<256>(4 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
 // A tile whose keys are hidden from all of the warpgroup's rows.
 template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
@@ -12826,7 +12799,7 @@ __device__ __forceinline__ void kbki_fa_serial(kbki_fa_rows<T, Plan>& rows, kbki
     if (wild) {
         kbki_fa_visible<T, Plan::keys, Plan::dim, Plan::panels, false>(
             ring.v + ring.slot * Plan::tile_bytes, p, o, low - threadIdx.x % 32 / 4 - (tiles - 1) * Plan::keys);
-        kbki_wg_barrier<128>(1 + group);
+        kbki_barrier<128>(1 + group);
     } else {
         rows.values(ring.slot, p, o);
         kbki_wg_wait<0>();
@@ -13194,7 +13167,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
         float(&to)[4] = x[f / 4][f % 4];
         to[0] = y[f].x * io.scale, to[1] = y[f].y * io.scale, to[2] = y[f].z * io.scale, to[3] = y[f].w * io.scale;
     }
-    kbki_attn_write<T, Dim, 4>(io.dq + (head * io.rows + row) * Dim, kbki_attn_smem(tile) + warp % 2 * 64 * Dim, x,
+    kbki_attn_write<T, Dim, 4>(io.dq + (head * io.rows + row) * Dim, kbki_shared(tile) + warp % 2 * 64 * Dim, x,
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
@@ -13252,7 +13225,7 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
     }
     if (Plan::share > 1)
 #pragma unroll
-        for (int i = 0; i < 4; i++) kbki_attn_stsm(kbki_attn_back_at(ps, at, part, i / 2, i % 2), p[i / 2][i % 2]);
+        for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ps, at, part, i / 2, i % 2), p[i / 2][i % 2]);
     kbki_attn_rows_by_rows<T, Plan::dim, 2, 4>(s, v, dout, at);
 #pragma unroll
     for (int i = 0; i < 16; i++) {
@@ -13268,7 +13241,7 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
         x[i / 8][i / 4 % 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
     }
 #pragma unroll
-    for (int i = 0; i < 4; i++) kbki_attn_stsm(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
+    for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
 }
 // dv += p do, dk += ds q: 32 keys by 32 rows by 64 columns from chunk `first` on. q, dout: those rows. On the
 // diagonal p and ds have zeros that only NaN and infinity do not respect.
@@ -13286,12 +13259,8 @@ __device__ __forceinline__ void kbki_attn_back_sums(float (&dk)[2][8][4], float 
     }
 }
 // What two warps say to each other: a pair has one barrier for either direction.
-__device__ __forceinline__ void kbki_attn_back_tell(int barrier) {
-    asm volatile("bar.arrive %0, 64;" ::"r"(barrier) : "memory");
-}
-__device__ __forceinline__ void kbki_attn_back_hear(int barrier) {
-    asm volatile("bar.sync %0, 64;" ::"r"(barrier) : "memory");
-}
+__device__ __forceinline__ void kbki_attn_back_tell(int barrier) { kbki_barrier_arrive<64>(barrier); }
+__device__ __forceinline__ void kbki_attn_back_hear(int barrier) { kbki_barrier<64>(barrier); }
 // Number of a row's 64-row tile.
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
@@ -13311,7 +13280,7 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     auto add = [&](int c, bool diagonal) {
         uint32_t a[2][2][4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) kbki_attn_ldsm_t(a[i / 2][i % 2], ds + (c + i % 2) * 2048 + swap[i / 2]);
+        for (int i = 0; i < 4; i++) kbki_ldmatrix<true>(ds + (c + i % 2) * 2048 + swap[i / 2], a[i / 2][i % 2]);
         if (diagonal)
             kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 4, false>(acc, a, k + c * 16 * Plan::row, first, at, 0);
         else
@@ -13327,7 +13296,7 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     }
     float* to = io.sum + (int64_t)kbki_attn_tile(io, head, tile) * (64 * Plan::dim) + warp * 1024 + lane * 4;
 #pragma unroll
-    for (int f = 0; f < 8; f++) kbki_attn_add4(to + f * 128, acc[f / 4][f % 4]);
+    for (int f = 0; f < 8; f++) kbki_add4(to + f * 128, acc[f / 4][f % 4]);
 }
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io, uint32_t to, uint32_t stat,
@@ -13338,9 +13307,9 @@ __device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io
     kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, left,
                                                      io.vector);
     if (threadIdx.x < 32)
-        kbki_attn_copy(stat + threadIdx.x * 16,
-                       io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
-    kbki_attn_commit();
+        kbki_ahead_copy_if(stat + threadIdx.x * 16,
+                           io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
+    kbki_ahead_close();
 }
 // A warp's place: its CTA's tiles in shared memory, its keys and sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
@@ -13382,8 +13351,8 @@ template <class T, class Plan> struct kbki_attn_back_warp {
             kbki_attn_back_hear((warp ^ 1) + 1);
 #pragma unroll
             for (int b = 0; b < 4 && !none; b++) {
-                kbki_attn_ldsm(p[b / 2][b % 2], kbki_attn_back_at(my_p, at, part, b / 2, b % 2));
-                kbki_attn_ldsm(x[b / 2][b % 2], kbki_attn_back_at(my_ds, at, part, b / 2, b % 2));
+                kbki_ldmatrix<false>(kbki_attn_back_at(my_p, at, part, b / 2, b % 2), p[b / 2][b % 2]);
+                kbki_ldmatrix<false>(kbki_attn_back_at(my_ds, at, part, b / 2, b % 2), x[b / 2][b % 2]);
             }
         }
         if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
@@ -13394,7 +13363,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
     typedef kbki_attn_plan<Dim, Keys> Plan;
     extern __shared__ uint4 kbki_attn_shared[];
-    const uint32_t k = kbki_attn_smem(kbki_attn_shared), v = k + Plan::keys, ring = v + Plan::keys;
+    const uint32_t k = kbki_shared(kbki_attn_shared), v = k + Plan::keys, ring = v + Plan::keys;
     const uint32_t stats = ring + 2 * Plan::buffers * Plan::tile, ds = stats + Plan::buffers * Plan::stat;
     const kbki_attn_lane at = kbki_attn_lanes();
     const int n = (int)io.rows, tiles = (n + Keys - 1) / Keys, warp = threadIdx.x / 32;
@@ -13411,7 +13380,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll 1
     for (; row < n; row += 64) {
         const int stage = (row - first) / 64 & (Plan::buffers - 1);
-        kbki_attn_wait();
+        kbki_ahead_wait<0>();
         __syncthreads();
         if (Plan::buffers > 1 && row + 64 < n) me.fetch(stage ^ 1, row + 64);
 #pragma unroll
@@ -13895,11 +13864,12 @@ template <class T, class Plan> struct kbki_fab_keys {
     // ds for dq; the barrier after it is the caller's.
     __device__ __forceinline__ void store(uint32_t ds, const uint32_t* x) const {
         const int lane = threadIdx.x % 32, key = group * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
-        char* to = const_cast<char*>(base) + ds + key * 128;
+        const char* to = base + ds + key * 128;
 #pragma unroll
         for (int c = 0; c < Plan::rows / 16; c++)
-            kbki_wg_stmatrix(to + c / 4 * (Plan::keys * 128) + (((c % 4 * 2 + lane / 16) ^ (lane & 7)) << 4),
-                             x + c * 4);
+            kbki_stmatrix(
+                kbki_shared(to + c / 4 * (Plan::keys * 128) + (((c % 4 * 2 + lane / 16) ^ (lane & 7)) << 4)),
+                x + c * 4);
         kbki_bulk_fence();
     }
 };
@@ -13914,7 +13884,7 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
     float* to = io.sum + (int64_t)kbki_attn_tile(io, head, row) * (64 * Plan::dim) +
                 (keys.panel * 4 + warp / 2) * 1024 + warp % 2 * 512;
 #pragma unroll
-    for (int f = 0; f < 8; f++) kbki_attn_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
+    for (int f = 0; f < 8; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
 }
 // A tile of rows, and where it lies.
 template <class Plan> struct kbki_fab_tile {
@@ -13954,7 +13924,7 @@ __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const
     if (edge) keys.hide(io, t, tile.row, item.key + keys.group * 64);
     keys.pack(t, x);
     keys.store(tile.ds(), x);
-    kbki_wg_barrier<256>(3);
+    kbki_barrier<256>(3);
     keys.dq(tile.ds(), d);
     keys.add(x, tile.q(), dk);
     kbki_wg_wait<1>();
@@ -13981,12 +13951,7 @@ __device__ __forceinline__ bool kbki_fab_wild(const kbki_attn_back<T>& io, const
         kbki_bar_wait(item.bar->dout_full + tile.slot, tile.parity);
         wild = kbki_fa_wild<T, half>(item.base + tile.dout() + group * half, group) || wild;
     }
-    unsigned both;
-    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 3, 256, p; selp.u32 %0, 1, 0, q; }"
-                 : "=r"(both)
-                 : "r"((unsigned)wild)
-                 : "memory");
-    return __shfl_sync(~0u, both, 0) != 0;
+    return kbki_barrier_any<256, 3>(wild);
 }
 // As kbki_fab_step, for a tile of such rows that is there: what causality hides is left out of the sums.
 template <class T, class Plan>
@@ -14012,14 +13977,13 @@ __device__ __forceinline__ void kbki_fab_visible(const kbki_attn_back<T>& io, co
     keys.pack(t, p);
     keys.store(tile.ds(), p);
     kbki_fa_visible<T, Plan::rows, Plan::dim, Plan::panels, true>(item.base + tile.q(), p, dk, below);
-    kbki_wg_barrier<256>(3);
+    kbki_barrier<256>(3);
 #pragma unroll
     for (int i = 0; i < 32; i++) d[i] = 0;
     const uint32_t from = kbki_shared(item.base + tile.ds()) + keys.block * (Plan::keys * 128) +
                           ((lane & 7) + (lane >> 4) * 8) * 128 + (((warp * 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4);
 #pragma unroll
-    for (int step = 0; step < Plan::keys / 16; step++)
-        kbki_attn_ldsm_t(*reinterpret_cast<uint32_t(*)[4]>(a + step * 4), from + step * 2048);
+    for (int step = 0; step < Plan::keys / 16; step++) kbki_ldmatrix<true>(from + step * 2048, a + step * 4);
     kbki_fa_visible<T, Plan::keys, 64, Plan::panels, false>(item.base + keys.panel * 8192, a, d,
                                                             tile.row - item.key + keys.block * 64 + warp * 16);
     kbki_fab_give(io, keys, item.head, tile.row, d);
@@ -14034,13 +13998,13 @@ __device__ __forceinline__ void kbki_fab_late(const kbki_fab_maps& maps, const k
 #pragma unroll 1
     for (int i = 0; i < kbki_fab_diagonal<T, Plan>(io, item); i++, *parity ^= 1) {
         tile.row = item.row + i * Plan::rows;
-        kbki_wg_barrier<256>(3); // the slot is free
+        kbki_barrier<256>(3); // the slot is free
         if (threadIdx.x == 128) kbki_fab_fetch<T, Plan>(maps, io, item, tile.row, tile.slot, again, again + 1);
         kbki_bar_wait(again, *parity);
         kbki_bar_wait(again + 1, *parity);
         kbki_fab_visible(io, keys, item, tile, dk, dv);
     }
-    kbki_wg_barrier<128>(1 + keys.group); // K and the slot are given back
+    kbki_barrier<128>(1 + keys.group); // K and the slot are given back
 }
 
 // dk and dv of a warpgroup's 64 keys.
