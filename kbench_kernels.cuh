@@ -101,15 +101,16 @@
                 select    several configurations and a chooser
                 tf32      select for f32, of which it takes 10 bits
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
-                          flashpp (overlapped softmax)
+                          flashpp (overlapped softmax).
+                          Reserved, no row bears them: flashrs (three consumers, p from registers)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas. Reserved, no row bears them: cublaslt
+       vendor   cudart cublas (matmul_e4m3's is cuBLASLt's, the only one). Reserved, no row bears them: cublaslt
 
    READING A LADDER
        From naive up each rung adds one idea, in a kernel of at most 60 lines that does nothing else: those are the
        plain rungs. Then comes a line that says that they end; what stands below it is as fast as we could make it.
        Behind a card stand the times that its rungs took on an H200, and where one loses. Matrix products on tensor
-       cores begin in >>matmul_steps, attention without them in >>attention_simt and >>attention_bwd_simt.
+       cores begin in >>matmul_steps, attention without them in >>attention_simt and >>attention_bwd.
 
    COUNTING
        FLOPs: add, sub, mul, div, sqrt, rsqrt, exp, log, tanh, erf, max count 1, an FMA 2, a reduction of n
@@ -151,8 +152,8 @@
        >>embedding      rows of a table, picked by number
        >>embedding_bwd  gradient of a table: many may want to add to the same row
        >>matmul_simt    matrix product without tensor cores
-       >>matmul_tile    matrix product with cp.async and warp tiles
        >>matmul_steps   matrix product with mma.sync, with tensor copies, with wgmma, a step each
+       >>matmul_tile    matrix product in f32 with cp.async and warp tiles
        >>matmul_mma     matrix product with mma.sync, in earnest
        >>matmul_hopper  matrix product with TMA and wgmma
        >>matmul_wgmma   its launches
@@ -163,9 +164,9 @@
        >>attention_simt attention without tensor cores, and through the vendor's matrix products
        >>attention_mma  attention on tensor cores, through mma.sync
        >>attention_hopper attention through TMA and wgmma
-       >>attention_bwd  attention backward
-       >>attention_bwd_simt attention backward in tiles, without tensor cores
-      >>attention_bwd_hopper attention backward through TMA and wgmma
+       >>attention_bwd  attention backward, without tensor cores
+       >>attention_bwd_mma attention backward on tensor cores, through mma.sync
+       >>attention_bwd_hopper attention backward through TMA and wgmma
        >>registry       the tables themselves; look-up and launch
        >>shared         the same as plain C functions, for other languages
 */
@@ -653,6 +654,7 @@
 #define KBK_TABLE_MATMUL_HOPPER(row)
 #define KBK_TABLE_MATMUL_E4M3(row)
 #endif
+// The vendor's product of 8-bit floats is in cuBLASLt alone; the word stays that of the vendor's other rows.
 #if defined(KBK_CUBLAS) && !defined(KBK_NO_MATMUL)
 #define KBK_TABLE_MATMUL_VENDOR(row)                                                                             \
     row(matmul,    fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")      \
@@ -711,7 +713,7 @@
     word(fused) word(sorted) word(matmul) word(regblock) word(cpasync) word(warptile) word(warpmma)              \
     word(tmaload) word(warpgroup) word(mma) word(mmapipe) word(tf32) word(wgmma) word(ws) word(coop)             \
     word(persist) word(multicast) word(tma) word(select) word(flash) word(flashmma) word(flashws)                \
-    word(flashpp) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)                       \
+    word(flashpp) word(flashrs) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
     word(cudart) word(cublas) word(cublaslt)
 #define KBK_OPS(row)                                                                                             \
     KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
@@ -1776,7 +1778,7 @@ typedef kbki_plan<1, 8, 32> kbki_plan_ones;
                compute capability 9.0 are in >>hopper; what a single kernel needs stands beside it.
                Public: nothing      Used by: >>hopper, >>rows and what builds on it, >>cross_entropy_both,
                >>embedding_bwd, >>matmul_tile, >>matmul_steps, >>matmul_mma, >>matmul_hopper, >>matmul_select,
-               >>attention_mma, >>attention_hopper, >>attention_bwd, >>attention_bwd_hopper
+               >>attention_mma, >>attention_hopper, >>attention_bwd_mma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1934,7 +1936,8 @@ template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(
   >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
                and products by four warps at once (wgmma), which 9.0 alone has.
                Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
-               >>cross_entropy_both, >>matmul_hopper, >>matmul_wgmma, >>attention_hopper, >>attention_bwd_hopper
+               >>cross_entropy_both, >>matmul_steps, >>matmul_hopper, >>matmul_wgmma, >>matmul_select,
+               >>attention_hopper, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -9591,233 +9594,9 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; its card is in >>matmul_simt.
-                    Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_steps, >>matmul_mma, the table
-------------------------------------------------------------------------------------------------------------*/
-#ifdef __CUDACC__
-
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
-
-/*  A CTA's way through one operand, tile after tile: Breadth by Depth, the latter along k. Lines along k are copied
-    number by number, which transposes them and takes any address; others in 16 bytes, or in 4 where they must. */
-template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
-    static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
-    static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // lines per pass
-    static constexpr int passes = (Along ? Breadth : Depth) / per_pass, step = Along ? per_pass : per_pass * pitch;
-    static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "threads take whole passes");
-    const float *p, *base;
-    int64_t ld;
-    int left, k, at; // of the tile's width from this thread's place on; that place
-    bool whole;
-    __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
-        int t = threadIdx.x, x = Along ? t / Depth : t % (Breadth / width) * width;
-        k = Along ? t % Depth : t / (Breadth / width), at = k * pitch + x;
-        base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
-        whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
-    }
-    __device__ __forceinline__ void next(uint32_t s,
-                                         int64_t depth) { // depth: what there is of K from here on
-        const float* q = p;
-        s += at * 4;
-        if (whole && depth >= Depth) {
-#pragma unroll
-            for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
-        } else {
-            // Flat: unrolled, which makes the compiler issue both loops and switch one of them off; FMAs then
-            // fill the gaps between copies. Rolled, it stays a branch. NN gains by the one, others by the
-            // other.
-#pragma unroll Flat ? passes : 1
-
-            for (int i = 0; i < passes; i++, q += per_pass * ld) {
-                bool in = Along ? k < depth && i * per_pass < left : k + i * per_pass < depth && left > 0;
-                kbki_ahead_copy_if<4 * width>(s + i * step * 4, in ? q : base, in);
-            }
-        }
-        p += Along ? Depth : Depth * ld;
-    }
-};
-
-template <bool AlongA, bool AlongB, bool Wide>
-__global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
-    constexpr int Stages = 4;
-    __shared__ __align__(16) float a[Stages][8][KBKI_MM_PITCH], b[Stages][8][KBKI_MM_PITCH];
-    kbki_mm_feed<AlongA, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fa;
-    kbki_mm_feed<AlongB, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fb;
-    int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
-    uint32_t sa = kbki_shared(a), sb = kbki_shared(b), size = sizeof a[0];
-    float c[8][8] = {};
-    fa.start(io.a, io.lda, i0, io.m, 0), fb.start(io.b, io.ldb, j0, io.n, 0);
-    for (int s = 0; s < Stages - 1; s++) {
-        fa.next(sa + s * size, io.k - 8 * s), fb.next(sb + s * size, io.k - 8 * s);
-        kbki_ahead_close();
-    }
-    int now = 0, then = Stages - 1;
-    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
-        kbki_ahead_wait<Stages - 2>();
-        __syncthreads(); // this tile is there for all; and all are done with the one before, filled again now
-        int64_t left = io.k - k0 - 8 * (Stages - 1);
-        fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        kbki_ahead_close(); // counted even where empty, so that the same wait fits the last tiles
-        kbki_mm_step8(a[now], b[now], c);
-        now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
-    }
-    kbki_ahead_wait<0>();
-    kbki_mm_finish8(io, i0, j0, c);
-}
-
-// The CTA's tile, rows by columns, and its depth; the warp's tile; how many of a warp's lanes lie along M; stages of
-// the ring; CTAs per SM.
-template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
-struct kbki_mm_plan {
-    static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
-    static constexpr int warp_m = WarpM, warp_n = WarpN, threads = TileM / WarpM * (TileN / WarpN) * 32;
-    static constexpr int lanes_m = LanesM, lanes_n = 32 / LanesM;
-    static constexpr int thread_m = WarpM / lanes_m, thread_n = WarpN / lanes_n;
-    static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4); // a's share; all
-    static constexpr int bytes = Stages * stage * 4;
-};
-// A thread's numbers for one k: pieces of four, a warp's width apart.
-template <int Count, int Apart> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
-#pragma unroll
-    for (int e = 0; e < Count; e += 4)
-        *reinterpret_cast<float4*>(v + e) = *reinterpret_cast<const float4*>(s + e * Apart);
-}
-template <class Plan>
-__device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j,
-                                               float (*c)[Plan::thread_n]) {
-    float* out = io.part ? io.part + blockIdx.y * io.m * io.n : io.c;
-    bool wide = io.n % 4 == 0 && ((uintptr_t)out & 15) == 0;
-#pragma unroll
-    for (int y = 0; y < Plan::thread_m; y++)
-#pragma unroll
-        for (int x = 0; x < Plan::thread_n; x += 4)
-            kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
-                        wide);
-}
-template <bool AlongA, bool AlongB, bool Wide, class Plan>
-__global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
-    extern __shared__ uint4 kbki_mm_ring[];
-    float *ring = reinterpret_cast<float*>(kbki_mm_ring), c[Plan::thread_m][Plan::thread_n] = {},
-          a[2][Plan::thread_m], b[2][Plan::thread_n];
-    kbki_mm_feed<AlongA, Wide, AlongA && Wide, Plan::tile_m, Plan::tile_k, Plan::threads> fa;
-    kbki_mm_feed<AlongB, Wide, AlongA && Wide, Plan::tile_n, Plan::tile_k, Plan::threads> fb;
-    uint32_t s0 = kbki_shared(ring);
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    int y = warp / (Plan::tile_n / Plan::warp_n) * Plan::warp_m + lane / Plan::lanes_n * 4,
-        x = warp % (Plan::tile_n / Plan::warp_n) * Plan::warp_n + lane % Plan::lanes_n * 4;
-    int64_t i0, j0, k0 = blockIdx.y * io.deep, depth = io.k - k0 < io.deep ? io.k - k0 : io.deep;
-    kbki_mm_where(io, Plan::tile_m, Plan::tile_n, &i0, &j0);
-    fa.start(io.a, io.lda, i0, io.m, k0), fb.start(io.b, io.ldb, j0, io.n, k0);
-    for (int s = 0; s < Plan::stages - 1; s++) {
-        fa.next(s0 + s * Plan::stage * 4, depth - Plan::tile_k * s);
-        fb.next(s0 + (s * Plan::stage + Plan::floats_a) * 4, depth - Plan::tile_k * s);
-        kbki_ahead_close();
-    }
-    kbki_ahead_wait<Plan::stages - 2>();
-    __syncthreads();
-    float *now = ring, *end = ring + Plan::stages * Plan::stage;
-    uint32_t then = s0 + (Plan::stages - 1) * Plan::stage * 4, last = then;
-    kbki_mm_piece<Plan::thread_m, Plan::lanes_m>(now + y, a[0]);
-    kbki_mm_piece<Plan::thread_n, Plan::lanes_n>(now + Plan::floats_a + x, b[0]);
-    int64_t ahead = depth - Plan::tile_k * (Plan::stages - 1);
-#pragma unroll 1
-    for (; depth > 0; depth -= Plan::tile_k, ahead -= Plan::tile_k) {
-#pragma unroll
-        for (int k = 0; k < Plan::tile_k; k++) {
-            constexpr int LastStep = Plan::tile_k - 1;
-            if (k == LastStep) { // everyone has read all of this tile; the next has arrived
-                now = now + Plan::stage == end ? ring : now + Plan::stage;
-                kbki_ahead_wait<Plan::stages - 2>();
-                __syncthreads();
-            }
-            const float* s = now + (k == LastStep ? 0 : (k + 1) * (Plan::tile_m + 4));
-            kbki_mm_piece<Plan::thread_m, Plan::lanes_m>(s + y, a[(k + 1) % 2]);
-            s = now + Plan::floats_a + (k == LastStep ? 0 : (k + 1) * (Plan::tile_n + 4));
-            kbki_mm_piece<Plan::thread_n, Plan::lanes_n>(s + x, b[(k + 1) % 2]);
-            if (k == 0) {
-                fa.next(then, ahead), fb.next(then + Plan::floats_a * 4, ahead);
-                kbki_ahead_close();
-                then = then == last ? s0 : then + Plan::stage * 4;
-            }
-            kbki_mm_fma<Plan::thread_m, Plan::thread_n>(a[k % 2], b[k % 2], c);
-        }
-    }
-    kbki_ahead_wait<0>();
-    if (io.part) kbki_follow_me(); // kbki_mm_sum_k
-    kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
-}
-// The pieces of K, added in order: the same bits every time. Eight of them are on their way at once.
-template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
-    int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
-    float sum = 0;
-    kbki_follow_wait();
-    if (i >= n) return;
-    const float* p = io.part + i;
-    for (; splits >= 8; splits -= 8, p += 8 * n) {
-        float v[8];
-#pragma unroll
-        for (int e = 0; e < 8; e++) v[e] = p[e * n];
-#pragma unroll
-        for (int e = 0; e < 8; e++) sum += v[e];
-    }
-    for (; splits > 0; splits--, p += n) sum += *p;
-    io.c[i] = kbki_mm_result(io, sum);
-}
-template <class T> const char* kbki_mm_sum(const kbki_mm<T>& io, int64_t splits, kbk_stream st) {
-    if (!kbki_grid_ok(kbki_ceil(io.m * io.n, 128))) return KBKI_TEXT_GRID;
-    return kbki_follow(kbki_mm_sum_k<T>, dim3((unsigned)kbki_ceil(io.m * io.n, 128)), 128, st, io, splits);
-}
-
-template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
-    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        if (wide)
-            kbk_matmul_fwd_cpasync_k<l.a, l.b, !l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
-        else
-            kbk_matmul_fwd_cpasync_k<l.a, l.b, false><<<(unsigned)ctas, 256, 0, st>>>(io);
-        return kbki_launched();
-    });
-}
-typedef kbki_mm_plan<128, 256, 16, 64, 64, 8, 3, 1> kbki_mm_best;
-template <bool AlongA, bool AlongB, bool Wide, class Plan>
-const char* kbki_mm_warptile(const kbki_mm<float>& io, int64_t ctas, int64_t splits, kbk_stream st) {
-    size_t bytes = Plan::bytes;
-    const char* why = kbki_want_shared(kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan>, &bytes);
-    if (why || bytes == 0) return why ? why : "too little shared memory";
-    dim3 grid((unsigned)ctas, (unsigned)splits);
-    kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan><<<grid, Plan::threads, bytes, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_stream st) {
-    typedef kbki_mm_best Plan;
-    kbki_mm<T> io;
-    int64_t ctas, splits = kbki_mm_splits(&a->s);
-    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
-    if (splits > 1) {
-        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, KBKI_WORD_warptile))) != NULL) return why;
-        io.part = (float*)((char*)a->workspace + KBK_TICKETS);
-        io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
-    }
-    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
-    why = kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        if (wide) return kbki_mm_warptile<l.a, l.b, !l.b, Plan>(io, ctas, splits, st);
-        return kbki_mm_warptile<l.a, l.b, false, Plan>(io, ctas, splits, st);
-    });
-    return why || !io.part ? why : kbki_mm_sum(io, splits, st);
-}
-#endif // __CUDACC__
-
-/*------------------------------------------------------------------------------------------------------------
   >>matmul_steps     Matrix product of 16-bit types: the first kernel on tensor cores, and the first whose tiles come
                      by tensor copies, and the first with wgmma, each with one new instruction and nothing else.
-                     Public: kbk_matmul_fwd_warpmma, _tmaload, _warpgroup      Used by: >>matmul_mma, the table
+                     Public: kbk_matmul_fwd_warpmma, _tmaload, _warpgroup      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
@@ -10072,6 +9851,230 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
         kbk_matmul_fwd_warpgroup_k<T, l.a, l.b><<<(unsigned)m.ctas, 128, 0, st>>>(m.a, m.b, m.io);
         return kbki_launched();
     });
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; its card is in >>matmul_simt.
+                    Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_mma, >>matmul_wgmma, the table
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
+/*  A CTA's way through one operand, tile after tile: Breadth by Depth, the latter along k. Lines along k are copied
+    number by number, which transposes them and takes any address; others in 16 bytes, or in 4 where they must. */
+template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
+    static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
+    static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // lines per pass
+    static constexpr int passes = (Along ? Breadth : Depth) / per_pass, step = Along ? per_pass : per_pass * pitch;
+    static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "threads take whole passes");
+    const float *p, *base;
+    int64_t ld;
+    int left, k, at; // of the tile's width from this thread's place on; that place
+    bool whole;
+    __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
+        int t = threadIdx.x, x = Along ? t / Depth : t % (Breadth / width) * width;
+        k = Along ? t % Depth : t / (Breadth / width), at = k * pitch + x;
+        base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
+        whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
+    }
+    __device__ __forceinline__ void next(uint32_t s,
+                                         int64_t depth) { // depth: what there is of K from here on
+        const float* q = p;
+        s += at * 4;
+        if (whole && depth >= Depth) {
+#pragma unroll
+            for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
+        } else {
+            // Flat: unrolled, which makes the compiler issue both loops and switch one of them off; FMAs then
+            // fill the gaps between copies. Rolled, it stays a branch. NN gains by the one, others by the
+            // other.
+#pragma unroll Flat ? passes : 1
+
+            for (int i = 0; i < passes; i++, q += per_pass * ld) {
+                bool in = Along ? k < depth && i * per_pass < left : k + i * per_pass < depth && left > 0;
+                kbki_ahead_copy_if<4 * width>(s + i * step * 4, in ? q : base, in);
+            }
+        }
+        p += Along ? Depth : Depth * ld;
+    }
+};
+
+template <bool AlongA, bool AlongB, bool Wide>
+__global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
+    constexpr int Stages = 4;
+    __shared__ __align__(16) float a[Stages][8][KBKI_MM_PITCH], b[Stages][8][KBKI_MM_PITCH];
+    kbki_mm_feed<AlongA, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fa;
+    kbki_mm_feed<AlongB, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fb;
+    int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
+    uint32_t sa = kbki_shared(a), sb = kbki_shared(b), size = sizeof a[0];
+    float c[8][8] = {};
+    fa.start(io.a, io.lda, i0, io.m, 0), fb.start(io.b, io.ldb, j0, io.n, 0);
+    for (int s = 0; s < Stages - 1; s++) {
+        fa.next(sa + s * size, io.k - 8 * s), fb.next(sb + s * size, io.k - 8 * s);
+        kbki_ahead_close();
+    }
+    int now = 0, then = Stages - 1;
+    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
+        kbki_ahead_wait<Stages - 2>();
+        __syncthreads(); // this tile is there for all; and all are done with the one before, filled again now
+        int64_t left = io.k - k0 - 8 * (Stages - 1);
+        fa.next(sa + then * size, left), fb.next(sb + then * size, left);
+        kbki_ahead_close(); // counted even where empty, so that the same wait fits the last tiles
+        kbki_mm_step8(a[now], b[now], c);
+        now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
+    }
+    kbki_ahead_wait<0>();
+    kbki_mm_finish8(io, i0, j0, c);
+}
+
+// The CTA's tile, rows by columns, and its depth; the warp's tile; how many of a warp's lanes lie along M; stages of
+// the ring; CTAs per SM.
+template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
+struct kbki_mm_plan {
+    static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
+    static constexpr int warp_m = WarpM, warp_n = WarpN, threads = TileM / WarpM * (TileN / WarpN) * 32;
+    static constexpr int lanes_m = LanesM, lanes_n = 32 / LanesM;
+    static constexpr int thread_m = WarpM / lanes_m, thread_n = WarpN / lanes_n;
+    static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4); // a's share; all
+    static constexpr int bytes = Stages * stage * 4;
+};
+// A thread's numbers for one k: pieces of four, a warp's width apart.
+template <int Count, int Apart> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
+#pragma unroll
+    for (int e = 0; e < Count; e += 4)
+        *reinterpret_cast<float4*>(v + e) = *reinterpret_cast<const float4*>(s + e * Apart);
+}
+template <class Plan>
+__device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j,
+                                               float (*c)[Plan::thread_n]) {
+    float* out = io.part ? io.part + blockIdx.y * io.m * io.n : io.c;
+    bool wide = io.n % 4 == 0 && ((uintptr_t)out & 15) == 0;
+#pragma unroll
+    for (int y = 0; y < Plan::thread_m; y++)
+#pragma unroll
+        for (int x = 0; x < Plan::thread_n; x += 4)
+            kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
+                        wide);
+}
+template <bool AlongA, bool AlongB, bool Wide, class Plan>
+__global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
+    extern __shared__ uint4 kbki_mm_ring[];
+    float *ring = reinterpret_cast<float*>(kbki_mm_ring), c[Plan::thread_m][Plan::thread_n] = {},
+          a[2][Plan::thread_m], b[2][Plan::thread_n];
+    kbki_mm_feed<AlongA, Wide, AlongA && Wide, Plan::tile_m, Plan::tile_k, Plan::threads> fa;
+    kbki_mm_feed<AlongB, Wide, AlongA && Wide, Plan::tile_n, Plan::tile_k, Plan::threads> fb;
+    uint32_t s0 = kbki_shared(ring);
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int y = warp / (Plan::tile_n / Plan::warp_n) * Plan::warp_m + lane / Plan::lanes_n * 4,
+        x = warp % (Plan::tile_n / Plan::warp_n) * Plan::warp_n + lane % Plan::lanes_n * 4;
+    int64_t i0, j0, k0 = blockIdx.y * io.deep, depth = io.k - k0 < io.deep ? io.k - k0 : io.deep;
+    kbki_mm_where(io, Plan::tile_m, Plan::tile_n, &i0, &j0);
+    fa.start(io.a, io.lda, i0, io.m, k0), fb.start(io.b, io.ldb, j0, io.n, k0);
+    for (int s = 0; s < Plan::stages - 1; s++) {
+        fa.next(s0 + s * Plan::stage * 4, depth - Plan::tile_k * s);
+        fb.next(s0 + (s * Plan::stage + Plan::floats_a) * 4, depth - Plan::tile_k * s);
+        kbki_ahead_close();
+    }
+    kbki_ahead_wait<Plan::stages - 2>();
+    __syncthreads();
+    float *now = ring, *end = ring + Plan::stages * Plan::stage;
+    uint32_t then = s0 + (Plan::stages - 1) * Plan::stage * 4, last = then;
+    kbki_mm_piece<Plan::thread_m, Plan::lanes_m>(now + y, a[0]);
+    kbki_mm_piece<Plan::thread_n, Plan::lanes_n>(now + Plan::floats_a + x, b[0]);
+    int64_t ahead = depth - Plan::tile_k * (Plan::stages - 1);
+#pragma unroll 1
+    for (; depth > 0; depth -= Plan::tile_k, ahead -= Plan::tile_k) {
+#pragma unroll
+        for (int k = 0; k < Plan::tile_k; k++) {
+            constexpr int LastStep = Plan::tile_k - 1;
+            if (k == LastStep) { // everyone has read all of this tile; the next has arrived
+                now = now + Plan::stage == end ? ring : now + Plan::stage;
+                kbki_ahead_wait<Plan::stages - 2>();
+                __syncthreads();
+            }
+            const float* s = now + (k == LastStep ? 0 : (k + 1) * (Plan::tile_m + 4));
+            kbki_mm_piece<Plan::thread_m, Plan::lanes_m>(s + y, a[(k + 1) % 2]);
+            s = now + Plan::floats_a + (k == LastStep ? 0 : (k + 1) * (Plan::tile_n + 4));
+            kbki_mm_piece<Plan::thread_n, Plan::lanes_n>(s + x, b[(k + 1) % 2]);
+            if (k == 0) {
+                fa.next(then, ahead), fb.next(then + Plan::floats_a * 4, ahead);
+                kbki_ahead_close();
+                then = then == last ? s0 : then + Plan::stage * 4;
+            }
+            kbki_mm_fma<Plan::thread_m, Plan::thread_n>(a[k % 2], b[k % 2], c);
+        }
+    }
+    kbki_ahead_wait<0>();
+    if (io.part) kbki_follow_me(); // kbki_mm_sum_k
+    kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
+}
+// The pieces of K, added in order: the same bits every time. Eight of them are on their way at once.
+template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
+    int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
+    float sum = 0;
+    kbki_follow_wait();
+    if (i >= n) return;
+    const float* p = io.part + i;
+    for (; splits >= 8; splits -= 8, p += 8 * n) {
+        float v[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) v[e] = p[e * n];
+#pragma unroll
+        for (int e = 0; e < 8; e++) sum += v[e];
+    }
+    for (; splits > 0; splits--, p += n) sum += *p;
+    io.c[i] = kbki_mm_result(io, sum);
+}
+template <class T> const char* kbki_mm_sum(const kbki_mm<T>& io, int64_t splits, kbk_stream st) {
+    if (!kbki_grid_ok(kbki_ceil(io.m * io.n, 128))) return KBKI_TEXT_GRID;
+    return kbki_follow(kbki_mm_sum_k<T>, dim3((unsigned)kbki_ceil(io.m * io.n, 128)), 128, st, io, splits);
+}
+
+template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if ((why = kbki_needs<80>()) != NULL) return why;
+    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        if (wide)
+            kbk_matmul_fwd_cpasync_k<l.a, l.b, !l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        else
+            kbk_matmul_fwd_cpasync_k<l.a, l.b, false><<<(unsigned)ctas, 256, 0, st>>>(io);
+        return kbki_launched();
+    });
+}
+typedef kbki_mm_plan<128, 256, 16, 64, 64, 8, 3, 1> kbki_mm_best;
+template <bool AlongA, bool AlongB, bool Wide, class Plan>
+const char* kbki_mm_warptile(const kbki_mm<float>& io, int64_t ctas, int64_t splits, kbk_stream st) {
+    size_t bytes = Plan::bytes;
+    const char* why = kbki_want_shared(kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan>, &bytes);
+    if (why || bytes == 0) return why ? why : "too little shared memory";
+    dim3 grid((unsigned)ctas, (unsigned)splits);
+    kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan><<<grid, Plan::threads, bytes, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_stream st) {
+    typedef kbki_mm_best Plan;
+    kbki_mm<T> io;
+    int64_t ctas, splits = kbki_mm_splits(&a->s);
+    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if ((why = kbki_needs<80>()) != NULL) return why;
+    if (splits > 1) {
+        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, KBKI_WORD_warptile))) != NULL) return why;
+        io.part = (float*)((char*)a->workspace + KBK_TICKETS);
+        io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
+    }
+    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    why = kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        if (wide) return kbki_mm_warptile<l.a, l.b, !l.b, Plan>(io, ctas, splits, st);
+        return kbki_mm_warptile<l.a, l.b, false, Plan>(io, ctas, splits, st);
+    });
+    return why || !io.part ? why : kbki_mm_sum(io, splits, st);
 }
 #endif // __CUDACC__
 
@@ -11931,7 +11934,7 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
 
 /*  Everything as f32 in shared memory: a 64-row tile of q, one that holds k and then v, and the
     probabilities. Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3; columns x, x + 16, ... of the scores and
-   4 x .. 4 x + 3 of every 64 of the output. Rows are 4 floats longer than needed, so that 16-byte accesses of
+    4 x .. 4 x + 3 of every 64 of the output. Rows are 4 floats longer than needed, so that 16-byte accesses of
     neighbouring rows meet different banks. Sixteen lanes of one warp share their rows: reductions are
     shuffles. */
 template <class T, int Dim, int Tile>
@@ -12147,7 +12150,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_mma     Attention forward on tensor cores, by mma.sync: what both directions need for it, too.
-                      Public: kbk_attention_fwd_flashmma      Used by: the table, >>attention_bwd
+                      Public: kbk_attention_fwd_flashmma      Used by: the table, >>attention_hopper, >>attention_bwd_mma
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, flashmma ----------------------------------------------------------------------------------
@@ -12280,7 +12283,7 @@ __device__ __forceinline__ void kbki_attn_triangle(float (&c)[Across][4], const 
 }
 
 /*  s[m][n] = 16 x 8 blocks of a b', both lying as rows of Dim elements. Operands are loaded Ahead steps
-   before their mma: a warp has one or two others to hide a latency behind, which is not enough. */
+    before their mma: a warp has one or two others to hide a latency behind, which is not enough. */
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -12989,8 +12992,9 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd     Attention backward: shapes, oracle, the card of its ladder; in tiles on tensor cores.
-                      Public: kbk_attention_bwd_flashmma      Used by: the table, >>attention_bwd_simt,
+  >>attention_bwd     Attention backward: shapes, oracle, the card of its ladder; without tensor cores, with the S^2
+                      matrices in memory, and in tiles.
+                      Public: kbk_attention_bwd_naive, _flash      Used by: the table, >>attention_bwd_mma,
                       >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
@@ -13004,13 +13008,20 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
            scale or of the root of the sum of squares of what was added
     1 naive    p and ds in memory                 <- slow: as forward, twice over. S <= 2048
     3 flash    32 x 32 tiles, p and ds anew       <- nothing of S^2 in memory; five products become seven, and
-                                                     FMAs limit: in >>attention_bwd_simt
+                                                     FMAs limit
     4 flashmma mma.sync; p computed anew          <- CTA per 128 keys, whose dk and dv stay in registers while rows
                                                      pass by; dq collects by atomics in f32, laid out as accumulators
-                                                     are: full lines. It waits for the next tile's barrier: one each
+                                                     are: full lines. It waits for the next tile's barrier: one each;
+                                                     in >>attention_bwd_mma
     5 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
     bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
                lse has no room there for the logarithm of a sum */
+/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-23
+     1 naive              -      -      -  both S x S matrices in memory
+     3 flash       79.48 ms    2 %      -  32 x 32 tiles, p and ds computed anew, FMAs
+     4 flashmma     4301 us   39 % 18.5 x  128 keys stay, dq by atomics
+     5 flashws      2354 us   71 % 1.83 x  the same through wgmma and TMA
+    end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     static const char* const names[8] = { "do", "q", "k", "v", "o", "dq", "dk", "dv" };
@@ -13121,6 +13132,207 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     return why;
 }
 
+// Thread per pair; then thread per element of dq, and of dk and dv.
+template <class T>
+__global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
+    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (at >= io.heads * n * n) return;
+    int64_t row = at / n, j = at % n, key = row / n * n + j;
+    float x = 0, y = 0, lse = io.lse[row];
+    if (io.causal && j > row % n) return;
+    for (int c = 0; c < d; c++) {
+        x = fmaf(kbki_float(io.q[row * d + c]), kbki_float(io.k[key * d + c]), x);
+        y = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.v[key * d + c]), y);
+    }
+    p[at] = expf(x * io.scale - (lse == -INFINITY ? INFINITY : lse));
+    ds[at] = p[at] * (y - dot[row]) * io.scale;
+}
+template <class T> __global__ void kbki_attn_naive_dot_k(kbki_attn_back<T> io, int d, float* dot) {
+    int64_t row = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (row >= io.heads * io.rows) return;
+    float sum = 0;
+    for (int c = 0; c < d; c++) sum = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.o[row * d + c]), sum);
+    dot[row] = sum;
+}
+template <class T>
+__global__ void kbki_attn_naive_grad_k(kbki_attn_back<T> io, int d, const float* p, const float* ds) {
+    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x, row = at / d, c = at % d;
+    if (row >= io.heads * n) return;
+    int64_t head = row / n * n, me = row % n;
+    float dq = 0, dk = 0, dv = 0;
+    for (int64_t j = 0; j < (io.causal ? me + 1 : n); j++)
+        dq = fmaf(ds[row * n + j], kbki_float(io.k[(head + j) * d + c]), dq);
+    for (int64_t i = io.causal ? me : 0; i < n; i++) {
+        dk = fmaf(ds[(head + i) * n + me], kbki_float(io.q[(head + i) * d + c]), dk);
+        dv = fmaf(p[(head + i) * n + me], kbki_float(io.dout[(head + i) * d + c]), dv);
+    }
+    io.dq[at] = kbki_type<T>::from(dq), io.dk[at] = kbki_type<T>::from(dk), io.dv[at] = kbki_type<T>::from(dv);
+}
+template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (why || !io.heads) return why;
+    if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
+    int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
+    float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *dot = ds + pairs;
+    int d = (int)a->s.cols;
+    if (!kbki_grid_ok(kbki_ceil(pairs, 256)) || !kbki_grid_ok(kbki_ceil(rows * d, 256))) return KBKI_TEXT_GRID;
+    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, d, dot);
+    kbk_attention_bwd_naive_k<T><<<(unsigned)kbki_ceil(pairs, 256), 256, 0, st>>>(io, d, p, ds, dot);
+    kbki_attn_naive_grad_k<T><<<(unsigned)kbki_ceil(rows * d, 256), 256, 0, st>>>(io, d, p, ds);
+    return kbki_launched();
+}
+
+/*  p and ds are computed anew wherever they are wanted, a tile of 32 x 32 at a time, and never leave the SM: once for
+    dq, by CTAs that keep 32 rows of q and meet all keys, and once for dk and dv, by CTAs that keep 32 keys and meet
+    all rows. So nobody adds to another's sums. Everything is f32 in shared memory, three tiles and the small one: 55
+    KiB at d = 128; what passes by is therefore read twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows
+    4 y .. 4 y + 3 of what stays, x and x + 16 of what passes, and 4 x .. 4 x + 3 of every 64 columns of a result. */
+#define KBKI_BACK_TILE 32
+template <int Dim> struct kbki_attn_back_tiles {
+    float *one, *two, *moving, *small;
+    __device__ __forceinline__ kbki_attn_back_tiles(void* shared) {
+        constexpr int floats = KBKI_BACK_TILE * (Dim + 4);
+        one = (float*)shared, two = one + floats, moving = two + floats, small = moving + floats;
+    }
+    static constexpr size_t bytes = (3 * KBKI_BACK_TILE * (Dim + 4) + KBKI_BACK_TILE * (KBKI_BACK_TILE + 4)) * 4;
+};
+// exp(s - lse); a row that saw nothing has none.
+__device__ __forceinline__ float kbki_attn_back_p(float s, float scale, float lse) {
+    return expf(fmaf(s, scale, lse == -INFINITY ? -INFINITY : -lse));
+}
+template <class T, int Dim>
+__device__ __forceinline__ void kbki_attn_back_put(T* to, int left, const float (&sum)[4][Dim / 16]) {
+    int x = threadIdx.x % 16, y = threadIdx.x / 16;
+#pragma unroll
+    for (int r = 0; r < 4; r++)
+#pragma unroll
+        for (int c = 0; c < Dim / 16; c++)
+            if (4 * y + r < left) to[(4 * y + r) * Dim + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(sum[r][c]);
+}
+
+// dq of 32 rows; dot: D of every row.
+template <class T, int Dim>
+__global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
+    extern __shared__ uint4 kbki_attn_shared[];
+    constexpr int Tile = KBKI_BACK_TILE, Pitch = Tile + 4;
+    kbki_attn_back_tiles<Dim> at(kbki_attn_shared);
+    int n = (int)io.rows, tiles = (n + Tile - 1) / Tile, row0 = blockIdx.x % tiles * Tile, limit[4];
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, end = io.causal && row0 + Tile < n ? row0 + Tile : n;
+    int64_t head = blockIdx.x / tiles * io.rows;
+    float dq[4][Dim / 16] = {}, lse[4] = {}, big_d[4] = {};
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+        int row = row0 + 4 * y + r;
+        limit[r] = io.causal && row < n ? row : n - 1; // the last key that it sees
+        if (row < n) lse[r] = io.lse[head + row], big_d[r] = dot[head + row];
+    }
+    kbki_attn_load<T, Dim, Tile>(at.one, io.q + (head + row0) * Dim, n - row0);
+    kbki_attn_load<T, Dim, Tile>(at.two, io.dout + (head + row0) * Dim, n - row0);
+    for (int key = 0; key < end; key += Tile) {
+        float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
+        __syncthreads(); // the tile before is done with k
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.v + (head + key) * Dim, n - key);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
+        __syncthreads();
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.k + (head + key) * Dim, n - key);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+#pragma unroll
+            for (int e = 0; e < Tile / 16; e++) {
+                float p = kbki_attn_back_p(s[r][e], io.scale, lse[r]);
+                bool seen = key + x + 16 * e <= limit[r];
+                at.small[(4 * y + r) * Pitch + x + 16 * e] = seen ? p * (dp[r][e] - big_d[r]) * io.scale : 0.0f;
+            }
+        __syncwarp(); // these four rows are written and read by sixteen lanes of one warp
+        kbki_attn_values<Dim, Tile>(
+            at.small, at.moving, y, x, key + Tile - 1 > limit[0], [&](int r, int k) { return key + k > limit[r]; },
+            dq);
+    }
+    kbki_attn_back_put<T, Dim>(io.dq + (head + row0) * Dim, n - row0, dq);
+}
+// dk and dv of 32 keys.
+template <class T, int Dim>
+__global__ void __launch_bounds__(128) kbki_attn_back_keys_k(kbki_attn_back<T> io, const float* dot) {
+    extern __shared__ uint4 kbki_attn_shared[];
+    constexpr int Tile = KBKI_BACK_TILE, Pitch = Tile + 4;
+    kbki_attn_back_tiles<Dim> at(kbki_attn_shared);
+    int n = (int)io.rows, tiles = (n + Tile - 1) / Tile, key0 = blockIdx.x % tiles * Tile;
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, mine = key0 + 4 * y;
+    int64_t head = blockIdx.x / tiles * io.rows;
+    float dk[4][Dim / 16] = {}, dv[4][Dim / 16] = {};
+    kbki_attn_load<T, Dim, Tile>(at.one, io.k + (head + key0) * Dim, n - key0);
+    kbki_attn_load<T, Dim, Tile>(at.two, io.v + (head + key0) * Dim, n - key0);
+    for (int row = io.causal ? key0 : 0; row < n; row += Tile) {
+        float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
+        bool doubt = (io.causal && row == key0) || row + Tile > n;
+        auto hidden = [&](int r, int i) { return row + i >= n || (io.causal && row + i < mine + r); };
+        __syncthreads(); // the tile before is done with q
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
+        __syncthreads();
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.dout + (head + row) * Dim, n - row);
+        __syncthreads();
+        kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
+#pragma unroll
+        for (int e = 0; e < Tile / 16; e++) {
+            int i = x + 16 * e;
+            float lse = row + i < n ? io.lse[head + row + i] : 0.0f, big_d = row + i < n ? dot[head + row + i] : 0.0f;
+#pragma unroll
+            for (int r = 0; r < 4; r++) {
+                s[r][e] = hidden(r, i) ? 0.0f : kbki_attn_back_p(s[r][e], io.scale, lse);
+                dp[r][e] = hidden(r, i) ? 0.0f : s[r][e] * (dp[r][e] - big_d) * io.scale;
+                at.small[(4 * y + r) * Pitch + i] = s[r][e];
+            }
+        }
+        __syncwarp();
+        kbki_attn_values<Dim, Tile>(at.small, at.moving, y, x, doubt, hidden, dv);
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < 4 * Tile / 16; e++) at.small[(4 * y + e % 4) * Pitch + x + e / 4 * 16] = dp[e % 4][e / 4];
+        kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
+        __syncthreads();
+        kbki_attn_values<Dim, Tile>(at.small, at.moving, y, x, doubt, hidden, dk);
+    }
+    kbki_attn_back_put<T, Dim>(io.dk + (head + key0) * Dim, n - key0, dk);
+    kbki_attn_back_put<T, Dim>(io.dv + (head + key0) * Dim, n - key0, dv);
+}
+template <class T, int Dim> const char* kbki_attn_back_flash(const kbki_attn_back<T>& io, float* dot, kbk_stream st) {
+    size_t bytes = kbki_attn_back_tiles<Dim>::bytes, same = bytes;
+    int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, KBKI_BACK_TILE);
+    const char* why = kbki_want_shared(kbk_attention_bwd_flash_k<T, Dim>, &bytes);
+    if (!why) why = kbki_want_shared(kbki_attn_back_keys_k<T, Dim>, &same);
+    if (why) return why;
+    if (!bytes || !same) return "an SM has too little shared memory";
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, Dim, dot);
+    kbk_attention_bwd_flash_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io, dot);
+    kbki_attn_back_keys_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io, dot);
+    return kbki_launched();
+}
+template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (why || !io.heads) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_flash))) != NULL) return why;
+    float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
+    return a->s.cols == 64 ? kbki_attn_back_flash<T, 64>(io, dot, st) : kbki_attn_back_flash<T, 128>(io, dot, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>attention_bwd_mma     Attention backward on tensor cores, by mma.sync; the card is in >>attention_bwd.
+                          Public: kbk_attention_bwd_flashmma      Used by: the table, >>attention_bwd_hopper
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
 /*  flashmma. First D and the exponent's base of every row; rows that fill up the last tile get an infinite
     lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
@@ -13202,8 +13414,8 @@ __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lan
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
 /*  p and ds of a warp's 32 keys, the first of them `key`, with 32 rows, the first of them `row`, at `part` of
-   their tile. The exponentials stand beside the second product, which does not need them. hidden: 1: there are
-   rows or keys past the last, 2: and keys past their row. */
+    their tile. The exponentials stand beside the second product, which does not need them. hidden: 1: there are
+    rows or keys past the last, 2: and keys past their row. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
                                                       uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
@@ -13441,212 +13653,6 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd_simt     Attention backward without tensor cores: with the S^2 matrices in memory, and in tiles; the
-                           card is in >>attention_bwd.
-                           Public: kbk_attention_bwd_naive, _flash      Used by: the table
-------------------------------------------------------------------------------------------------------------*/
-/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  both S x S matrices in memory
-     3 flash       79.48 ms    2 %      -  32 x 32 tiles, p and ds computed anew, FMAs
-     4 flashmma     4301 us   39 % 18.5 x  128 keys stay, dq by atomics
-     5 flashws      2354 us   71 % 1.83 x  the same through wgmma and TMA
-    end of measured */
-#ifdef __CUDACC__
-
-// Thread per pair; then thread per element of dq, and of dk and dv.
-template <class T>
-__global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
-    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
-    if (at >= io.heads * n * n) return;
-    int64_t row = at / n, j = at % n, key = row / n * n + j;
-    float x = 0, y = 0, lse = io.lse[row];
-    if (io.causal && j > row % n) return;
-    for (int c = 0; c < d; c++) {
-        x = fmaf(kbki_float(io.q[row * d + c]), kbki_float(io.k[key * d + c]), x);
-        y = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.v[key * d + c]), y);
-    }
-    p[at] = expf(x * io.scale - (lse == -INFINITY ? INFINITY : lse));
-    ds[at] = p[at] * (y - dot[row]) * io.scale;
-}
-template <class T> __global__ void kbki_attn_naive_dot_k(kbki_attn_back<T> io, int d, float* dot) {
-    int64_t row = (int64_t)blockIdx.x * 256 + threadIdx.x;
-    if (row >= io.heads * io.rows) return;
-    float sum = 0;
-    for (int c = 0; c < d; c++) sum = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.o[row * d + c]), sum);
-    dot[row] = sum;
-}
-template <class T>
-__global__ void kbki_attn_naive_grad_k(kbki_attn_back<T> io, int d, const float* p, const float* ds) {
-    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x, row = at / d, c = at % d;
-    if (row >= io.heads * n) return;
-    int64_t head = row / n * n, me = row % n;
-    float dq = 0, dk = 0, dv = 0;
-    for (int64_t j = 0; j < (io.causal ? me + 1 : n); j++)
-        dq = fmaf(ds[row * n + j], kbki_float(io.k[(head + j) * d + c]), dq);
-    for (int64_t i = io.causal ? me : 0; i < n; i++) {
-        dk = fmaf(ds[(head + i) * n + me], kbki_float(io.q[(head + i) * d + c]), dk);
-        dv = fmaf(p[(head + i) * n + me], kbki_float(io.dout[(head + i) * d + c]), dv);
-    }
-    io.dq[at] = kbki_type<T>::from(dq), io.dk[at] = kbki_type<T>::from(dk), io.dv[at] = kbki_type<T>::from(dv);
-}
-template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_stream st) {
-    kbki_attn_back<T> io;
-    const char* why = kbki_attn_back_args(a, &io);
-    if (why || !io.heads) return why;
-    if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
-    int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
-    float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *dot = ds + pairs;
-    int d = (int)a->s.cols;
-    if (!kbki_grid_ok(kbki_ceil(pairs, 256)) || !kbki_grid_ok(kbki_ceil(rows * d, 256))) return KBKI_TEXT_GRID;
-    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, d, dot);
-    kbk_attention_bwd_naive_k<T><<<(unsigned)kbki_ceil(pairs, 256), 256, 0, st>>>(io, d, p, ds, dot);
-    kbki_attn_naive_grad_k<T><<<(unsigned)kbki_ceil(rows * d, 256), 256, 0, st>>>(io, d, p, ds);
-    return kbki_launched();
-}
-
-/*  p and ds are computed anew wherever they are wanted, a tile of 32 x 32 at a time, and never leave the SM: once for
-    dq, by CTAs that keep 32 rows of q and meet all keys, and once for dk and dv, by CTAs that keep 32 keys and meet
-    all rows. So nobody adds to another's sums. Everything is f32 in shared memory, three tiles and the small one: 55
-    KiB at d = 128; what passes by is therefore read twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows
-    4 y .. 4 y + 3 of what stays, x and x + 16 of what passes, and 4 x .. 4 x + 3 of every 64 columns of a result. */
-#define KBKI_BACK_TILE 32
-template <int Dim> struct kbki_attn_back_tiles {
-    float *one, *two, *moving, *small;
-    __device__ __forceinline__ kbki_attn_back_tiles(void* shared) {
-        constexpr int floats = KBKI_BACK_TILE * (Dim + 4);
-        one = (float*)shared, two = one + floats, moving = two + floats, small = moving + floats;
-    }
-    static constexpr size_t bytes = (3 * KBKI_BACK_TILE * (Dim + 4) + KBKI_BACK_TILE * (KBKI_BACK_TILE + 4)) * 4;
-};
-// exp(s - lse); a row that saw nothing has none.
-__device__ __forceinline__ float kbki_attn_back_p(float s, float scale, float lse) {
-    return expf(fmaf(s, scale, lse == -INFINITY ? -INFINITY : -lse));
-}
-template <class T, int Dim>
-__device__ __forceinline__ void kbki_attn_back_put(T* to, int left, const float (&sum)[4][Dim / 16]) {
-    int x = threadIdx.x % 16, y = threadIdx.x / 16;
-#pragma unroll
-    for (int r = 0; r < 4; r++)
-#pragma unroll
-        for (int c = 0; c < Dim / 16; c++)
-            if (4 * y + r < left) to[(4 * y + r) * Dim + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(sum[r][c]);
-}
-
-// dq of 32 rows; dot: D of every row.
-template <class T, int Dim>
-__global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
-    extern __shared__ uint4 kbki_attn_shared[];
-    constexpr int Tile = KBKI_BACK_TILE, Pitch = Tile + 4;
-    kbki_attn_back_tiles<Dim> at(kbki_attn_shared);
-    int n = (int)io.rows, tiles = (n + Tile - 1) / Tile, row0 = blockIdx.x % tiles * Tile, limit[4];
-    int x = threadIdx.x % 16, y = threadIdx.x / 16, end = io.causal && row0 + Tile < n ? row0 + Tile : n;
-    int64_t head = blockIdx.x / tiles * io.rows;
-    float dq[4][Dim / 16] = {}, lse[4] = {}, big_d[4] = {};
-#pragma unroll
-    for (int r = 0; r < 4; r++) {
-        int row = row0 + 4 * y + r;
-        limit[r] = io.causal && row < n ? row : n - 1; // the last key that it sees
-        if (row < n) lse[r] = io.lse[head + row], big_d[r] = dot[head + row];
-    }
-    kbki_attn_load<T, Dim, Tile>(at.one, io.q + (head + row0) * Dim, n - row0);
-    kbki_attn_load<T, Dim, Tile>(at.two, io.dout + (head + row0) * Dim, n - row0);
-    for (int key = 0; key < end; key += Tile) {
-        float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
-        __syncthreads(); // the tile before is done with k
-        kbki_attn_load<T, Dim, Tile>(at.moving, io.v + (head + key) * Dim, n - key);
-        __syncthreads();
-        kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
-        __syncthreads();
-        kbki_attn_load<T, Dim, Tile>(at.moving, io.k + (head + key) * Dim, n - key);
-        __syncthreads();
-        kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
-#pragma unroll
-        for (int r = 0; r < 4; r++)
-#pragma unroll
-            for (int e = 0; e < Tile / 16; e++) {
-                float p = kbki_attn_back_p(s[r][e], io.scale, lse[r]);
-                bool seen = key + x + 16 * e <= limit[r];
-                at.small[(4 * y + r) * Pitch + x + 16 * e] = seen ? p * (dp[r][e] - big_d[r]) * io.scale : 0.0f;
-            }
-        __syncwarp(); // these four rows are written and read by sixteen lanes of one warp
-        kbki_attn_values<Dim, Tile>(
-            at.small, at.moving, y, x, key + Tile - 1 > limit[0], [&](int r, int k) { return key + k > limit[r]; },
-            dq);
-    }
-    kbki_attn_back_put<T, Dim>(io.dq + (head + row0) * Dim, n - row0, dq);
-}
-// dk and dv of 32 keys.
-template <class T, int Dim>
-__global__ void __launch_bounds__(128) kbki_attn_back_keys_k(kbki_attn_back<T> io, const float* dot) {
-    extern __shared__ uint4 kbki_attn_shared[];
-    constexpr int Tile = KBKI_BACK_TILE, Pitch = Tile + 4;
-    kbki_attn_back_tiles<Dim> at(kbki_attn_shared);
-    int n = (int)io.rows, tiles = (n + Tile - 1) / Tile, key0 = blockIdx.x % tiles * Tile;
-    int x = threadIdx.x % 16, y = threadIdx.x / 16, mine = key0 + 4 * y;
-    int64_t head = blockIdx.x / tiles * io.rows;
-    float dk[4][Dim / 16] = {}, dv[4][Dim / 16] = {};
-    kbki_attn_load<T, Dim, Tile>(at.one, io.k + (head + key0) * Dim, n - key0);
-    kbki_attn_load<T, Dim, Tile>(at.two, io.v + (head + key0) * Dim, n - key0);
-    for (int row = io.causal ? key0 : 0; row < n; row += Tile) {
-        float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
-        bool doubt = (io.causal && row == key0) || row + Tile > n;
-        auto hidden = [&](int r, int i) { return row + i >= n || (io.causal && row + i < mine + r); };
-        __syncthreads(); // the tile before is done with q
-        kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
-        __syncthreads();
-        kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
-        __syncthreads();
-        kbki_attn_load<T, Dim, Tile>(at.moving, io.dout + (head + row) * Dim, n - row);
-        __syncthreads();
-        kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
-#pragma unroll
-        for (int e = 0; e < Tile / 16; e++) {
-            int i = x + 16 * e;
-            float lse = row + i < n ? io.lse[head + row + i] : 0.0f, big_d = row + i < n ? dot[head + row + i] : 0.0f;
-#pragma unroll
-            for (int r = 0; r < 4; r++) {
-                s[r][e] = hidden(r, i) ? 0.0f : kbki_attn_back_p(s[r][e], io.scale, lse);
-                dp[r][e] = hidden(r, i) ? 0.0f : s[r][e] * (dp[r][e] - big_d) * io.scale;
-                at.small[(4 * y + r) * Pitch + i] = s[r][e];
-            }
-        }
-        __syncwarp();
-        kbki_attn_values<Dim, Tile>(at.small, at.moving, y, x, doubt, hidden, dv);
-        __syncthreads();
-#pragma unroll
-        for (int e = 0; e < 4 * Tile / 16; e++) at.small[(4 * y + e % 4) * Pitch + x + e / 4 * 16] = dp[e % 4][e / 4];
-        kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
-        __syncthreads();
-        kbki_attn_values<Dim, Tile>(at.small, at.moving, y, x, doubt, hidden, dk);
-    }
-    kbki_attn_back_put<T, Dim>(io.dk + (head + key0) * Dim, n - key0, dk);
-    kbki_attn_back_put<T, Dim>(io.dv + (head + key0) * Dim, n - key0, dv);
-}
-template <class T, int Dim> const char* kbki_attn_back_flash(const kbki_attn_back<T>& io, float* dot, kbk_stream st) {
-    size_t bytes = kbki_attn_back_tiles<Dim>::bytes, same = bytes;
-    int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, KBKI_BACK_TILE);
-    const char* why = kbki_want_shared(kbk_attention_bwd_flash_k<T, Dim>, &bytes);
-    if (!why) why = kbki_want_shared(kbki_attn_back_keys_k<T, Dim>, &same);
-    if (why) return why;
-    if (!bytes || !same) return "an SM has too little shared memory";
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, Dim, dot);
-    kbk_attention_bwd_flash_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io, dot);
-    kbki_attn_back_keys_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io, dot);
-    return kbki_launched();
-}
-template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_stream st) {
-    kbki_attn_back<T> io;
-    const char* why = kbki_attn_back_args(a, &io);
-    if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_flash))) != NULL) return why;
-    float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
-    return a->s.cols == 64 ? kbki_attn_back_flash<T, 64>(io, dot, st) : kbki_attn_back_flash<T, 128>(io, dot, st);
-}
-#endif // __CUDACC__
-
-/*------------------------------------------------------------------------------------------------------------
   >>attention_bwd_hopper     Attention backward through wgmma and tensor copies: rung 5, for compute capability 9.0
                              alone.
                              Public: kbk_attention_bwd_flashws      Used by: the table
@@ -13660,7 +13666,9 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
                <- no thread moves operands, and each product but the first two of a tile runs beside something else:
                dv beside ds, dk beside the sums of dq and the next tile's scores, and what is left of a tile is one
                barrier. At d = 128, nothing hidden, CTAs stay and load the next keys beside the last results; where
-               causality makes items short and long, those that stay have been slower
+               causality makes items short and long, those that stay have been slower. Sums of dq that leave shared
+               memory by bulk copies, which add, were slower too than additions from registers: 548 TFLOP/s instead
+               of 559 at d = 128, 439 instead of 494 at d = 64 (bf16, S = 4096, on an H200)
     bound by   arithmetic; and shared memory, which 64 x 64 products read at its full rate
 
     What goes before and after is flashmma's: D and the exponents' bases; sums of dq to rows. Rows and keys past the

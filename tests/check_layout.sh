@@ -15,6 +15,7 @@ for f in kbench.h kbench_kernels.cuh; do
     listed=$(awk '/^\*\//{ exit } / \*\/$/ { exit } /^ +>>[a-z_]+ / { print $1 }' $f)
     placed=$(awk 'open && /^  >>[a-z_]+ / { print $1 } { open = /^\/\*-----/ }' $f)
     check_same "$f: contents and sections" "$(echo $placed)" "$(echo $listed)"
+    check_same "$f: the contents begin in columns" "$(awk '/^\*\//{ exit } / \*\/$/ { exit } /^ +>>[a-z_]+ / { print index($0, ">") }' $f | sort -u | wc -l | tr -d ' ')" 1
     if [ "$(echo $placed | wc -w)" -ge 5 ]; then pass; else fail "$f: hardly any section was found: $placed"; fi
     none "$f: a section does not say what is public and who uses it" "$(awk '
         /^  >>[a-z_]+ / && open { tag = $1; left = 4; public = 0 } { open = /^\/\*-----/ }

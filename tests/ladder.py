@@ -341,6 +341,27 @@ def order(text, rungs, problems):
                         m[1], r.number, k.name, k.number))
     if lines < 10:
         problems.append('only %d lines say that the plain rungs end' % lines)
+    sections(text, kernels, problems)
+
+
+def sections(text, kernels, problems):
+    """Of an operation in several sections, the one with the lowest rung comes first, and one of them has the line."""
+    lowest = {}  # of each operation: (number, tag, whether the line stands there) of its sections as they follow
+    for tag, body in re.findall(r'^/\*-+\n  >>(\w+)(.*?)(?=^/\*-----|\Z)', text, re.S | re.M):
+        line = '\n' + PLAIN in body
+        for name in set(re.findall(r'\b(kbk_\w+_k)\(', body)) & set(kernels):
+            r = kernels[name]
+            of = lowest.setdefault((r.op, r.direction), [])
+            if not of or of[-1][1] != tag:
+                of.append((r.number, tag, line))
+            of[-1] = min(of[-1], (r.number, tag, line))
+    for (op, direction), of in lowest.items():
+        for a, b in zip(of, of[1:]):
+            if b[0] < a[0]:
+                problems.append('%s %s: >>%s has rung %d and stands behind >>%s, which begins with rung %d' % (
+                    op, direction, b[1], b[0], a[1], a[0]))
+        if len(of) > 1 and not any(line for _, _, line in of):
+            problems.append('%s %s: no section says that the plain rungs end' % (op, direction))
 
 
 def words(text, rungs, problems):
