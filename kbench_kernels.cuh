@@ -52,7 +52,7 @@
 
    ADDING AN OPERATION, in its own section (new group) or at the end of a section that fits
        1. a row in that group's KBK_OPS_... and, per variant, a row in its KBK_TABLE_...             (>>table)
-       2. the card; _tensors, _units, _flops, _bytes, _ref; the macro KBK_CHECK_<op>_<dir>
+       2. the card; _tensors; KBKI_FORMULAS or _units, _flops, _bytes; _ref; the macro KBK_CHECK_<op>_<dir>
        3. kernels and launchers. Nothing else: tests, listing and suite find it through the table.
 
    NAMES
@@ -905,6 +905,17 @@ KBK_FN size_t kbki_scratch_none(const kbk_shape* s, int word) {
     return 0;
 }
 KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->cols; }
+/*  kbk_<op>_<dir>_units, _flops and _bytes of an operation. The last two are written as its card has them, of numbers
+    in double: n = rows * cols; rows, cols, depth; elem: bytes of an element. */
+#define KBKI_FORMULA(s, value)                                                      \
+    const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
+    const double depth = (double)(s)->depth, elem = (s)->elem;                      \
+    (void)n, (void)rows, (void)cols, (void)depth, (void)elem;                       \
+    return value
+#define KBKI_FORMULAS(op_dir, units, flops, bytes)                                       \
+    KBK_FN int64_t kbk_##op_dir##_units(const kbk_shape* s) { return (void)s, (units); } \
+    KBK_FN double kbk_##op_dir##_flops(const kbk_shape* s) { KBKI_FORMULA(s, flops); }   \
+    KBK_FN double kbk_##op_dir##_bytes(const kbk_shape* s) { KBKI_FORMULA(s, bytes); }
 
 /*------------------------------------------------------------------------------------------------------------
   >>numbers     Philox, rounding to 16 bits and back, reproducible inputs; the same bits on host and device.
@@ -2345,7 +2356,6 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66)
     bound by   memory: compare with bytes / copy bandwidth
     Addresses: 3 to 5 take single elements up to the first 16-byte boundary and after the last; inputs and
     outputs that reach a boundary at different elements are taken one element at a time. */
-KBK_FN int64_t kbki_map_units(const kbk_shape* s) { return s->rows * s->cols; }
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("x", n, 1);
@@ -2359,6 +2369,10 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
+// The formulas of an element-wise operation, and its tensors, which are those of others too.
+#define KBKI_MAP_FORMULAS(op_dir, tensors, flops, bytes)                                           \
+    KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) { return tensors(s, t); } \
+    KBKI_FORMULAS(op_dir, s->rows * s->cols, flops, bytes)
 
 #ifdef __CUDACC__
 template <class T> struct kbki_map_io {
@@ -2584,18 +2598,9 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
 #define KBK_CHECK_add_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_mul_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_div_fwd KBKI_CHECKS(0, 0, 0, 5e-4, 1, 0, 4e-3, 1, 0)
-KBK_FN int kbk_add_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
-KBK_FN int kbk_mul_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
-KBK_FN int kbk_div_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
-KBK_FN int64_t kbk_add_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_mul_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_div_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN double kbk_add_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_mul_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_div_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_add_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_mul_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_div_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(add_fwd, kbki_map2_tensors, n, 3 * n * elem)
+KBKI_MAP_FORMULAS(mul_fwd, kbki_map2_tensors, n, 3 * n * elem)
+KBKI_MAP_FORMULAS(div_fwd, kbki_map2_tensors, n, 3 * n * elem)
 KBK_FN void kbk_add_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + in[1][i];
@@ -2709,8 +2714,6 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 #define KBKI_FILL 1.0
 #define KBKI_TRIAD 3.0
 #define KBKI_READ_CTAS 4096 // most partial folds
-KBK_FN int kbk_copy_run_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
-KBK_FN int kbk_triad_run_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
 KBK_FN int kbk_fill_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_out("y", KBK_T, s->rows * s->cols, 1, 0);
     return 1;
@@ -2720,18 +2723,10 @@ KBK_FN int kbk_read_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("fold", KBK_KI32, 1, 1, 0);
     return 2;
 }
-KBK_FN int64_t kbk_copy_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_fill_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_triad_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_read_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
-KBK_FN double kbk_copy_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_fill_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_read_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_triad_run_flops(const kbk_shape* s) { return 2 * kbki_n(s); }
-KBK_FN double kbk_copy_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_fill_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem; }
-KBK_FN double kbk_read_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 4; }
-KBK_FN double kbk_triad_run_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(copy_run, kbki_map1_tensors, 0, 2 * n * elem)
+KBKI_FORMULAS(fill_run, s->rows * s->cols, 0, 1 * n * elem)
+KBKI_MAP_FORMULAS(triad_run, kbki_map2_tensors, 2 * n, 3 * n * elem)
+KBKI_FORMULAS(read_run, s->rows && s->cols ? 1 : 0, 0, 1 * n * elem + 4)
 KBK_FN size_t kbki_scratch_read(const kbk_shape* s, int word) {
     (void)s, (void)word;
     return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint32_t);
@@ -3123,18 +3118,14 @@ KBK_FN int kbk_chase_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("walk", KBK_KI32, 2, 2, 0);
     return 2;
 }
-KBK_FN int64_t kbk_strided_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_gather_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_chase_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
-KBK_FN double kbk_strided_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBKI_FORMULAS(strided_run, s->rows * s->cols, 0, 2 * n * elem)
+KBK_FN int64_t kbk_gather_run_units(const kbk_shape* s) { return s->rows * s->cols; }
+KBKI_FORMULAS(chase_run, s->rows && s->cols ? 1 : 0, 0, 4.0 * KBK_HOPS)
 KBK_FN double kbk_gather_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_chase_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_strided_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
 KBK_FN double kbk_gather_run_bytes(const kbk_shape* s) {
     double n = kbki_n(s), among = (double)kbki_among(s);
     return n * (s->elem + 8.0) + (n < among ? n : among) * s->elem;
 }
-KBK_FN double kbk_chase_run_bytes(const kbk_shape* s) { return (void)s, 4.0 * KBK_HOPS; }
 KBK_FN size_t kbki_scratch_chase(const kbk_shape* s, int word) {
     (void)s, (void)word;
     return KBK_TICKETS + sizeof(int64_t);
@@ -3323,7 +3314,6 @@ KBK_FN int kbk_d2h_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1].place = KBK_ON_HOST;
     return n;
 }
-KBK_FN int kbk_d2d_run_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
 KBK_FN int kbk_alloc_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_out("usable", KBK_KI32, s->rows && s->cols ? 1 : 0, 1, 0);
     return 1;
@@ -3333,21 +3323,11 @@ KBK_FN int kbk_null_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_out("nothing", KBK_T, 0, 1, 0);
     return 1;
 }
-KBK_FN int64_t kbk_h2d_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_d2h_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_d2d_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_alloc_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
-KBK_FN int64_t kbk_null_run_units(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_h2d_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_d2h_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_d2d_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_alloc_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_null_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_h2d_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem; }
-KBK_FN double kbk_d2h_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem; }
-KBK_FN double kbk_d2d_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_alloc_run_bytes(const kbk_shape* s) { return s->rows && s->cols ? 4 : 0; }
-KBK_FN double kbk_null_run_bytes(const kbk_shape* s) { return (void)s, 0; }
+KBKI_FORMULAS(h2d_run, s->rows * s->cols, 0, 1 * n * elem)
+KBKI_FORMULAS(d2h_run, s->rows * s->cols, 0, 1 * n * elem)
+KBKI_MAP_FORMULAS(d2d_run, kbki_map1_tensors, 0, 2 * n * elem)
+KBKI_FORMULAS(alloc_run, s->rows && s->cols ? 1 : 0, 0, n != 0 ? 4 : 0)
+KBKI_FORMULAS(null_run, 0, 0, 0)
 KBK_FN void kbk_h2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     kbk_copy_run_ref(s, in, out, u0, u1);
 }
@@ -3475,10 +3455,7 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
      4 unroll      249.1 us  101 % 1.00 x  two 16-byte packs in flight
     end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
-KBK_FN int kbk_relu_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
-KBK_FN int64_t kbk_relu_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN double kbk_relu_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_relu_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(relu_fwd, kbki_map1_tensors, n, 2 * n * elem)
 KBK_FN void kbk_relu_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                              int64_t u1) {
     (void)s;
@@ -3539,18 +3516,9 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
 #define KBKI_GELU_K 0.7978845608028654
 #define KBKI_GELU_A 0.044715
 
-KBK_FN int kbk_gelu_erf_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
-KBK_FN int kbk_gelu_tanh_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
-KBK_FN int kbk_silu_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
-KBK_FN int64_t kbk_gelu_erf_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_gelu_tanh_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_silu_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN double kbk_gelu_erf_fwd_flops(const kbk_shape* s) { return 5 * kbki_n(s); }
-KBK_FN double kbk_gelu_tanh_fwd_flops(const kbk_shape* s) { return 9 * kbki_n(s); }
-KBK_FN double kbk_silu_fwd_flops(const kbk_shape* s) { return 3 * kbki_n(s); }
-KBK_FN double kbk_gelu_erf_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_gelu_tanh_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_silu_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(gelu_erf_fwd, kbki_map1_tensors, 5 * n, 2 * n * elem)
+KBKI_MAP_FORMULAS(gelu_tanh_fwd, kbki_map1_tensors, 9 * n, 2 * n * elem)
+KBKI_MAP_FORMULAS(silu_fwd, kbki_map1_tensors, 3 * n, 2 * n * elem)
 
 KBK_FN void kbk_gelu_erf_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                  int64_t u1) {
@@ -3696,18 +3664,9 @@ KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("dx", KBK_T, n, 1, 1);
     return 3;
 }
-KBK_FN int kbk_gelu_erf_bwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map_bwd_tensors(s, t); }
-KBK_FN int kbk_gelu_tanh_bwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map_bwd_tensors(s, t); }
-KBK_FN int kbk_silu_bwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map_bwd_tensors(s, t); }
-KBK_FN int64_t kbk_gelu_erf_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_gelu_tanh_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_silu_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN double kbk_gelu_erf_bwd_flops(const kbk_shape* s) { return 11 * kbki_n(s); }
-KBK_FN double kbk_gelu_tanh_bwd_flops(const kbk_shape* s) { return 18 * kbki_n(s); }
-KBK_FN double kbk_silu_bwd_flops(const kbk_shape* s) { return 8 * kbki_n(s); }
-KBK_FN double kbk_gelu_erf_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_gelu_tanh_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_silu_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
+KBKI_MAP_FORMULAS(gelu_tanh_bwd, kbki_map_bwd_tensors, 18 * n, 3 * n * elem)
+KBKI_MAP_FORMULAS(silu_bwd, kbki_map_bwd_tensors, 8 * n, 3 * n * elem)
 
 // dy (p + q), and the size of the terms.
 KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, int64_t i) {
@@ -3849,18 +3808,13 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
 #define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
 #define KBKI_PURPOSE_DROPOUT 1 // counter word 3; 0 is the inputs'
-KBK_FN int kbk_dropout_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
 KBK_FN int kbk_dropout_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map1_tensors(s, t);
     t[0].name = "dy", t[1].name = "dx";
     return 2;
 }
-KBK_FN int64_t kbk_dropout_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_dropout_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN double kbk_dropout_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_dropout_bwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_dropout_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_dropout_bwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(dropout_fwd, kbki_map1_tensors, n, 2 * n * elem)
+KBKI_FORMULAS(dropout_bwd, s->rows * s->cols, n, 2 * n * elem)
 
 KBK_FN KBK_HD uint32_t kbki_dropout_threshold(double p) { return (uint32_t)(65536 * p + 0.5); }
 KBK_FN KBK_HD float kbki_dropout_scale(uint32_t threshold) {
@@ -4370,9 +4324,7 @@ KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
     return 2;
 }
-KBK_FN int64_t kbk_softmax_fwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_softmax_fwd_flops(const kbk_shape* s) { return 5 * kbki_n(s) + (double)s->rows; }
-KBK_FN double kbk_softmax_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBKI_FORMULAS(softmax_fwd, s->rows, 5 * n + rows, 2 * n * elem)
 KBK_FN void kbk_softmax_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                 int64_t u1) {
     int64_t n = s->cols;
@@ -4863,9 +4815,7 @@ KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
     return 3;
 }
-KBK_FN int64_t kbk_softmax_bwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_softmax_bwd_flops(const kbk_shape* s) { return 4 * kbki_n(s); }
-KBK_FN double kbk_softmax_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBKI_FORMULAS(softmax_bwd, s->rows, 4 * n, 3 * n * elem)
 KBK_FN void kbk_softmax_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                 int64_t u1) {
     int64_t n = s->cols;
@@ -5286,11 +5236,7 @@ KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[5] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0);
     return 6;
 }
-KBK_FN int64_t kbk_layernorm_fwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_layernorm_fwd_flops(const kbk_shape* s) { return 7 * kbki_n(s) + 4 * (double)s->rows; }
-KBK_FN double kbk_layernorm_fwd_bytes(const kbk_shape* s) {
-    return (2 * kbki_n(s) + 2 * (double)s->cols) * s->elem + 8 * (double)s->rows;
-}
+KBKI_FORMULAS(layernorm_fwd, s->rows, 7 * n + 4 * rows, (2 * n + 2 * cols) * elem + 8 * rows)
 KBK_FN void kbk_layernorm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                   int64_t u1) {
     int64_t n = s->cols;
@@ -6177,11 +6123,7 @@ KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[7] = kbki_out("db", KBK_T, s->cols, 0, s->cols);
     return 8;
 }
-KBK_FN int64_t kbk_layernorm_bwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_layernorm_bwd_flops(const kbk_shape* s) { return 13 * kbki_n(s) + 2 * (double)s->rows; }
-KBK_FN double kbk_layernorm_bwd_bytes(const kbk_shape* s) {
-    return (3 * kbki_n(s) + 3 * (double)s->cols) * s->elem + 8 * (double)s->rows;
-}
+KBKI_FORMULAS(layernorm_bwd, s->rows, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
 // dx of one row, and the size of what cancels in it; mean 0 and `centre` 0 is RMS normalisation.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
@@ -6625,11 +6567,7 @@ KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[3] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0);
     return 4;
 }
-KBK_FN int64_t kbk_rmsnorm_fwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_rmsnorm_fwd_flops(const kbk_shape* s) { return 4 * kbki_n(s) + 3 * (double)s->rows; }
-KBK_FN double kbk_rmsnorm_fwd_bytes(const kbk_shape* s) {
-    return (2 * kbki_n(s) + (double)s->cols) * s->elem + 4 * (double)s->rows;
-}
+KBKI_FORMULAS(rmsnorm_fwd, s->rows, 4 * n + 3 * rows, (2 * n + cols) * elem + 4 * rows)
 KBK_FN void kbk_rmsnorm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                 int64_t u1) {
     int64_t n = s->cols;
@@ -6674,11 +6612,7 @@ KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[5] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
     return 6;
 }
-KBK_FN int64_t kbk_rmsnorm_bwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_rmsnorm_bwd_flops(const kbk_shape* s) { return 9 * kbki_n(s) + (double)s->rows; }
-KBK_FN double kbk_rmsnorm_bwd_bytes(const kbk_shape* s) {
-    return (3 * kbki_n(s) + 2 * (double)s->cols) * s->elem + 4 * (double)s->rows;
-}
+KBKI_FORMULAS(rmsnorm_bwd, s->rows, 9 * n + rows, (3 * n + 2 * cols) * elem + 4 * rows)
 KBK_FN void kbk_rmsnorm_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                 int64_t u1) {
     int64_t n = s->cols;
@@ -6740,9 +6674,7 @@ KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("out", KBK_KF32, 1, 1, 1);
     return 2;
 }
-KBK_FN int64_t kbk_sum_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
-KBK_FN double kbk_sum_run_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_sum_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 4; }
+KBKI_FORMULAS(sum_run, s->rows && s->cols ? 1 : 0, n, 1 * n * elem + 4)
 KBK_FN size_t kbki_scratch_sum(const kbk_shape* s, int word) {
     (void)s, (void)word;
     return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(float);
@@ -6906,9 +6838,7 @@ KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("out", KBK_KF32, 1, 1, 0);
     return 3;
 }
-KBK_FN int64_t kbk_mse_fwd_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
-KBK_FN double kbk_mse_fwd_flops(const kbk_shape* s) { return 3 * kbki_n(s) + 1; }
-KBK_FN double kbk_mse_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem + 4; }
+KBKI_FORMULAS(mse_fwd, s->rows && s->cols ? 1 : 0, 3 * n + 1, 2 * n * elem + 4)
 KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, int word) {
     (void)s, (void)word;
     return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(float);
@@ -7054,9 +6984,7 @@ KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[3] = kbki_out("dx", KBK_T, n, 1, 0);
     return 4;
 }
-KBK_FN int64_t kbk_mse_bwd_units(const kbk_shape* s) { return s->rows * s->cols; }
-KBK_FN double kbk_mse_bwd_flops(const kbk_shape* s) { return 2 * kbki_n(s) + 2; }
-KBK_FN double kbk_mse_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem + 4; }
+KBKI_FORMULAS(mse_bwd, s->rows * s->cols, 2 * n + 2, 3 * n * elem + 4)
 KBK_FN void kbk_mse_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     double c = 2 * in[2][0] / ((double)s->rows * (double)s->cols);
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = c * (in[0][i] - in[1][i]);
@@ -7171,11 +7099,7 @@ KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, s->rows, 1, 1);
     return 3;
 }
-KBK_FN int64_t kbk_weighted_sum_fwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_weighted_sum_fwd_flops(const kbk_shape* s) { return 2 * kbki_n(s); }
-KBK_FN double kbk_weighted_sum_fwd_bytes(const kbk_shape* s) {
-    return (kbki_n(s) + (double)s->rows + (double)s->cols) * s->elem;
-}
+KBKI_FORMULAS(weighted_sum_fwd, s->rows, 2 * n, (n + rows + cols) * elem)
 KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                      int64_t u1) {
     for (int64_t r = u0; r < u1; r++) {
@@ -7422,11 +7346,7 @@ KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
     return 5;
 }
-KBK_FN int64_t kbk_weighted_sum_bwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_weighted_sum_bwd_flops(const kbk_shape* s) { return 3 * kbki_n(s); }
-KBK_FN double kbk_weighted_sum_bwd_bytes(const kbk_shape* s) {
-    return (2 * kbki_n(s) + (double)s->rows + 2 * (double)s->cols) * s->elem;
-}
+KBKI_FORMULAS(weighted_sum_bwd, s->rows, 3 * n, (2 * n + rows + 2 * cols) * elem)
 KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                      int64_t u1) {
     int64_t n = s->cols;
@@ -7866,9 +7786,7 @@ KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[3] = kbki_out("lse", KBK_KF32, s->rows, 1, 0);
     return 4;
 }
-KBK_FN int64_t kbk_cross_entropy_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
-KBK_FN double kbk_cross_entropy_fwd_flops(const kbk_shape* s) { return 4 * kbki_n(s) + 3 * (double)s->rows; }
-KBK_FN double kbk_cross_entropy_fwd_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 12 * (double)s->rows; }
+KBKI_FORMULAS(cross_entropy_fwd, s->cols ? s->rows : 0, 4 * n + 3 * rows, 1 * n * elem + 12 * rows)
 KBK_FN size_t kbki_scratch_ce(const kbk_shape* s, int word) {
     if (word != KBKI_WORD_split) return 0;
     return KBK_TICKETS + (size_t)(s->rows * s->cols) * sizeof(float);
@@ -8019,11 +7937,7 @@ KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[3].fill = KBK_SAME, t[3].a = 0.75;
     return 5;
 }
-KBK_FN int64_t kbk_cross_entropy_bwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
-KBK_FN double kbk_cross_entropy_bwd_flops(const kbk_shape* s) { return 3 * kbki_n(s) + (double)s->rows; }
-KBK_FN double kbk_cross_entropy_bwd_bytes(const kbk_shape* s) {
-    return 2 * kbki_n(s) * s->elem + 8 * (double)s->rows + 4;
-}
+KBKI_FORMULAS(cross_entropy_bwd, s->cols ? s->rows : 0, 3 * n + rows, 2 * n * elem + 8 * rows + 4)
 KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                       int64_t u1) {
     for (int64_t r = u0; r < u1; r++) {
@@ -8215,11 +8129,7 @@ KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 4;
 }
-KBK_FN int64_t kbk_cross_entropy_fwdbwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
-KBK_FN double kbk_cross_entropy_fwdbwd_flops(const kbk_shape* s) { return 5 * kbki_n(s) + 5 * (double)s->rows; }
-KBK_FN double kbk_cross_entropy_fwdbwd_bytes(const kbk_shape* s) {
-    return 2 * kbki_n(s) * s->elem + 8 * (double)s->rows;
-}
+KBKI_FORMULAS(cross_entropy_fwdbwd, s->cols ? s->rows : 0, 5 * n + 5 * rows, 2 * n * elem + 8 * rows)
 KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, int word) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float);
 }
@@ -8811,11 +8721,7 @@ KBK_FN int kbk_embedding_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("dW", KBK_T, s->depth * s->cols, s->cols, s->cols);
     return 3;
 }
-KBK_FN int64_t kbk_embedding_bwd_units(const kbk_shape* s) { return s->cols ? s->depth : 0; }
-KBK_FN double kbk_embedding_bwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_embedding_bwd_bytes(const kbk_shape* s) {
-    return ((double)s->rows + (double)s->depth) * (double)s->cols * s->elem + 4 * (double)s->rows;
-}
+KBKI_FORMULAS(embedding_bwd, s->cols ? s->depth : 0, n, (rows + depth) * cols * elem + 4 * rows)
 // Ids of equal remainder modulo 2^bits make a class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
