@@ -52,7 +52,7 @@
 
    ADDING AN OPERATION, in its own section (new group) or at the end of a section that fits
        1. a row in that group's KBK_OPS_... and, per variant, a row in its KBK_TABLE_...             (>>table)
-       2. the card; _tensors, _units, _flops, _bytes, _ref; the macro KBK_CHECK_<op>_<dir>
+       2. the card; _tensors; KBKI_FORMULAS or _units, _flops, _bytes; _ref; the macro KBK_CHECK_<op>_<dir>
        3. kernels and launchers. Nothing else: tests, listing and suite find it through the table.
 
    NAMES
@@ -101,15 +101,16 @@
                 select    several configurations and a chooser
                 tf32      select for f32, of which it takes 10 bits
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
-                          flashpp (overlapped softmax)
+                          flashpp (overlapped softmax).
+                          Reserved, no row bears them: flashrs (three consumers, p from registers)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas. Reserved, no row bears them: cublaslt
+       vendor   cudart cublas (matmul_e4m3's is cuBLASLt's, the only one). Reserved, no row bears them: cublaslt
 
    READING A LADDER
        From naive up each rung adds one idea, in a kernel of at most 60 lines that does nothing else: those are the
        plain rungs. Then comes a line that says that they end; what stands below it is as fast as we could make it.
        Behind a card stand the times that its rungs took on an H200, and where one loses. Matrix products on tensor
-       cores begin in >>matmul_steps, attention without them in >>attention_simt and >>attention_bwd_simt.
+       cores begin in >>matmul_steps, attention without them in >>attention_simt and >>attention_bwd.
 
    COUNTING
        FLOPs: add, sub, mul, div, sqrt, rsqrt, exp, log, tanh, erf, max count 1, an FMA 2, a reduction of n
@@ -126,6 +127,7 @@
        >>verify         compares a result with its oracle
        >>device         packs, reductions, the running softmax pair, tickets
        >>launch         what the runtime is asked once; checks of arguments; a kernel's shape
+       >>asm            instructions that several sections use, each under one name
        >>hopper         barriers, tensor copies, clusters and wgmma of compute capability 9.0
        >>elementwise    add, mul, div, and the ladder of every element-wise operation
        >>memory         copy, fill, read, triad: how fast memory is
@@ -150,8 +152,8 @@
        >>embedding      rows of a table, picked by number
        >>embedding_bwd  gradient of a table: many may want to add to the same row
        >>matmul_simt    matrix product without tensor cores
-       >>matmul_tile    matrix product with cp.async and warp tiles
        >>matmul_steps   matrix product with mma.sync, with tensor copies, with wgmma, a step each
+       >>matmul_tile    matrix product in f32 with cp.async and warp tiles
        >>matmul_mma     matrix product with mma.sync, in earnest
        >>matmul_hopper  matrix product with TMA and wgmma
        >>matmul_wgmma   its launches
@@ -162,9 +164,9 @@
        >>attention_simt attention without tensor cores, and through the vendor's matrix products
        >>attention_mma  attention on tensor cores, through mma.sync
        >>attention_hopper attention through TMA and wgmma
-       >>attention_bwd  attention backward
-       >>attention_bwd_simt attention backward in tiles, without tensor cores
-      >>attention_bwd_hopper attention backward through TMA and wgmma
+       >>attention_bwd  attention backward, without tensor cores
+       >>attention_bwd_mma attention backward on tensor cores, through mma.sync
+       >>attention_bwd_hopper attention backward through TMA and wgmma
        >>registry       the tables themselves; look-up and launch
        >>shared         the same as plain C functions, for other languages
 */
@@ -652,6 +654,7 @@
 #define KBK_TABLE_MATMUL_HOPPER(row)
 #define KBK_TABLE_MATMUL_E4M3(row)
 #endif
+// The vendor's product of 8-bit floats is in cuBLASLt alone; the word stays that of the vendor's other rows.
 #if defined(KBK_CUBLAS) && !defined(KBK_NO_MATMUL)
 #define KBK_TABLE_MATMUL_VENDOR(row)                                                                             \
     row(matmul,    fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")      \
@@ -710,7 +713,7 @@
     word(fused) word(sorted) word(matmul) word(regblock) word(cpasync) word(warptile) word(warpmma)              \
     word(tmaload) word(warpgroup) word(mma) word(mmapipe) word(tf32) word(wgmma) word(ws) word(coop)             \
     word(persist) word(multicast) word(tma) word(select) word(flash) word(flashmma) word(flashws)                \
-    word(flashpp) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)                       \
+    word(flashpp) word(flashrs) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
     word(cudart) word(cublas) word(cublaslt)
 #define KBK_OPS(row)                                                                                             \
     KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
@@ -902,6 +905,17 @@ KBK_FN size_t kbki_scratch_none(const kbk_shape* s, int word) {
     return 0;
 }
 KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->cols; }
+/*  kbk_<op>_<dir>_units, _flops and _bytes of an operation. The last two are written as its card has them, of numbers
+    in double: n = rows * cols; rows, cols, depth; elem: bytes of an element. */
+#define KBKI_FORMULA(s, value)                                                      \
+    const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
+    const double depth = (double)(s)->depth, elem = (s)->elem;                      \
+    (void)n, (void)rows, (void)cols, (void)depth, (void)elem;                       \
+    return value
+#define KBKI_FORMULAS(op_dir, units, flops, bytes)                                       \
+    KBK_FN int64_t kbk_##op_dir##_units(const kbk_shape* s) { return (void)s, (units); } \
+    KBK_FN double kbk_##op_dir##_flops(const kbk_shape* s) { KBKI_FORMULA(s, flops); }   \
+    KBK_FN double kbk_##op_dir##_bytes(const kbk_shape* s) { KBKI_FORMULA(s, bytes); }
 
 /*------------------------------------------------------------------------------------------------------------
   >>numbers     Philox, rounding to 16 bits and back, reproducible inputs; the same bits on host and device.
@@ -1771,10 +1785,170 @@ typedef kbki_plan<1, 8, 32> kbki_plan_ones;
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
+  >>asm        Instructions that C++ has no word for and that several sections use, each under one name. Those of
+               compute capability 9.0 are in >>hopper; what a single kernel needs stands beside it.
+               Public: nothing      Used by: >>hopper, >>rows and what builds on it, >>cross_entropy_both,
+               >>embedding_bwd, >>matmul_tile, >>matmul_steps, >>matmul_mma, >>matmul_hopper, >>matmul_select,
+               >>attention_mma, >>attention_hopper, >>attention_bwd_mma, >>attention_bwd_hopper
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+/*  Where code for older GPUs has no such instruction, __trap() stands: launchers ask kbki_needs first, so nobody comes
+    there. "memory" keeps loads and stores of the compiler's own on their side of an instruction; volatile keeps those
+    that bear it in order. */
+// --- shared memory by its 32-bit addresses
+__device__ __forceinline__ uint32_t kbki_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
+// A pack, read now, and from this number: from a pointer the compiler works the address out anew each time.
+__device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(at)
+                 : "memory");
+    return v;
+}
+
+// --- cp.async: memory to shared memory without a register in between. 16 bytes pass the L1 cache by, 4 do not.
+template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32_t to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+    if (Bytes == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+#else
+    __trap();
+#endif
+}
+// Zeros where there is nothing to copy; nothing is read then.
+template <int Bytes = 16>
+__device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from, bool there) {
+#if __CUDA_ARCH__ >= 800
+    if (Bytes == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(there ? 4 : 0)
+                     : "memory");
+#else
+    __trap();
+#endif
+}
+// What this thread asked for since the last call is one group, even where it is nothing.
+__device__ __forceinline__ void kbki_ahead_close() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+// Until at most Pending of this thread's groups are on their way.
+template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+#endif
+}
+
+// --- tensor cores. Four 8 x 8 matrices of 16-bit numbers; lane l gives the address of line l % 8 of matrix l / 8.
+template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t at, uint32_t* r) {
+#if __CUDA_ARCH__ >= 750
+    if (Transpose)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(at)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(at)
+                     : "memory");
+#else
+    __trap();
+#endif
+}
+// Its reverse, which compute capability 9.0 has an instruction for.
+__device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
+                 "r"(r[2]), "r"(r[3])
+                 : "memory");
+#else
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(__shfl_sync(~0u, to, i * 8 + lane / 4) + lane % 4 * 4), "r"(r[i])
+                     : "memory");
+#endif
+}
+/*  c (16 x 8, f32) += a (16 x 16) b (16 x 8). Of two forms, as kernels were tuned with them: one that the compiler moves
+    at will, among the exponentials of attention say, and one that stays in order with the loads of its operands. */
+// clang-format off
+#define KBKI_MMA(type)                                                                                               \
+    "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
+    "{%0, %1, %2, %3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                             \
+                        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])
+// clang-format on
+template <class T> __device__ __forceinline__ void kbki_mma_free(float* c, const uint32_t* a, const uint32_t* b) {
+#if __CUDA_ARCH__ >= 800
+    if (kbki_type<T>::cuda == CUDA_R_16F)
+        asm(KBKI_MMA("f16"));
+    else
+        asm(KBKI_MMA("bf16"));
+#else
+    __trap();
+#endif
+}
+template <class T> __device__ __forceinline__ void kbki_mma_fixed(float* c, const uint32_t* a, const uint32_t* b) {
+#if __CUDA_ARCH__ >= 800
+    if (kbki_type<T>::cuda == CUDA_R_16F)
+        asm volatile(KBKI_MMA("f16"));
+    else
+        asm volatile(KBKI_MMA("bf16"));
+#else
+    __trap();
+#endif
+}
+
+// --- four sums in memory, on 16 bytes
+__device__ __forceinline__ void kbki_add4(float* to, const float* x) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
+                 : "memory");
+#else
+    for (int e = 0; e < 4; e++) atomicAdd(to + e, x[e]);
+#endif
+}
+
+// --- a barrier of so many threads of a CTA; its number 0 is __syncthreads'
+template <int Threads> __device__ __forceinline__ void kbki_barrier(int id) {
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(Threads) : "memory");
+}
+template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int id) { // the same without waiting
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(Threads) : "memory");
+}
+// Whether x was not 0 for one of them.
+template <int Threads> __device__ __forceinline__ bool kbki_barrier_any(int id, unsigned x) {
+    unsigned any;
+    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
+                 : "=r"(any)
+                 : "r"(x), "r"(id), "n"(Threads)
+                 : "memory");
+    return __shfl_sync(~0u, any, 0) != 0; // the compiler does not know that it is the same in all lanes
+}
+// The same where the barrier is known: a constant is another operand than a register that holds it.
+template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(unsigned x) {
+    unsigned any;
+    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
+                 : "=r"(any)
+                 : "r"(x), "n"(Id), "n"(Threads)
+                 : "memory");
+    return __shfl_sync(~0u, any, 0) != 0;
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
   >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
                and products by four warps at once (wgmma), which 9.0 alone has.
                Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
-               >>cross_entropy_both, >>matmul_hopper, >>matmul_wgmma, >>attention_hopper, >>attention_bwd_hopper
+               >>cross_entropy_both, >>matmul_steps, >>matmul_hopper, >>matmul_wgmma, >>matmul_select,
+               >>attention_hopper, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1782,7 +1956,6 @@ typedef kbki_plan<1, 8, 32> kbki_plan_ones;
     nor the other threads wait for them. An mbarrier counts the bytes that arrive; its parity flips each time
     it is full. Addresses and sizes are multiples of 16. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-__device__ __forceinline__ unsigned kbki_shared(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
 }
@@ -1810,6 +1983,16 @@ __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank)
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+                 "selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(kbki_shared(bar)), "r"(parity)
+                 : "memory");
+    return done;
+}
+// At one that CTAs of the cluster send to: an acquire of the cluster's scope, which also empties the L1 cache.
+__device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity) {
+    unsigned done;
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
                  "selp.u32 %0, 1, 0, p; }"
                  : "=r"(done)
                  : "r"(kbki_shared(bar)), "r"(parity)
@@ -1866,6 +2049,14 @@ __device__ __forceinline__ unsigned kbki_cluster_size() {
 #endif
     return r;
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// Where in the whole cluster's addresses CTA `rank` has what lies at `at` here.
+__device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) {
+    uint32_t there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+    return there;
+}
+#endif
 // Together: nobody writes to a CTA that has not begun. Orders no memory, so what is on its way stays so.
 __device__ __forceinline__ void kbki_cluster_begin() {
 #if __CUDA_ARCH__ >= 900
@@ -2055,12 +2246,6 @@ template <int Registers> __device__ __forceinline__ void kbki_wg_take() { // eac
 template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
-template <int Threads> __device__ __forceinline__ void kbki_wg_barrier(int id) { // 0 is __syncthreads'
-    asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(Threads) : "memory");
-}
-template <int Threads> __device__ __forceinline__ void kbki_wg_arrive(int id) { // the same without waiting
-    asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(Threads) : "memory");
-}
 // Before the first product of a group: orders accesses to the registers of its operands.
 __device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void kbki_wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -2171,7 +2356,6 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66)
     bound by   memory: compare with bytes / copy bandwidth
     Addresses: 3 to 5 take single elements up to the first 16-byte boundary and after the last; inputs and
     outputs that reach a boundary at different elements are taken one element at a time. */
-KBK_FN int64_t kbki_map_units(const kbk_shape* s) { return s->rows * s->cols; }
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("x", n, 1);
@@ -2185,6 +2369,10 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
+// The formulas of an element-wise operation, and its tensors, which are those of others too.
+#define KBKI_MAP_FORMULAS(op_dir, tensors, flops, bytes)                                           \
+    KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) { return tensors(s, t); } \
+    KBKI_FORMULAS(op_dir, s->rows * s->cols, flops, bytes)
 
 #ifdef __CUDACC__
 template <class T> struct kbki_map_io {
@@ -2410,18 +2598,9 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
 #define KBK_CHECK_add_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_mul_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_div_fwd KBKI_CHECKS(0, 0, 0, 5e-4, 1, 0, 4e-3, 1, 0)
-KBK_FN int kbk_add_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
-KBK_FN int kbk_mul_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
-KBK_FN int kbk_div_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
-KBK_FN int64_t kbk_add_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_mul_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_div_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN double kbk_add_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_mul_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_div_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_add_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_mul_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_div_fwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(add_fwd, kbki_map2_tensors, n, 3 * n * elem)
+KBKI_MAP_FORMULAS(mul_fwd, kbki_map2_tensors, n, 3 * n * elem)
+KBKI_MAP_FORMULAS(div_fwd, kbki_map2_tensors, n, 3 * n * elem)
 KBK_FN void kbk_add_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + in[1][i];
@@ -2535,8 +2714,6 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 #define KBKI_FILL 1.0
 #define KBKI_TRIAD 3.0
 #define KBKI_READ_CTAS 4096 // most partial folds
-KBK_FN int kbk_copy_run_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
-KBK_FN int kbk_triad_run_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map2_tensors(s, t); }
 KBK_FN int kbk_fill_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_out("y", KBK_T, s->rows * s->cols, 1, 0);
     return 1;
@@ -2546,18 +2723,10 @@ KBK_FN int kbk_read_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("fold", KBK_KI32, 1, 1, 0);
     return 2;
 }
-KBK_FN int64_t kbk_copy_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_fill_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_triad_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_read_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
-KBK_FN double kbk_copy_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_fill_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_read_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_triad_run_flops(const kbk_shape* s) { return 2 * kbki_n(s); }
-KBK_FN double kbk_copy_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_fill_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem; }
-KBK_FN double kbk_read_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 4; }
-KBK_FN double kbk_triad_run_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(copy_run, kbki_map1_tensors, 0, 2 * n * elem)
+KBKI_FORMULAS(fill_run, s->rows * s->cols, 0, 1 * n * elem)
+KBKI_MAP_FORMULAS(triad_run, kbki_map2_tensors, 2 * n, 3 * n * elem)
+KBKI_FORMULAS(read_run, s->rows && s->cols ? 1 : 0, 0, 1 * n * elem + 4)
 KBK_FN size_t kbki_scratch_read(const kbk_shape* s, int word) {
     (void)s, (void)word;
     return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint32_t);
@@ -2949,18 +3118,14 @@ KBK_FN int kbk_chase_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("walk", KBK_KI32, 2, 2, 0);
     return 2;
 }
-KBK_FN int64_t kbk_strided_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_gather_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_chase_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
-KBK_FN double kbk_strided_run_flops(const kbk_shape* s) { return (void)s, 0; }
+KBKI_FORMULAS(strided_run, s->rows * s->cols, 0, 2 * n * elem)
+KBK_FN int64_t kbk_gather_run_units(const kbk_shape* s) { return s->rows * s->cols; }
+KBKI_FORMULAS(chase_run, s->rows && s->cols ? 1 : 0, 0, 4.0 * KBK_HOPS)
 KBK_FN double kbk_gather_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_chase_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_strided_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
 KBK_FN double kbk_gather_run_bytes(const kbk_shape* s) {
     double n = kbki_n(s), among = (double)kbki_among(s);
     return n * (s->elem + 8.0) + (n < among ? n : among) * s->elem;
 }
-KBK_FN double kbk_chase_run_bytes(const kbk_shape* s) { return (void)s, 4.0 * KBK_HOPS; }
 KBK_FN size_t kbki_scratch_chase(const kbk_shape* s, int word) {
     (void)s, (void)word;
     return KBK_TICKETS + sizeof(int64_t);
@@ -3113,23 +3278,26 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     check  nothing to check
     1 naive    one warp that does nothing: what is left of a time when the work is taken away */
 /*  measured h2d run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 pageable    35.28 ms    0 % -  by the driver
-     2 pinned       4841 us    1 % -  direct DMA
-     3 sm           5227 us    1 % -  a kernel on mapped memory
+     1 pageable    35.28 ms    0 %      -  by the driver
+     2 pinned       4841 us    1 % 7.29 x  direct DMA
+     3 sm           5227 us    1 % 0.93 x  a kernel on mapped memory
+                 loses at f32 67108864 (0.93 x)
     end of measured */
 /*  measured d2h run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 pageable    19.97 ms    0 % -  by the driver
-     2 pinned       4860 us    1 % -  direct DMA
-     3 sm           5097 us    1 % -  a kernel on mapped memory
+     1 pageable    19.97 ms    0 %      -  by the driver
+     2 pinned       4860 us    1 % 4.11 x  direct DMA
+     3 sm           5097 us    1 % 0.95 x  a kernel on mapped memory
+                 loses at f32 67108864 (0.95 x)
     end of measured */
 /*  measured d2d run: f32 67108864, NVIDIA H200, 2026-11-24
      3 sm          124.2 us  102 % -  the unrolled copy
     99 cudart      123.2 us  102 % -  cudaMemcpyAsync
     end of measured */
 /*  measured alloc run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 malloc      296.5 us      - -  cudaMalloc, cudaFree
-     2 async       853.6 us      - -  a pool that gives all back
-     3 pool         1.32 us      - -  a pool that keeps all
+     1 malloc      296.5 us      -      -  cudaMalloc, cudaFree
+     2 async       853.6 us      - 0.35 x  a pool that gives all back
+                 loses at f32 67108864 (0.35 x)
+     3 pool         1.32 us      -  649 x  a pool that keeps all
     end of measured */
 /*  measured null run: f32 1, NVIDIA H200, 2026-11-24
      1 naive        0.46 us      - -  an empty kernel
@@ -3149,7 +3317,6 @@ KBK_FN int kbk_d2h_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1].place = KBK_ON_HOST;
     return n;
 }
-KBK_FN int kbk_d2d_run_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
 KBK_FN int kbk_alloc_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_out("usable", KBK_KI32, s->rows && s->cols ? 1 : 0, 1, 0);
     return 1;
@@ -3159,21 +3326,11 @@ KBK_FN int kbk_null_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_out("nothing", KBK_T, 0, 1, 0);
     return 1;
 }
-KBK_FN int64_t kbk_h2d_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_d2h_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_d2d_run_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_alloc_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
-KBK_FN int64_t kbk_null_run_units(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_h2d_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_d2h_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_d2d_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_alloc_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_null_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_h2d_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem; }
-KBK_FN double kbk_d2h_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem; }
-KBK_FN double kbk_d2d_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_alloc_run_bytes(const kbk_shape* s) { return s->rows && s->cols ? 4 : 0; }
-KBK_FN double kbk_null_run_bytes(const kbk_shape* s) { return (void)s, 0; }
+KBKI_FORMULAS(h2d_run, s->rows * s->cols, 0, 1 * n * elem)
+KBKI_FORMULAS(d2h_run, s->rows * s->cols, 0, 1 * n * elem)
+KBKI_MAP_FORMULAS(d2d_run, kbki_map1_tensors, 0, 2 * n * elem)
+KBKI_FORMULAS(alloc_run, s->rows && s->cols ? 1 : 0, 0, n != 0 ? 4 : 0)
+KBKI_FORMULAS(null_run, 0, 0, 0)
 KBK_FN void kbk_h2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     kbk_copy_run_ref(s, in, out, u0, u1);
 }
@@ -3301,10 +3458,7 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
      4 unroll      249.1 us  101 % 1.00 x  two 16-byte packs in flight
     end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
-KBK_FN int kbk_relu_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
-KBK_FN int64_t kbk_relu_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN double kbk_relu_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_relu_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(relu_fwd, kbki_map1_tensors, n, 2 * n * elem)
 KBK_FN void kbk_relu_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                              int64_t u1) {
     (void)s;
@@ -3365,18 +3519,9 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
 #define KBKI_GELU_K 0.7978845608028654
 #define KBKI_GELU_A 0.044715
 
-KBK_FN int kbk_gelu_erf_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
-KBK_FN int kbk_gelu_tanh_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
-KBK_FN int kbk_silu_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
-KBK_FN int64_t kbk_gelu_erf_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_gelu_tanh_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_silu_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN double kbk_gelu_erf_fwd_flops(const kbk_shape* s) { return 5 * kbki_n(s); }
-KBK_FN double kbk_gelu_tanh_fwd_flops(const kbk_shape* s) { return 9 * kbki_n(s); }
-KBK_FN double kbk_silu_fwd_flops(const kbk_shape* s) { return 3 * kbki_n(s); }
-KBK_FN double kbk_gelu_erf_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_gelu_tanh_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_silu_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(gelu_erf_fwd, kbki_map1_tensors, 5 * n, 2 * n * elem)
+KBKI_MAP_FORMULAS(gelu_tanh_fwd, kbki_map1_tensors, 9 * n, 2 * n * elem)
+KBKI_MAP_FORMULAS(silu_fwd, kbki_map1_tensors, 3 * n, 2 * n * elem)
 
 KBK_FN void kbk_gelu_erf_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                  int64_t u1) {
@@ -3522,18 +3667,9 @@ KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("dx", KBK_T, n, 1, 1);
     return 3;
 }
-KBK_FN int kbk_gelu_erf_bwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map_bwd_tensors(s, t); }
-KBK_FN int kbk_gelu_tanh_bwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map_bwd_tensors(s, t); }
-KBK_FN int kbk_silu_bwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map_bwd_tensors(s, t); }
-KBK_FN int64_t kbk_gelu_erf_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_gelu_tanh_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_silu_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN double kbk_gelu_erf_bwd_flops(const kbk_shape* s) { return 11 * kbki_n(s); }
-KBK_FN double kbk_gelu_tanh_bwd_flops(const kbk_shape* s) { return 18 * kbki_n(s); }
-KBK_FN double kbk_silu_bwd_flops(const kbk_shape* s) { return 8 * kbki_n(s); }
-KBK_FN double kbk_gelu_erf_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_gelu_tanh_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_silu_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
+KBKI_MAP_FORMULAS(gelu_tanh_bwd, kbki_map_bwd_tensors, 18 * n, 3 * n * elem)
+KBKI_MAP_FORMULAS(silu_bwd, kbki_map_bwd_tensors, 8 * n, 3 * n * elem)
 
 // dy (p + q), and the size of the terms.
 KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, int64_t i) {
@@ -3675,18 +3811,13 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
 #define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
 #define KBKI_PURPOSE_DROPOUT 1 // counter word 3; 0 is the inputs'
-KBK_FN int kbk_dropout_fwd_tensors(const kbk_shape* s, kbk_tensor* t) { return kbki_map1_tensors(s, t); }
 KBK_FN int kbk_dropout_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map1_tensors(s, t);
     t[0].name = "dy", t[1].name = "dx";
     return 2;
 }
-KBK_FN int64_t kbk_dropout_fwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN int64_t kbk_dropout_bwd_units(const kbk_shape* s) { return kbki_map_units(s); }
-KBK_FN double kbk_dropout_fwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_dropout_bwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_dropout_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN double kbk_dropout_bwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBKI_MAP_FORMULAS(dropout_fwd, kbki_map1_tensors, n, 2 * n * elem)
+KBKI_FORMULAS(dropout_bwd, s->rows * s->cols, n, 2 * n * elem)
 
 KBK_FN KBK_HD uint32_t kbki_dropout_threshold(double p) { return (uint32_t)(65536 * p + 0.5); }
 KBK_FN KBK_HD float kbki_dropout_scale(uint32_t threshold) {
@@ -3828,22 +3959,10 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
     costs no registers. */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
-                 "l"(__cvta_generic_to_global(from))
-                 : "memory");
+    // the address as one of global memory, which the loops around this were tuned with
+    kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
-#endif
-}
-__device__ __forceinline__ void kbki_ahead_close() { // what was asked for since the last call is one group
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-// Until at most Pending groups are on their way.
-template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 #endif
 }
 // The threads of a CTA that gives so many threads to a row, and its rows: as many short ones as four warps hold.
@@ -3867,7 +3986,7 @@ template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ voi
         __syncthreads();
     } else if constexpr (Index < Groups) {
         if (group == Index)
-            asm volatile("bar.sync %0, %1;" ::"n"(1 + Index), "n"(Threads) : "memory");
+            kbki_barrier<Threads>(1 + Index);
         else
             kbki_group_barrier<Threads, Groups, Index + 1>(group);
     }
@@ -3906,7 +4025,7 @@ __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float e
 __device__ __forceinline__ void kbki_from_shared(uint4& q, const uint4* from) {
     asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(q.x), "=r"(q.y), "=r"(q.z), "=r"(q.w)
-                 : "r"((unsigned)__cvta_generic_to_shared(from))
+                 : "r"(kbki_shared(from))
                  : "memory");
 }
 // A thread's packs of a row, which lie Threads apart; packs past the end are left out.
@@ -3948,11 +4067,10 @@ __device__ __forceinline__ typename Reduce::type kbki_cluster_all(typename Reduc
     unsigned size = kbki_cluster_size();
 #if __CUDA_ARCH__ >= 900
     if (threadIdx.x < size) {
-        unsigned at = (unsigned)__cvta_generic_to_shared(slots + kbki_cluster_rank()), there;
+        unsigned at = kbki_cluster_at(kbki_shared(slots + kbki_cluster_rank()), threadIdx.x);
         unsigned long long bits;
         memcpy(&bits, &v, 8);
-        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(threadIdx.x));
-        asm volatile("st.shared::cluster.u64 [%0], %1;" ::"r"(there), "l"(bits) : "memory");
+        asm volatile("st.shared::cluster.u64 [%0], %1;" ::"r"(at), "l"(bits) : "memory");
     }
 #endif
     kbki_cluster_barrier();
@@ -4209,9 +4327,7 @@ KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
     return 2;
 }
-KBK_FN int64_t kbk_softmax_fwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_softmax_fwd_flops(const kbk_shape* s) { return 5 * kbki_n(s) + (double)s->rows; }
-KBK_FN double kbk_softmax_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
+KBKI_FORMULAS(softmax_fwd, s->rows, 5 * n + rows, 2 * n * elem)
 KBK_FN void kbk_softmax_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                 int64_t u1) {
     int64_t n = s->cols;
@@ -4702,9 +4818,7 @@ KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
     return 3;
 }
-KBK_FN int64_t kbk_softmax_bwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_softmax_bwd_flops(const kbk_shape* s) { return 4 * kbki_n(s); }
-KBK_FN double kbk_softmax_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem; }
+KBKI_FORMULAS(softmax_bwd, s->rows, 4 * n, 3 * n * elem)
 KBK_FN void kbk_softmax_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                 int64_t u1) {
     int64_t n = s->cols;
@@ -5125,11 +5239,7 @@ KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[5] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0);
     return 6;
 }
-KBK_FN int64_t kbk_layernorm_fwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_layernorm_fwd_flops(const kbk_shape* s) { return 7 * kbki_n(s) + 4 * (double)s->rows; }
-KBK_FN double kbk_layernorm_fwd_bytes(const kbk_shape* s) {
-    return (2 * kbki_n(s) + 2 * (double)s->cols) * s->elem + 8 * (double)s->rows;
-}
+KBKI_FORMULAS(layernorm_fwd, s->rows, 7 * n + 4 * rows, (2 * n + 2 * cols) * elem + 8 * rows)
 KBK_FN void kbk_layernorm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                   int64_t u1) {
     int64_t n = s->cols;
@@ -6016,11 +6126,7 @@ KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[7] = kbki_out("db", KBK_T, s->cols, 0, s->cols);
     return 8;
 }
-KBK_FN int64_t kbk_layernorm_bwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_layernorm_bwd_flops(const kbk_shape* s) { return 13 * kbki_n(s) + 2 * (double)s->rows; }
-KBK_FN double kbk_layernorm_bwd_bytes(const kbk_shape* s) {
-    return (3 * kbki_n(s) + 3 * (double)s->cols) * s->elem + 8 * (double)s->rows;
-}
+KBKI_FORMULAS(layernorm_bwd, s->rows, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
 // dx of one row, and the size of what cancels in it; mean 0 and `centre` 0 is RMS normalisation.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
@@ -6464,11 +6570,7 @@ KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[3] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0);
     return 4;
 }
-KBK_FN int64_t kbk_rmsnorm_fwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_rmsnorm_fwd_flops(const kbk_shape* s) { return 4 * kbki_n(s) + 3 * (double)s->rows; }
-KBK_FN double kbk_rmsnorm_fwd_bytes(const kbk_shape* s) {
-    return (2 * kbki_n(s) + (double)s->cols) * s->elem + 4 * (double)s->rows;
-}
+KBKI_FORMULAS(rmsnorm_fwd, s->rows, 4 * n + 3 * rows, (2 * n + cols) * elem + 4 * rows)
 KBK_FN void kbk_rmsnorm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                 int64_t u1) {
     int64_t n = s->cols;
@@ -6513,11 +6615,7 @@ KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[5] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
     return 6;
 }
-KBK_FN int64_t kbk_rmsnorm_bwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_rmsnorm_bwd_flops(const kbk_shape* s) { return 9 * kbki_n(s) + (double)s->rows; }
-KBK_FN double kbk_rmsnorm_bwd_bytes(const kbk_shape* s) {
-    return (3 * kbki_n(s) + 2 * (double)s->cols) * s->elem + 4 * (double)s->rows;
-}
+KBKI_FORMULAS(rmsnorm_bwd, s->rows, 9 * n + rows, (3 * n + 2 * cols) * elem + 4 * rows)
 KBK_FN void kbk_rmsnorm_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                 int64_t u1) {
     int64_t n = s->cols;
@@ -6579,9 +6677,7 @@ KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("out", KBK_KF32, 1, 1, 1);
     return 2;
 }
-KBK_FN int64_t kbk_sum_run_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
-KBK_FN double kbk_sum_run_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_sum_run_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 4; }
+KBKI_FORMULAS(sum_run, s->rows && s->cols ? 1 : 0, n, 1 * n * elem + 4)
 KBK_FN size_t kbki_scratch_sum(const kbk_shape* s, int word) {
     (void)s, (void)word;
     return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(float);
@@ -6745,9 +6841,7 @@ KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("out", KBK_KF32, 1, 1, 0);
     return 3;
 }
-KBK_FN int64_t kbk_mse_fwd_units(const kbk_shape* s) { return s->rows && s->cols ? 1 : 0; }
-KBK_FN double kbk_mse_fwd_flops(const kbk_shape* s) { return 3 * kbki_n(s) + 1; }
-KBK_FN double kbk_mse_fwd_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem + 4; }
+KBKI_FORMULAS(mse_fwd, s->rows && s->cols ? 1 : 0, 3 * n + 1, 2 * n * elem + 4)
 KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, int word) {
     (void)s, (void)word;
     return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(float);
@@ -6893,9 +6987,7 @@ KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[3] = kbki_out("dx", KBK_T, n, 1, 0);
     return 4;
 }
-KBK_FN int64_t kbk_mse_bwd_units(const kbk_shape* s) { return s->rows * s->cols; }
-KBK_FN double kbk_mse_bwd_flops(const kbk_shape* s) { return 2 * kbki_n(s) + 2; }
-KBK_FN double kbk_mse_bwd_bytes(const kbk_shape* s) { return 3 * kbki_n(s) * s->elem + 4; }
+KBKI_FORMULAS(mse_bwd, s->rows * s->cols, 2 * n + 2, 3 * n * elem + 4)
 KBK_FN void kbk_mse_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     double c = 2 * in[2][0] / ((double)s->rows * (double)s->cols);
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = c * (in[0][i] - in[1][i]);
@@ -7010,11 +7102,7 @@ KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, s->rows, 1, 1);
     return 3;
 }
-KBK_FN int64_t kbk_weighted_sum_fwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_weighted_sum_fwd_flops(const kbk_shape* s) { return 2 * kbki_n(s); }
-KBK_FN double kbk_weighted_sum_fwd_bytes(const kbk_shape* s) {
-    return (kbki_n(s) + (double)s->rows + (double)s->cols) * s->elem;
-}
+KBKI_FORMULAS(weighted_sum_fwd, s->rows, 2 * n, (n + rows + cols) * elem)
 KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                      int64_t u1) {
     for (int64_t r = u0; r < u1; r++) {
@@ -7261,11 +7349,7 @@ KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
     return 5;
 }
-KBK_FN int64_t kbk_weighted_sum_bwd_units(const kbk_shape* s) { return s->rows; }
-KBK_FN double kbk_weighted_sum_bwd_flops(const kbk_shape* s) { return 3 * kbki_n(s); }
-KBK_FN double kbk_weighted_sum_bwd_bytes(const kbk_shape* s) {
-    return (2 * kbki_n(s) + (double)s->rows + 2 * (double)s->cols) * s->elem;
-}
+KBKI_FORMULAS(weighted_sum_bwd, s->rows, 3 * n, (2 * n + rows + 2 * cols) * elem)
 KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                      int64_t u1) {
     int64_t n = s->cols;
@@ -7705,9 +7789,7 @@ KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[3] = kbki_out("lse", KBK_KF32, s->rows, 1, 0);
     return 4;
 }
-KBK_FN int64_t kbk_cross_entropy_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
-KBK_FN double kbk_cross_entropy_fwd_flops(const kbk_shape* s) { return 4 * kbki_n(s) + 3 * (double)s->rows; }
-KBK_FN double kbk_cross_entropy_fwd_bytes(const kbk_shape* s) { return kbki_n(s) * s->elem + 12 * (double)s->rows; }
+KBKI_FORMULAS(cross_entropy_fwd, s->cols ? s->rows : 0, 4 * n + 3 * rows, 1 * n * elem + 12 * rows)
 KBK_FN size_t kbki_scratch_ce(const kbk_shape* s, int word) {
     if (word != KBKI_WORD_split) return 0;
     return KBK_TICKETS + (size_t)(s->rows * s->cols) * sizeof(float);
@@ -7858,11 +7940,7 @@ KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[3].fill = KBK_SAME, t[3].a = 0.75;
     return 5;
 }
-KBK_FN int64_t kbk_cross_entropy_bwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
-KBK_FN double kbk_cross_entropy_bwd_flops(const kbk_shape* s) { return 3 * kbki_n(s) + (double)s->rows; }
-KBK_FN double kbk_cross_entropy_bwd_bytes(const kbk_shape* s) {
-    return 2 * kbki_n(s) * s->elem + 8 * (double)s->rows + 4;
-}
+KBKI_FORMULAS(cross_entropy_bwd, s->cols ? s->rows : 0, 3 * n + rows, 2 * n * elem + 8 * rows + 4)
 KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                       int64_t u1) {
     for (int64_t r = u0; r < u1; r++) {
@@ -8054,11 +8132,7 @@ KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 4;
 }
-KBK_FN int64_t kbk_cross_entropy_fwdbwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
-KBK_FN double kbk_cross_entropy_fwdbwd_flops(const kbk_shape* s) { return 5 * kbki_n(s) + 5 * (double)s->rows; }
-KBK_FN double kbk_cross_entropy_fwdbwd_bytes(const kbk_shape* s) {
-    return 2 * kbki_n(s) * s->elem + 8 * (double)s->rows;
-}
+KBKI_FORMULAS(cross_entropy_fwdbwd, s->cols ? s->rows : 0, 5 * n + 5 * rows, 2 * n * elem + 8 * rows)
 KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, int word) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float);
 }
@@ -8152,14 +8226,6 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-__device__ __forceinline__ int kbki_ce_rank() {
-    int r;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
-    return r;
-}
-__device__ __forceinline__ void kbki_ce_meet() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
 // kbki_warp_all<kbki_pair> with one exponential: first the maximum, by an integer that is ordered as the floats are.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
@@ -8176,28 +8242,24 @@ __device__ __forceinline__ void kbki_ce_send(kbki_pair p, kbki_pair* table, uint
     if (Cluster == 1) {
         if (threadIdx.x % 32) return;
         table[slot] = p;
-        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(kbki_shared(bar)) : "memory");
+        kbki_bar_arrive(bar);
         return;
     }
     if (threadIdx.x == 0) kbki_bar_expect(bar, Cluster * Warps * (unsigned)sizeof p);
     if (threadIdx.x % 32 >= Cluster) return;
-    unsigned to, at;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(kbki_shared(table + slot)), "r"(threadIdx.x % 32));
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(kbki_shared(bar)), "r"(threadIdx.x % 32));
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(to),
-                 "f"(p.m), "f"(p.s), "r"(at)
+    const unsigned rank = threadIdx.x % 32;
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
+                     kbki_cluster_at(kbki_shared(table + slot), rank)),
+                 "f"(p.m), "f"(p.s), "r"(kbki_cluster_at(kbki_shared(bar), rank))
                  : "memory");
 }
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uint64_t* bar, unsigned parity) {
-    unsigned done = Cluster == 1, lane = threadIdx.x % 32;
-    if (Cluster == 1) kbki_bar_wait(bar, parity); // an acquire of the cluster's scope would also empty the L1 cache
-    while (!done)
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
-                     "selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done)
-                     : "r"(kbki_shared(bar)), "r"(parity)
-                     : "memory");
+    const unsigned lane = threadIdx.x % 32;
+    if (Cluster == 1)
+        kbki_bar_wait(bar, parity);
+    else
+        while (!kbki_bar_try_far(bar, parity)) {}
     kbki_pair p = kbki_pair::none();
 #pragma unroll
     for (int i = 0; i < Cluster; i++)
@@ -8239,16 +8301,6 @@ template <int Pending> __device__ __forceinline__ void kbki_ce_wait(int n) {
             kbki_ce_wait<Pending - 1>(n);
     }
 }
-// A pack at this address of shared memory. Given as a number and kept in a register: from a pointer the compiler works
-// it out anew each time.
-__device__ __forceinline__ uint4 kbki_ce_fetch(unsigned at) {
-    uint4 v;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(at)
-                 : "memory");
-    return v;
-}
 // This thread's packs of the pieces to come: which of them to ask for next.
 template <class T> struct kbki_ce_next {
     const T *at, *origin; // origin: of row 0, where all rows begin at a 16-byte boundary after as many elements
@@ -8266,7 +8318,7 @@ template <class T> struct kbki_ce_next {
         asm volatile("" : "+l"(at), "+r"(left)); // what they were made of is not wanted in the loops
     }
     template <int Threads> __device__ __forceinline__ void ask(unsigned to) {
-        if (left > 0) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(at) : "memory");
+        if (left > 0) kbki_ahead_copy(to, at);
         kbki_ahead_close();
         at += Threads * KBKI_WIDTH(T), left -= Threads;
     }
@@ -8285,7 +8337,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_sweep(unsigned from, unsigned begin
         for (int u = 0; u < U; u++, left -= Threads) {
             packs[u] = make_uint4(kbki_type<T>::minus_inf, kbki_type<T>::minus_inf, kbki_type<T>::minus_inf,
                                   kbki_type<T>::minus_inf);
-            if (left > 0) packs[u] = kbki_ce_fetch(from);
+            if (left > 0) packs[u] = kbki_shared_pack(from);
             if ((from += Threads * 16) == end) from = begin;
         }
         kbki_ce_take<T, U>(p, base, packs);
@@ -8302,7 +8354,7 @@ __device__ __forceinline__ unsigned kbki_ce_spread(unsigned slot, unsigned begin
     for (int i = 0; i < pieces; i++) {
         kbki_pack<T, Width> v;
         if (left > 0) {
-            v.q = kbki_ce_fetch(slot);
+            v.q = kbki_shared_pack(slot);
             row.template gradient_near<Width>(v, (unsigned)goal);
             v.store(out);
         }
@@ -8327,13 +8379,13 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     extern __shared__ uint4 kbki_ce_data[];
     __shared__ uint64_t met[2];
     __shared__ kbki_pair table[2][Cluster * Warps];
-    const int t = threadIdx.x, rank = Cluster == 1 ? 0 : kbki_ce_rank();
+    const int t = threadIdx.x, rank = Cluster == 1 ? 0 : (int)kbki_cluster_rank();
     const int first = blockIdx.x / Cluster, step = gridDim.x / Cluster, rows = (int)io.rows;
     const bool leads = rank == 0 && t == 0;
     unsigned slot = kbki_shared(kbki_ce_data + t), begin = slot, end = slot + (pieces + ahead) * (Threads * 16);
     if (t < 2) kbki_bar_init(met + t, Cluster == 1 ? Warps : 1);
     kbki_bar_ready(), __syncthreads();
-    if (Cluster > 1) kbki_ce_meet(); // nobody writes into a CTA that has not begun
+    if (Cluster > 1) kbki_cluster_barrier(); // nobody writes into a CTA that has not begun
     kbki_ce_part part = kbki_ce_part::of(io.x, io.cols, share, rank);
     int64_t one = rank ? -1 : kbki_single(kbki_split<T, Width>(io.x, io.cols), io.cols, t);
     kbki_ce_next<T> next = { io.x, io.x + part.head + (part.from + t) * Width, first, 0, 0, part.count - t };
@@ -8376,7 +8428,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         slot = kbki_ce_spread<T, Threads>(slot, begin, end, pieces, left, row, out, goal, ask);
         at = at_next, at_next = at_later, logit = logit_next;
     }
-    if (Cluster > 1) kbki_ce_meet();
+    if (Cluster > 1) kbki_cluster_barrier();
 #endif
 }
 
@@ -8672,11 +8724,7 @@ KBK_FN int kbk_embedding_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("dW", KBK_T, s->depth * s->cols, s->cols, s->cols);
     return 3;
 }
-KBK_FN int64_t kbk_embedding_bwd_units(const kbk_shape* s) { return s->cols ? s->depth : 0; }
-KBK_FN double kbk_embedding_bwd_flops(const kbk_shape* s) { return kbki_n(s); }
-KBK_FN double kbk_embedding_bwd_bytes(const kbk_shape* s) {
-    return ((double)s->rows + (double)s->depth) * (double)s->cols * s->elem + 4 * (double)s->rows;
-}
+KBKI_FORMULAS(embedding_bwd, s->cols ? s->depth : 0, n, (rows + depth) * cols * elem + 4 * rows)
 // Ids of equal remainder modulo 2^bits make a class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
@@ -8722,9 +8770,9 @@ template <class T> struct kbki_embedding_grad {
 __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 1>& v) { atomicAdd(p, v.v); }
 __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>& v) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p), "f"(__uint_as_float(v.q.x)),
-                 "f"(__uint_as_float(v.q.y)), "f"(__uint_as_float(v.q.z)), "f"(__uint_as_float(v.q.w))
-                 : "memory");
+    float x[4];
+    v.get(x);
+    kbki_add4(p, x);
 #endif
 }
 // Thread per pack of dy.
@@ -9455,266 +9503,9 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; its card is in >>matmul_simt.
-                    Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_steps, >>matmul_mma, the table
-------------------------------------------------------------------------------------------------------------*/
-#ifdef __CUDACC__
-
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
-
-// --- cp.async: memory to shared memory without a register in between
-__device__ __forceinline__ uint32_t kbki_mm_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-template <int Bytes> __device__ __forceinline__ void kbki_mm_copy(uint32_t to, const void* from) {
-#if __CUDA_ARCH__ >= 800
-    if (Bytes == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from));
-#else
-    __trap();
-#endif
-}
-// Zeros where there is nothing to copy; nothing is read then.
-template <int Bytes> __device__ __forceinline__ void kbki_mm_copy_if(uint32_t to, const void* from, bool in) {
-#if __CUDA_ARCH__ >= 800
-    if (Bytes == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(in ? 16 : 0));
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(in ? 4 : 0));
-#endif
-}
-__device__ __forceinline__ void kbki_mm_commit() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;");
-#endif
-}
-// Until at most Pending of this thread's groups are under way.
-template <int Pending> __device__ __forceinline__ void kbki_mm_wait() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
-#endif
-}
-
-/*  A CTA's way through one operand, tile after tile: Breadth by Depth, the latter along k. Lines along k are copied
-    number by number, which transposes them and takes any address; others in 16 bytes, or in 4 where they must. */
-template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
-    static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
-    static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // lines per pass
-    static constexpr int passes = (Along ? Breadth : Depth) / per_pass, step = Along ? per_pass : per_pass * pitch;
-    static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "threads take whole passes");
-    const float *p, *base;
-    int64_t ld;
-    int left, k, at; // of the tile's width from this thread's place on; that place
-    bool whole;
-    __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
-        int t = threadIdx.x, x = Along ? t / Depth : t % (Breadth / width) * width;
-        k = Along ? t % Depth : t / (Breadth / width), at = k * pitch + x;
-        base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
-        whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
-    }
-    __device__ __forceinline__ void next(uint32_t s,
-                                         int64_t depth) { // depth: what there is of K from here on
-        const float* q = p;
-        s += at * 4;
-        if (whole && depth >= Depth) {
-#pragma unroll
-            for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_mm_copy<4 * width>(s + i * step * 4, q);
-        } else {
-            // Flat: unrolled, which makes the compiler issue both loops and switch one of them off; FMAs then
-            // fill the gaps between copies. Rolled, it stays a branch. NN gains by the one, others by the
-            // other.
-#pragma unroll Flat ? passes : 1
-
-            for (int i = 0; i < passes; i++, q += per_pass * ld) {
-                bool in = Along ? k < depth && i * per_pass < left : k + i * per_pass < depth && left > 0;
-                kbki_mm_copy_if<4 * width>(s + i * step * 4, in ? q : base, in);
-            }
-        }
-        p += Along ? Depth : Depth * ld;
-    }
-};
-
-template <bool AlongA, bool AlongB, bool Wide>
-__global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
-    constexpr int Stages = 4;
-    __shared__ __align__(16) float a[Stages][8][KBKI_MM_PITCH], b[Stages][8][KBKI_MM_PITCH];
-    kbki_mm_feed<AlongA, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fa;
-    kbki_mm_feed<AlongB, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fb;
-    int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
-    uint32_t sa = kbki_mm_shared(a), sb = kbki_mm_shared(b), size = sizeof a[0];
-    float c[8][8] = {};
-    fa.start(io.a, io.lda, i0, io.m, 0), fb.start(io.b, io.ldb, j0, io.n, 0);
-    for (int s = 0; s < Stages - 1; s++) {
-        fa.next(sa + s * size, io.k - 8 * s), fb.next(sb + s * size, io.k - 8 * s);
-        kbki_mm_commit();
-    }
-    int now = 0, then = Stages - 1;
-    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
-        kbki_mm_wait<Stages - 2>();
-        __syncthreads(); // this tile is there for all; and all are done with the one before, filled again now
-        int64_t left = io.k - k0 - 8 * (Stages - 1);
-        fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        kbki_mm_commit(); // counted even where empty, so that the same wait fits the last tiles
-        kbki_mm_step8(a[now], b[now], c);
-        now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
-    }
-    kbki_mm_wait<0>();
-    kbki_mm_finish8(io, i0, j0, c);
-}
-
-// The CTA's tile, rows by columns, and its depth; the warp's tile; how many of a warp's lanes lie along M; stages of
-// the ring; CTAs per SM.
-template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
-struct kbki_mm_plan {
-    static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
-    static constexpr int warp_m = WarpM, warp_n = WarpN, threads = TileM / WarpM * (TileN / WarpN) * 32;
-    static constexpr int lanes_m = LanesM, lanes_n = 32 / LanesM;
-    static constexpr int thread_m = WarpM / lanes_m, thread_n = WarpN / lanes_n;
-    static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4); // a's share; all
-    static constexpr int bytes = Stages * stage * 4;
-};
-// A thread's numbers for one k: pieces of four, a warp's width apart.
-template <int Count, int Apart> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
-#pragma unroll
-    for (int e = 0; e < Count; e += 4)
-        *reinterpret_cast<float4*>(v + e) = *reinterpret_cast<const float4*>(s + e * Apart);
-}
-template <class Plan>
-__device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j,
-                                               float (*c)[Plan::thread_n]) {
-    float* out = io.part ? io.part + blockIdx.y * io.m * io.n : io.c;
-    bool wide = io.n % 4 == 0 && ((uintptr_t)out & 15) == 0;
-#pragma unroll
-    for (int y = 0; y < Plan::thread_m; y++)
-#pragma unroll
-        for (int x = 0; x < Plan::thread_n; x += 4)
-            kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
-                        wide);
-}
-template <bool AlongA, bool AlongB, bool Wide, class Plan>
-__global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
-    extern __shared__ uint4 kbki_mm_ring[];
-    float *ring = reinterpret_cast<float*>(kbki_mm_ring), c[Plan::thread_m][Plan::thread_n] = {},
-          a[2][Plan::thread_m], b[2][Plan::thread_n];
-    kbki_mm_feed<AlongA, Wide, AlongA && Wide, Plan::tile_m, Plan::tile_k, Plan::threads> fa;
-    kbki_mm_feed<AlongB, Wide, AlongA && Wide, Plan::tile_n, Plan::tile_k, Plan::threads> fb;
-    uint32_t s0 = kbki_mm_shared(ring);
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    int y = warp / (Plan::tile_n / Plan::warp_n) * Plan::warp_m + lane / Plan::lanes_n * 4,
-        x = warp % (Plan::tile_n / Plan::warp_n) * Plan::warp_n + lane % Plan::lanes_n * 4;
-    int64_t i0, j0, k0 = blockIdx.y * io.deep, depth = io.k - k0 < io.deep ? io.k - k0 : io.deep;
-    kbki_mm_where(io, Plan::tile_m, Plan::tile_n, &i0, &j0);
-    fa.start(io.a, io.lda, i0, io.m, k0), fb.start(io.b, io.ldb, j0, io.n, k0);
-    for (int s = 0; s < Plan::stages - 1; s++) {
-        fa.next(s0 + s * Plan::stage * 4, depth - Plan::tile_k * s);
-        fb.next(s0 + (s * Plan::stage + Plan::floats_a) * 4, depth - Plan::tile_k * s);
-        kbki_mm_commit();
-    }
-    kbki_mm_wait<Plan::stages - 2>();
-    __syncthreads();
-    float *now = ring, *end = ring + Plan::stages * Plan::stage;
-    uint32_t then = s0 + (Plan::stages - 1) * Plan::stage * 4, last = then;
-    kbki_mm_piece<Plan::thread_m, Plan::lanes_m>(now + y, a[0]);
-    kbki_mm_piece<Plan::thread_n, Plan::lanes_n>(now + Plan::floats_a + x, b[0]);
-    int64_t ahead = depth - Plan::tile_k * (Plan::stages - 1);
-#pragma unroll 1
-    for (; depth > 0; depth -= Plan::tile_k, ahead -= Plan::tile_k) {
-#pragma unroll
-        for (int k = 0; k < Plan::tile_k; k++) {
-            constexpr int LastStep = Plan::tile_k - 1;
-            if (k == LastStep) { // everyone has read all of this tile; the next has arrived
-                now = now + Plan::stage == end ? ring : now + Plan::stage;
-                kbki_mm_wait<Plan::stages - 2>();
-                __syncthreads();
-            }
-            const float* s = now + (k == LastStep ? 0 : (k + 1) * (Plan::tile_m + 4));
-            kbki_mm_piece<Plan::thread_m, Plan::lanes_m>(s + y, a[(k + 1) % 2]);
-            s = now + Plan::floats_a + (k == LastStep ? 0 : (k + 1) * (Plan::tile_n + 4));
-            kbki_mm_piece<Plan::thread_n, Plan::lanes_n>(s + x, b[(k + 1) % 2]);
-            if (k == 0) {
-                fa.next(then, ahead), fb.next(then + Plan::floats_a * 4, ahead);
-                kbki_mm_commit();
-                then = then == last ? s0 : then + Plan::stage * 4;
-            }
-            kbki_mm_fma<Plan::thread_m, Plan::thread_n>(a[k % 2], b[k % 2], c);
-        }
-    }
-    kbki_mm_wait<0>();
-    if (io.part) kbki_follow_me(); // kbki_mm_sum_k
-    kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
-}
-// The pieces of K, added in order: the same bits every time. Eight of them are on their way at once.
-template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
-    int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
-    float sum = 0;
-    kbki_follow_wait();
-    if (i >= n) return;
-    const float* p = io.part + i;
-    for (; splits >= 8; splits -= 8, p += 8 * n) {
-        float v[8];
-#pragma unroll
-        for (int e = 0; e < 8; e++) v[e] = p[e * n];
-#pragma unroll
-        for (int e = 0; e < 8; e++) sum += v[e];
-    }
-    for (; splits > 0; splits--, p += n) sum += *p;
-    io.c[i] = kbki_mm_result(io, sum);
-}
-template <class T> const char* kbki_mm_sum(const kbki_mm<T>& io, int64_t splits, kbk_stream st) {
-    if (!kbki_grid_ok(kbki_ceil(io.m * io.n, 128))) return KBKI_TEXT_GRID;
-    return kbki_follow(kbki_mm_sum_k<T>, dim3((unsigned)kbki_ceil(io.m * io.n, 128)), 128, st, io, splits);
-}
-
-template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
-    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        if (wide)
-            kbk_matmul_fwd_cpasync_k<l.a, l.b, !l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
-        else
-            kbk_matmul_fwd_cpasync_k<l.a, l.b, false><<<(unsigned)ctas, 256, 0, st>>>(io);
-        return kbki_launched();
-    });
-}
-typedef kbki_mm_plan<128, 256, 16, 64, 64, 8, 3, 1> kbki_mm_best;
-template <bool AlongA, bool AlongB, bool Wide, class Plan>
-const char* kbki_mm_warptile(const kbki_mm<float>& io, int64_t ctas, int64_t splits, kbk_stream st) {
-    size_t bytes = Plan::bytes;
-    const char* why = kbki_want_shared(kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan>, &bytes);
-    if (why || bytes == 0) return why ? why : "too little shared memory";
-    dim3 grid((unsigned)ctas, (unsigned)splits);
-    kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan><<<grid, Plan::threads, bytes, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_stream st) {
-    typedef kbki_mm_best Plan;
-    kbki_mm<T> io;
-    int64_t ctas, splits = kbki_mm_splits(&a->s);
-    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
-    if (splits > 1) {
-        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, KBKI_WORD_warptile))) != NULL) return why;
-        io.part = (float*)((char*)a->workspace + KBK_TICKETS);
-        io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
-    }
-    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
-    why = kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        if (wide) return kbki_mm_warptile<l.a, l.b, !l.b, Plan>(io, ctas, splits, st);
-        return kbki_mm_warptile<l.a, l.b, false, Plan>(io, ctas, splits, st);
-    });
-    return why || !io.part ? why : kbki_mm_sum(io, splits, st);
-}
-#endif // __CUDACC__
-
-/*------------------------------------------------------------------------------------------------------------
   >>matmul_steps     Matrix product of 16-bit types: the first kernel on tensor cores, and the first whose tiles come
                      by tensor copies, and the first with wgmma, each with one new instruction and nothing else.
-                     Public: kbk_matmul_fwd_warpmma, _tmaload, _warpgroup      Used by: >>matmul_mma, the table
+                     Public: kbk_matmul_fwd_warpmma, _tmaload, _warpgroup      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
@@ -9766,41 +9557,6 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     end of measured */
 #ifdef __CUDACC__
 
-// Four 8 x 8 matrices of 16-bit numbers; lane l gives the address of line l % 8 of matrix l / 8.
-template <bool Transpose> __device__ __forceinline__ void kbki_mm_ldmatrix(uint32_t at, uint32_t* r) {
-#if __CUDA_ARCH__ >= 800
-    if (Transpose)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                     : "r"(at)
-                     : "memory");
-    else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                     : "r"(at)
-                     : "memory");
-#else
-    __trap();
-#endif
-}
-// c (16 x 8, f32) += a (16 x 16) b (16 x 8).
-template <class T> __device__ __forceinline__ void kbki_mm_mma(float* c, const uint32_t* a, const uint32_t* b) {
-#if __CUDA_ARCH__ >= 800
-    if (sizeof(T) == 2 && kbki_type<T>::cuda == CUDA_R_16F)
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-    else
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#else
-    __trap();
-#endif
-}
-
 // 128 lines of 32 along k, zeros where the tensor ends. Threads run along whichever index is contiguous in memory.
 // 40: a line begins 20 banks after the one before, so that ldmatrix reads eight of them without bank conflicts.
 template <class T>
@@ -9837,15 +9593,15 @@ template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma
             uint32_t u[4][4], v[2][4];
 #pragma unroll
             for (int i = 0; i < 4; i++) // 16 lines of 16 k: upper left, lower left, upper right, lower right
-                kbki_mm_ldmatrix<false>(kbki_mm_shared(&a[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
+                kbki_ldmatrix<false>(kbki_shared(&a[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
 #pragma unroll
             for (int j = 0; j < 2; j++) // two times 8 lines of 16 k: left, right, left, right
-                kbki_mm_ldmatrix<false>(
-                    kbki_mm_shared(&b[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]), v[j]);
+                kbki_ldmatrix<false>(kbki_shared(&b[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
+                                     v[j]);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) kbki_mm_mma<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
         }
         __syncthreads();
     }
@@ -9879,7 +9635,7 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
     x += Second ? high : low, k += Second ? low : high;
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
-    kbki_mm_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
+    kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
 }
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
@@ -9903,13 +9659,13 @@ __global__ void __launch_bounds__(256)
         for (int k = 0; k < 64; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_mm_shared(a), y + i * 16, k, u[i]);
+            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(a), y + i * 16, k, u[i]);
 #pragma unroll
-            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_mm_shared(b), x + j * 16, k, v[j]);
+            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(b), x + j * 16, k, v[j]);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) kbki_mm_mma<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
         }
         __syncthreads();
     }
@@ -10008,6 +9764,230 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
+  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; its card is in >>matmul_simt.
+                    Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_mma, >>matmul_wgmma, the table
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
+/*  A CTA's way through one operand, tile after tile: Breadth by Depth, the latter along k. Lines along k are copied
+    number by number, which transposes them and takes any address; others in 16 bytes, or in 4 where they must. */
+template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
+    static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
+    static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // lines per pass
+    static constexpr int passes = (Along ? Breadth : Depth) / per_pass, step = Along ? per_pass : per_pass * pitch;
+    static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "threads take whole passes");
+    const float *p, *base;
+    int64_t ld;
+    int left, k, at; // of the tile's width from this thread's place on; that place
+    bool whole;
+    __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
+        int t = threadIdx.x, x = Along ? t / Depth : t % (Breadth / width) * width;
+        k = Along ? t % Depth : t / (Breadth / width), at = k * pitch + x;
+        base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
+        whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
+    }
+    __device__ __forceinline__ void next(uint32_t s,
+                                         int64_t depth) { // depth: what there is of K from here on
+        const float* q = p;
+        s += at * 4;
+        if (whole && depth >= Depth) {
+#pragma unroll
+            for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
+        } else {
+            // Flat: unrolled, which makes the compiler issue both loops and switch one of them off; FMAs then
+            // fill the gaps between copies. Rolled, it stays a branch. NN gains by the one, others by the
+            // other.
+#pragma unroll Flat ? passes : 1
+
+            for (int i = 0; i < passes; i++, q += per_pass * ld) {
+                bool in = Along ? k < depth && i * per_pass < left : k + i * per_pass < depth && left > 0;
+                kbki_ahead_copy_if<4 * width>(s + i * step * 4, in ? q : base, in);
+            }
+        }
+        p += Along ? Depth : Depth * ld;
+    }
+};
+
+template <bool AlongA, bool AlongB, bool Wide>
+__global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
+    constexpr int Stages = 4;
+    __shared__ __align__(16) float a[Stages][8][KBKI_MM_PITCH], b[Stages][8][KBKI_MM_PITCH];
+    kbki_mm_feed<AlongA, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fa;
+    kbki_mm_feed<AlongB, Wide, AlongA && Wide, KBKI_MM_TILE, 8, 256> fb;
+    int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
+    uint32_t sa = kbki_shared(a), sb = kbki_shared(b), size = sizeof a[0];
+    float c[8][8] = {};
+    fa.start(io.a, io.lda, i0, io.m, 0), fb.start(io.b, io.ldb, j0, io.n, 0);
+    for (int s = 0; s < Stages - 1; s++) {
+        fa.next(sa + s * size, io.k - 8 * s), fb.next(sb + s * size, io.k - 8 * s);
+        kbki_ahead_close();
+    }
+    int now = 0, then = Stages - 1;
+    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
+        kbki_ahead_wait<Stages - 2>();
+        __syncthreads(); // this tile is there for all; and all are done with the one before, filled again now
+        int64_t left = io.k - k0 - 8 * (Stages - 1);
+        fa.next(sa + then * size, left), fb.next(sb + then * size, left);
+        kbki_ahead_close(); // counted even where empty, so that the same wait fits the last tiles
+        kbki_mm_step8(a[now], b[now], c);
+        now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
+    }
+    kbki_ahead_wait<0>();
+    kbki_mm_finish8(io, i0, j0, c);
+}
+
+// The CTA's tile, rows by columns, and its depth; the warp's tile; how many of a warp's lanes lie along M; stages of
+// the ring; CTAs per SM.
+template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
+struct kbki_mm_plan {
+    static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
+    static constexpr int warp_m = WarpM, warp_n = WarpN, threads = TileM / WarpM * (TileN / WarpN) * 32;
+    static constexpr int lanes_m = LanesM, lanes_n = 32 / LanesM;
+    static constexpr int thread_m = WarpM / lanes_m, thread_n = WarpN / lanes_n;
+    static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4); // a's share; all
+    static constexpr int bytes = Stages * stage * 4;
+};
+// A thread's numbers for one k: pieces of four, a warp's width apart.
+template <int Count, int Apart> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
+#pragma unroll
+    for (int e = 0; e < Count; e += 4)
+        *reinterpret_cast<float4*>(v + e) = *reinterpret_cast<const float4*>(s + e * Apart);
+}
+template <class Plan>
+__device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j,
+                                               float (*c)[Plan::thread_n]) {
+    float* out = io.part ? io.part + blockIdx.y * io.m * io.n : io.c;
+    bool wide = io.n % 4 == 0 && ((uintptr_t)out & 15) == 0;
+#pragma unroll
+    for (int y = 0; y < Plan::thread_m; y++)
+#pragma unroll
+        for (int x = 0; x < Plan::thread_n; x += 4)
+            kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
+                        wide);
+}
+template <bool AlongA, bool AlongB, bool Wide, class Plan>
+__global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
+    extern __shared__ uint4 kbki_mm_ring[];
+    float *ring = reinterpret_cast<float*>(kbki_mm_ring), c[Plan::thread_m][Plan::thread_n] = {},
+          a[2][Plan::thread_m], b[2][Plan::thread_n];
+    kbki_mm_feed<AlongA, Wide, AlongA && Wide, Plan::tile_m, Plan::tile_k, Plan::threads> fa;
+    kbki_mm_feed<AlongB, Wide, AlongA && Wide, Plan::tile_n, Plan::tile_k, Plan::threads> fb;
+    uint32_t s0 = kbki_shared(ring);
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int y = warp / (Plan::tile_n / Plan::warp_n) * Plan::warp_m + lane / Plan::lanes_n * 4,
+        x = warp % (Plan::tile_n / Plan::warp_n) * Plan::warp_n + lane % Plan::lanes_n * 4;
+    int64_t i0, j0, k0 = blockIdx.y * io.deep, depth = io.k - k0 < io.deep ? io.k - k0 : io.deep;
+    kbki_mm_where(io, Plan::tile_m, Plan::tile_n, &i0, &j0);
+    fa.start(io.a, io.lda, i0, io.m, k0), fb.start(io.b, io.ldb, j0, io.n, k0);
+    for (int s = 0; s < Plan::stages - 1; s++) {
+        fa.next(s0 + s * Plan::stage * 4, depth - Plan::tile_k * s);
+        fb.next(s0 + (s * Plan::stage + Plan::floats_a) * 4, depth - Plan::tile_k * s);
+        kbki_ahead_close();
+    }
+    kbki_ahead_wait<Plan::stages - 2>();
+    __syncthreads();
+    float *now = ring, *end = ring + Plan::stages * Plan::stage;
+    uint32_t then = s0 + (Plan::stages - 1) * Plan::stage * 4, last = then;
+    kbki_mm_piece<Plan::thread_m, Plan::lanes_m>(now + y, a[0]);
+    kbki_mm_piece<Plan::thread_n, Plan::lanes_n>(now + Plan::floats_a + x, b[0]);
+    int64_t ahead = depth - Plan::tile_k * (Plan::stages - 1);
+#pragma unroll 1
+    for (; depth > 0; depth -= Plan::tile_k, ahead -= Plan::tile_k) {
+#pragma unroll
+        for (int k = 0; k < Plan::tile_k; k++) {
+            constexpr int LastStep = Plan::tile_k - 1;
+            if (k == LastStep) { // everyone has read all of this tile; the next has arrived
+                now = now + Plan::stage == end ? ring : now + Plan::stage;
+                kbki_ahead_wait<Plan::stages - 2>();
+                __syncthreads();
+            }
+            const float* s = now + (k == LastStep ? 0 : (k + 1) * (Plan::tile_m + 4));
+            kbki_mm_piece<Plan::thread_m, Plan::lanes_m>(s + y, a[(k + 1) % 2]);
+            s = now + Plan::floats_a + (k == LastStep ? 0 : (k + 1) * (Plan::tile_n + 4));
+            kbki_mm_piece<Plan::thread_n, Plan::lanes_n>(s + x, b[(k + 1) % 2]);
+            if (k == 0) {
+                fa.next(then, ahead), fb.next(then + Plan::floats_a * 4, ahead);
+                kbki_ahead_close();
+                then = then == last ? s0 : then + Plan::stage * 4;
+            }
+            kbki_mm_fma<Plan::thread_m, Plan::thread_n>(a[k % 2], b[k % 2], c);
+        }
+    }
+    kbki_ahead_wait<0>();
+    if (io.part) kbki_follow_me(); // kbki_mm_sum_k
+    kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
+}
+// The pieces of K, added in order: the same bits every time. Eight of them are on their way at once.
+template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
+    int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
+    float sum = 0;
+    kbki_follow_wait();
+    if (i >= n) return;
+    const float* p = io.part + i;
+    for (; splits >= 8; splits -= 8, p += 8 * n) {
+        float v[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) v[e] = p[e * n];
+#pragma unroll
+        for (int e = 0; e < 8; e++) sum += v[e];
+    }
+    for (; splits > 0; splits--, p += n) sum += *p;
+    io.c[i] = kbki_mm_result(io, sum);
+}
+template <class T> const char* kbki_mm_sum(const kbki_mm<T>& io, int64_t splits, kbk_stream st) {
+    if (!kbki_grid_ok(kbki_ceil(io.m * io.n, 128))) return KBKI_TEXT_GRID;
+    return kbki_follow(kbki_mm_sum_k<T>, dim3((unsigned)kbki_ceil(io.m * io.n, 128)), 128, st, io, splits);
+}
+
+template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if ((why = kbki_needs<80>()) != NULL) return why;
+    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        if (wide)
+            kbk_matmul_fwd_cpasync_k<l.a, l.b, !l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        else
+            kbk_matmul_fwd_cpasync_k<l.a, l.b, false><<<(unsigned)ctas, 256, 0, st>>>(io);
+        return kbki_launched();
+    });
+}
+typedef kbki_mm_plan<128, 256, 16, 64, 64, 8, 3, 1> kbki_mm_best;
+template <bool AlongA, bool AlongB, bool Wide, class Plan>
+const char* kbki_mm_warptile(const kbki_mm<float>& io, int64_t ctas, int64_t splits, kbk_stream st) {
+    size_t bytes = Plan::bytes;
+    const char* why = kbki_want_shared(kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan>, &bytes);
+    if (why || bytes == 0) return why ? why : "too little shared memory";
+    dim3 grid((unsigned)ctas, (unsigned)splits);
+    kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan><<<grid, Plan::threads, bytes, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_stream st) {
+    typedef kbki_mm_best Plan;
+    kbki_mm<T> io;
+    int64_t ctas, splits = kbki_mm_splits(&a->s);
+    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if ((why = kbki_needs<80>()) != NULL) return why;
+    if (splits > 1) {
+        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, KBKI_WORD_warptile))) != NULL) return why;
+        io.part = (float*)((char*)a->workspace + KBK_TICKETS);
+        io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
+    }
+    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    why = kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        if (wide) return kbki_mm_warptile<l.a, l.b, !l.b, Plan>(io, ctas, splits, st);
+        return kbki_mm_warptile<l.a, l.b, false, Plan>(io, ctas, splits, st);
+    });
+    return why || !io.part ? why : kbki_mm_sum(io, splits, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
   >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, which every GPU since
                    compute capability 8.0 has.
                    Public: kbk_matmul_fwd_mma, _mmapipe      Used by: >>bmm, the table
@@ -10088,14 +10068,14 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     __device__ __forceinline__ void inside(uint32_t s, int quarter) {
         s += at + quarter * (bytes / 4);
 #pragma unroll
-        for (int i = 0; i < passes / 4; i++, p += jump) kbki_mm_copy<16>(s + i * per_pass * packs * 16, p);
+        for (int i = 0; i < passes / 4; i++, p += jump) kbki_ahead_copy<16>(s + i * per_pass * packs * 16, p);
     }
     __device__ __forceinline__ void edge(uint32_t s, int quarter, int64_t depth) {
         s += at + quarter * (bytes / 4);
 #pragma unroll 1 // a loop stays a branch; unrolled, it would be issued with the other and switched off
         for (int i = 0; i < passes / 4; i++, p += jump) {
             bool in = depth > 0 && there(quarter * (passes / 4) + i, depth) > 0;
-            kbki_mm_copy_if<16>(s + i * per_pass * packs * 16, in ? p : base, in);
+            kbki_ahead_copy_if<16>(s + i * per_pass * packs * 16, in ? p : base, in);
         }
     }
     __device__ __forceinline__ void onward() { p += turn; }
@@ -10143,14 +10123,13 @@ template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     }
     // Numbers 16 i.. of x, 16 step.. of k.
     __device__ __forceinline__ void read(int i, int step, uint32_t* r) const {
-        kbki_mm_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2,
-                                    r);
+        kbki_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2, r);
     }
 };
 // The products of 16 rows of a warp's 64 x 64 with one step of 16 along k.
 template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
-    for (int j = 0; j < 8; j++) kbki_mm_mma<T>(c[j], a, b[j / 2] + j % 2 * 2);
+    for (int j = 0; j < 8; j++) kbki_mma_fixed<T>(c[j], a, b[j / 2] + j % 2 * 2);
 }
 // Four neighbouring lanes q hold four words each, of columns 0 to 3; lane q gets column q of all four.
 __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
@@ -10228,7 +10207,7 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
     kbki_mm_where(io, 128, 128, &i0, &j0);
     fa.start(io.a, io.lda, i0, io.m), fb.start(io.b, io.ldb, j0, io.n);
-    la.set(kbki_mm_shared(tile), warp / 2 * 64), lb.set(kbki_mm_shared(tile + FeedA::bytes), warp % 2 * 64);
+    la.set(kbki_shared(tile), warp / 2 * 64), lb.set(kbki_shared(tile + FeedA::bytes), warp % 2 * 64);
     for (int64_t depth = io.k; depth > 0; depth -= KBKI_MMA_DEPTH) {
         fa.template now<Wide>(tile, depth), fb.template now<Wide>(tile + FeedA::bytes, depth);
         __syncthreads();
@@ -10249,7 +10228,7 @@ template <int Stages, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, int64_t depth) {
     for (int i = 0; i < Stages - 1; i++) {
         for (int quarter = 0; quarter < 4; quarter++) kbki_mma_part<false>(a, b, s, quarter, depth);
-        a.onward(), b.onward(), kbki_mm_commit();
+        a.onward(), b.onward(), kbki_ahead_close();
         s += FeedA::bytes + FeedB::bytes, depth -= KBKI_MMA_DEPTH;
     }
     kbki_mma_part<false>(a, b, s, 0, depth);
@@ -10279,7 +10258,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     FeedA fa;
     FeedB fb;
     int warp = threadIdx.x / 32, y = warp / (TileN / 64) * 64, x = warp % (TileN / 64) * 64, slot = 0;
-    uint32_t s0 = kbki_mm_shared(kbki_mm_ring), then = s0 + (Stages - 1) * StageBytes, last = then;
+    uint32_t s0 = kbki_shared(kbki_mm_ring), then = s0 + (Stages - 1) * StageBytes, last = then;
     uint32_t a[2][4][4], b[2][4][4];
     int64_t i0, j0, stop = -KBKI_MMA_DEPTH * (Stages - 1);
     float c[4][8][4] = {};
@@ -10288,7 +10267,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     fa.start(io.a, io.lda, i0, io.m), fb.start(io.b, io.ldb, j0, io.n);
     la.set(s0, y), lb.set(s0 + FeedA::bytes, x);
     kbki_mma_first<Stages>(fa, fb, s0, io.k);
-    kbki_mm_wait<Stages - 2>();
+    kbki_ahead_wait<Stages - 2>();
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
@@ -10302,7 +10281,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
                 const int onward = slot ? StageBytes : -(Stages - 1) * StageBytes;
                 la.move(onward), lb.move(onward);
                 depth -= KBKI_MMA_DEPTH;
-                kbki_mm_wait<Stages - 2>();
+                kbki_ahead_wait<Stages - 2>();
                 __syncthreads();
             }
 #pragma unroll
@@ -10312,7 +10291,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
                 if (i == 1) kbki_mma_part<sure.yes>(fa, fb, then, more, depth);
             }
             if (step == LastStep - 1) {
-                fa.onward(), fb.onward(), kbki_mm_commit();
+                fa.onward(), fb.onward(), kbki_ahead_close();
                 then = then == last ? s0 : then + StageBytes;
             }
         }
@@ -10322,7 +10301,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
         while (depth >= 2 * KBKI_MMA_DEPTH) turn(kbki_flag<true>());
 #pragma unroll 1
     while (depth > stop) turn(kbki_flag<false>());
-    kbki_mm_wait<0>();
+    kbki_ahead_wait<0>();
     kbki_mma_out(io, i0 + y, j0 + x, c);
 }
 
@@ -10603,12 +10582,6 @@ __device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, float* to, i
         }
     }
 }
-// Four 8 x 8 matrices of 16-bit numbers to shared memory; lane l gives the address of line l % 8 of matrix l / 8.
-__device__ __forceinline__ void kbki_wg_stmatrix(char* to, const uint32_t* r) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(kbki_shared(to)), "r"(r[0]),
-                 "r"(r[1]), "r"(r[2]), "r"(r[3])
-                 : "memory");
-}
 /*  Results by tensor copies, 64 columns at a time through two buffers of the warpgroup's own: a buffer is free when
     the copy before the last has read it, which the thread that started it knows; its lines are written with the
     swizzle that the copy takes out again. The copies are not waited for. */
@@ -10620,17 +10593,17 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
     for (int piece = 0; piece < TileN / 64; piece++) {
         char* buffer = staging + piece % 2 * 8192;
         if (t == 0) kbki_bulk_read<1>();
-        kbki_wg_barrier<128>(1 + group);
+        kbki_barrier<128>(1 + group);
 #pragma unroll
         for (int x = 0; x < 8; x += 2) { // packs of eight columns
             const float* f = d + (piece * 8 + x) * 4;
             uint32_t w[4];
 #pragma unroll
             for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, f + e * 2);
-            kbki_wg_stmatrix(buffer + line * 128 + ((x + high) ^ line % 8) * 16, w);
+            kbki_stmatrix(kbki_shared(buffer + line * 128 + ((x + high) ^ line % 8) * 16), w);
         }
         kbki_bulk_fence();
-        kbki_wg_barrier<128>(1 + group);
+        kbki_barrier<128>(1 + group);
         if (t == 0) kbki_tma_store_3d(c, buffer, j0 + piece * 64, i0, layer);
     }
 }
@@ -10758,10 +10731,10 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
     factors.set(ring.stages, group);
-    if (Plan::turns && group == 1) kbki_wg_arrive<256>(3), ring.skip(other);
+    if (Plan::turns && group == 1) kbki_barrier_arrive<256>(3), ring.skip(other);
     for (int unit = Plan::turns ? first + group * jump : first; unit < units; unit += Plan::turns ? 2 * jump : jump) {
         int depth = kbki_wg_depth<Plan>(io, unit);
-        if (Plan::turns) kbki_wg_barrier<256>(3 + group);
+        if (Plan::turns) kbki_barrier<256>(3 + group);
         if constexpr (sizeof(T) == 1) {
             static_assert(!Plan::turns, "nobody says when the last products are in the queue");
             kbki_wg_promoted(factors, ring, depth, d);
@@ -10775,7 +10748,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
                 if (k) ring.release(before);
                 before = ring.slot, ring.next();
             }
-            if (Plan::turns && unit + jump < units) kbki_wg_arrive<256>(4 - group);
+            if (Plan::turns && unit + jump < units) kbki_barrier_arrive<256>(4 - group);
             kbki_wg_wait<0>();
             ring.release(before);
         }
@@ -11161,7 +11134,7 @@ struct kbki_mm_thin_step {
 #pragma unroll
             for (int t = 0; t < Tiles; t++) {
                 const uint32_t of[4] = { y[h][t].q.x, y[h][t].q.y, y[h][t].q.z, y[h][t].q.w };
-                kbki_mm_mma<T>(d[t], low, of), kbki_mm_mma<T>(d[t], high, of + 2);
+                kbki_mma_fixed<T>(d[t], low, of), kbki_mma_fixed<T>(d[t], high, of + 2);
             }
         }
     }
@@ -11704,15 +11677,19 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     5 flashws, 7 flashpp   wgmma and TMA             <- in >>attention_hopper
     bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
                key that causality hides leaves no trace, except that cublas multiplies v by its zeros */
-/*  measured attention fwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  score matrix in memory, three passes
-     2 cublas       4642 us   14 %      -  vendor's batched GEMMs, own softmax
-     3 flash       23.62 ms    3 %      -  64 x 64 tiles, running softmax, FMAs
-     4 flashmma     1474 us   46 % 16.0 x  mma.sync, P in registers, two buffers
-     5 flashws     955.0 us   70 % 1.54 x  wgmma and TMA, producer and consumers
-     7 flashpp     827.3 us   81 % 1.15 x  scores a tile ahead, consumers in turn
-                 loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 27 more; gains at bf16 1 x 128 x 512 x 64
-                 (1.22 x)
+/*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-23
+     1 naive       165.6 ms    0 %      -  score matrix in memory, three passes
+     2 cublas       1382 us   12 %  120 x  vendor's batched GEMMs, own softmax
+     3 flash        6111 us    3 % 0.23 x  64 x 64 tiles, running softmax, FMAs
+                 loses at bf16 4 x 16 x 4096 x 128 (0.20 x) and 4 of 10 more; gains at bf16 32 x 8 x 128 x 64 (2.22
+                 x)
+     4 flashmma    387.1 us   43 % 15.8 x  mma.sync, P in registers, two buffers
+     5 flashws     259.9 us   65 % 1.49 x  wgmma and TMA, producer and consumers
+                 loses at bf16 32 x 8 x 128 x 64 (0.75 x) and 6 of 37 more; gains at bf16 1 x 32 x 2048 x 128 causal
+                 (1.89 x)
+     7 flashpp     221.2 us   76 % 1.17 x  scores a tile ahead, consumers in turn
+                 loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 37 more; gains at f16 32 x 8 x 256 x 64
+                 (1.28 x)
     end of measured */
 #define KBK_CHECK_attention_fwd KBKI_CHECKS(1e-5, 128, 0, 1e-3, 4, 0, 6e-3, 4, 0)
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
@@ -11870,7 +11847,7 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
 
 /*  Everything as f32 in shared memory: a 64-row tile of q, one that holds k and then v, and the
     probabilities. Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3; columns x, x + 16, ... of the scores and
-   4 x .. 4 x + 3 of every 64 of the output. Rows are 4 floats longer than needed, so that 16-byte accesses of
+    4 x .. 4 x + 3 of every 64 of the output. Rows are 4 floats longer than needed, so that 16-byte accesses of
     neighbouring rows meet different banks. Sixteen lanes of one warp share their rows: reductions are
     shuffles. */
 template <class T, int Dim, int Tile>
@@ -12086,7 +12063,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_mma     Attention forward on tensor cores, by mma.sync: what both directions need for it, too.
-                      Public: kbk_attention_fwd_flashmma      Used by: the table, >>attention_bwd
+                      Public: kbk_attention_fwd_flashmma      Used by: the table, >>attention_hopper, >>attention_bwd_mma
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, flashmma ----------------------------------------------------------------------------------
@@ -12111,16 +12088,7 @@ template <> struct kbki_half2_type<__nv_bfloat16> {
     static constexpr uint32_t exponent = 0x7F807F80u, carry = 0x00800080u; // added to a full exponent: bit 15
 };
 
-__device__ __forceinline__ uint32_t kbki_attn_smem(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-
-// 16 bytes of global memory, or zeros, to shared memory, without waiting.
-__device__ __forceinline__ void kbki_attn_copy(uint32_t to, const void* from, bool valid) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
-                 : "memory");
-#endif
-}
-// The same, at once, from an address that forbids it.
+// kbki_ahead_copy_if, at once, from an address that forbids it.
 __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* from, bool valid) {
     const unsigned short* h = (const unsigned short*)from;
 #pragma unroll 1
@@ -12128,62 +12096,6 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
         unsigned short x = valid ? h[i] : (unsigned short)0;
         asm volatile("st.shared.u16 [%0], %1;" ::"r"(to + 2 * i), "h"(x) : "memory");
     }
-}
-__device__ __forceinline__ void kbki_attn_commit() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void kbki_attn_wait() { // for all copies
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
-#endif
-}
-// Four 8 x 8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
-__device__ __forceinline__ void kbki_attn_ldsm(uint32_t (&r)[4], uint32_t from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(from)
-                 : "memory");
-}
-__device__ __forceinline__ void kbki_attn_ldsm_t(uint32_t (&r)[4], uint32_t from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(from)
-                 : "memory");
-}
-// The reverse of ldsm: four 8 x 8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
-__device__ __forceinline__ void kbki_attn_stsm(uint32_t to, const uint32_t (&r)[4]) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
-                 "r"(r[2]), "r"(r[3])
-                 : "memory");
-#else
-    int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        asm volatile("st.shared.u32 [%0], %1;" ::"r"(__shfl_sync(~0u, to, i * 8 + lane / 4) + lane % 4 * 4), "r"(r[i])
-                     : "memory");
-#endif
-}
-// c += a b, 16 x 8 += 16 x 16 times 16 x 8
-__device__ __forceinline__ void kbki_attn_mma(__half*, float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
-                                              uint32_t b1) {
-#if __CUDA_ARCH__ >= 800
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#endif
-}
-__device__ __forceinline__ void kbki_attn_mma(__nv_bfloat16*, float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
-                                              uint32_t b1) {
-#if __CUDA_ARCH__ >= 800
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#endif
 }
 template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
     float f[2] = { x, y };
@@ -12199,7 +12111,7 @@ __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int 
     to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * Dim + c * 8;
     if (vector) {
 #pragma unroll
-        for (int p = 0; p < Rows; p += Step) kbki_attn_copy(to + p * 2 * Dim, from + p * Dim, r + p < left);
+        for (int p = 0; p < Rows; p += Step) kbki_ahead_copy_if(to + p * 2 * Dim, from + p * Dim, r + p < left);
     } else {
 #pragma unroll 1
         for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
@@ -12215,23 +12127,6 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
-__device__ __forceinline__ uint4 kbki_attn_chunk(uint32_t from) {
-    uint4 w;
-    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w)
-                 : "r"(from)
-                 : "memory");
-    return w;
-}
-// Four sums in memory, on 16 bytes.
-__device__ __forceinline__ void kbki_attn_add4(float* to, const float* x) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("red.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
-                 : "memory");
-#else
-    for (int e = 0; e < 4; e++) atomicAdd(to + e, x[e]);
-#endif
-}
 /*  A warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements in memory, of which `left`
     exist. As accumulators lie, a store would reach 16 bytes of each of eight rows; it takes fewer, whole lines
     by way of shared memory, where those columns of 32 rows are free. */
@@ -12243,13 +12138,13 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
         const float(&a)[4] = x[i % 2][i & ~1], (&b)[4] = x[i % 2][i | 1];
         const uint32_t r[4] = { kbki_attn_pack<T>(a[0], a[1]), kbki_attn_pack<T>(a[2], a[3]),
                                 kbki_attn_pack<T>(b[0], b[1]), kbki_attn_pack<T>(b[2], b[3]) };
-        kbki_attn_stsm(rows + (i % 2 * 16 + at.left) * 2 * Dim + ((at.left_bit ^ (first + (i & ~1))) << 4), r);
+        kbki_stmatrix(rows + (i % 2 * 16 + at.left) * 2 * Dim + ((at.left_bit ^ (first + (i & ~1))) << 4), r);
     }
     __syncwarp();
     int row = threadIdx.x % 32 / Across, c = first + threadIdx.x % Across;
 #pragma unroll 4
     for (; row < 32; row += 32 / Across) {
-        uint4 w = kbki_attn_chunk(rows + row * 2 * Dim + ((c ^ (row & 7)) << 4));
+        uint4 w = kbki_shared_pack(rows + row * 2 * Dim + ((c ^ (row & 7)) << 4));
         if (row >= left) continue;
         T* p = to + (int64_t)row * Dim + c * 8;
         if (vector)
@@ -12264,7 +12159,7 @@ template <class T, int Dim, int Rows> __device__ __forceinline__ bool kbki_attn_
     uint32_t any = 0;
 #pragma unroll 4
     for (int i = 0; i < Dim * Rows / 256; i++) {
-        const uint4 w = kbki_attn_chunk(rows + (i * 32 + threadIdx.x % 32) * 16);
+        const uint4 w = kbki_shared_pack(rows + (i * 32 + threadIdx.x % 32) * 16);
         any |= (w.x & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
         any |= (w.y & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
         any |= (w.z & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
@@ -12301,7 +12196,7 @@ __device__ __forceinline__ void kbki_attn_triangle(float (&c)[Across][4], const 
 }
 
 /*  s[m][n] = 16 x 8 blocks of a b', both lying as rows of Dim elements. Operands are loaded Ahead steps
-   before their mma: a warp has one or two others to hide a latency behind, which is not enough. */
+    before their mma: a warp has one or two others to hide a latency behind, which is not enough. */
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -12311,22 +12206,22 @@ __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][
 #pragma unroll
     for (int e = 0; e < Down * Across * 4; e++) s[e / 4 / Across][e / 4 % Across][e % 4] = 0;
 #pragma unroll
-    for (int m = 0; m < Down; m++) kbki_attn_ldsm(x[0][m], a + m * 32 * Dim + (at.left_bit << 4));
+    for (int m = 0; m < Down; m++) kbki_ldmatrix<false>(a + m * 32 * Dim + (at.left_bit << 4), x[0][m]);
 #pragma unroll
     for (int t = -Ahead; t < Steps; t++) {
         int next = t + Ahead, k = t / Pairs, n = t % Pairs * 2, soon = k + 1;
         if (next < Steps)
-            kbki_attn_ldsm(y[next % (Ahead + 1)],
-                           b + next % Pairs * 32 * Dim + ((at.right_bit ^ (next / Pairs * 2)) << 4));
+            kbki_ldmatrix<false>(b + next % Pairs * 32 * Dim + ((at.right_bit ^ (next / Pairs * 2)) << 4),
+                                 y[next % (Ahead + 1)]);
         if (t < 0) continue;
         if (n == (Pairs > 2 ? 2 : 0) && soon < Dim / 16)
 #pragma unroll
             for (int m = 0; m < Down; m++)
-                kbki_attn_ldsm(x[soon % 2][m], a + m * 32 * Dim + ((at.left_bit ^ (2 * soon)) << 4));
+                kbki_ldmatrix<false>(a + m * 32 * Dim + ((at.left_bit ^ (2 * soon)) << 4), x[soon % 2][m]);
 #pragma unroll
         for (int m = 0; m < Down; m++) {
-            kbki_attn_mma((T*)0, s[m][n], x[k % 2][m], y[t % (Ahead + 1)][0], y[t % (Ahead + 1)][1]);
-            kbki_attn_mma((T*)0, s[m][n + 1], x[k % 2][m], y[t % (Ahead + 1)][2], y[t % (Ahead + 1)][3]);
+            kbki_mma_free<T>(s[m][n], x[k % 2][m], y[t % (Ahead + 1)]);
+            kbki_mma_free<T>(s[m][n + 1], x[k % 2][m], y[t % (Ahead + 1)] + 2);
         }
     }
 }
@@ -12341,13 +12236,13 @@ __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], c
     for (int t = -Ahead; t < Steps; t++) {
         int next = t + Ahead, n = t % Pairs * 2, now = t % (Ahead + 1);
         if (next < Steps)
-            kbki_attn_ldsm_t(y[next % (Ahead + 1)],
-                             b + next / Pairs * 32 * Dim + ((at.left_bit ^ (first + next % Pairs * 2)) << 4));
+            kbki_ldmatrix<true>(b + next / Pairs * 32 * Dim + ((at.left_bit ^ (first + next % Pairs * 2)) << 4),
+                                y[next % (Ahead + 1)]);
         if (t < 0) continue;
 #pragma unroll
         for (int m = 0; m < Down; m++) {
-            kbki_attn_mma((T*)0, c[m][n], a[m][t / Pairs], y[now][0], y[now][1]);
-            kbki_attn_mma((T*)0, c[m][n + 1], a[m][t / Pairs], y[now][2], y[now][3]);
+            kbki_mma_free<T>(c[m][n], a[m][t / Pairs], y[now]);
+            kbki_mma_free<T>(c[m][n + 1], a[m][t / Pairs], y[now] + 2);
         }
     }
 }
@@ -12474,7 +12369,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
     extern __shared__ uint4 kbki_attn_shared[];
     constexpr int Keys = kbki_attn_keys<Dim>::n;
     constexpr uint32_t TileBytes = Keys * 2 * Dim;
-    const uint32_t q = kbki_attn_smem(kbki_attn_shared), ring = q + 128 * 2 * Dim;
+    const uint32_t q = kbki_shared(kbki_attn_shared), ring = q + 128 * 2 * Dim;
     const kbki_attn_lane at = kbki_attn_lanes();
     const int n = (int)io.rows, tiles = (n + 127) / 128;
     const int64_t head = blockIdx.x / tiles;
@@ -12492,19 +12387,19 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
     kbki_attn_fetch<T, Dim, 128, 128>(q, io.q + (head * n + row0) * Dim, n - row0, io.vector);
     kbki_attn_fetch<T, Dim, Keys, 128>(ring, k, n, io.vector);
     kbki_attn_fetch<T, Dim, Keys, 128>(ring + TileBytes, v, n, io.vector);
-    kbki_attn_commit();
+    kbki_ahead_close();
     uint32_t stage = ring;
 #pragma unroll 1
     for (int key = 0; key < end; key += Keys) {
         const uint32_t now = stage, rows = q + warp * 64 * Dim;
         const int next = key + Keys;
         stage = ring + ring + 2 * TileBytes - stage; // the other one
-        kbki_attn_wait();
+        kbki_ahead_wait<0>();
         __syncthreads();
         if (next < end) {
             kbki_attn_fetch<T, Dim, Keys, 128>(stage, k + (int64_t)next * Dim, n - next, io.vector);
             kbki_attn_fetch<T, Dim, Keys, 128>(stage + TileBytes, v + (int64_t)next * Dim, n - next, io.vector);
-            kbki_attn_commit();
+            kbki_ahead_close();
         }
 #pragma unroll 1
         for (int part = 0; part < Keys; part += 64) {
@@ -12659,12 +12554,7 @@ template <class T, int Bytes> __device__ __forceinline__ bool kbki_fa_wild(const
         any |= (w.w & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
     }
     kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
-    unsigned all;
-    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, 128, p; selp.u32 %0, 1, 0, q; }"
-                 : "=r"(all)
-                 : "r"(any & 0x80008000u), "r"(1 + group)
-                 : "memory");
-    return __shfl_sync(~0u, all, 0) != 0;
+    return kbki_barrier_any<128>(1 + group, any & 0x80008000u);
 }
 
 /*  sum += p tile without wgmma, which would multiply what is hidden by its zeros, and 0 * NaN is NaN: line by line of
@@ -12778,11 +12668,10 @@ __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
 }
 // Warpgroups ask for products in turn, if at all: wait for it; give it to the next.
 template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
-    if (Plan::ahead) kbki_wg_barrier<256>(4 + group);
+    if (Plan::ahead) kbki_barrier<256>(4 + group);
 }
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
-    if (Plan::ahead)
-        asm volatile("bar.arrive %0, 256;" ::"r"(4 + (group + 1 == Plan::groups ? 0 : group + 1)) : "memory");
+    if (Plan::ahead) kbki_barrier_arrive<256>(4 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
 // A tile whose keys are hidden from all of the warpgroup's rows.
 template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
@@ -12826,7 +12715,7 @@ __device__ __forceinline__ void kbki_fa_serial(kbki_fa_rows<T, Plan>& rows, kbki
     if (wild) {
         kbki_fa_visible<T, Plan::keys, Plan::dim, Plan::panels, false>(
             ring.v + ring.slot * Plan::tile_bytes, p, o, low - threadIdx.x % 32 / 4 - (tiles - 1) * Plan::keys);
-        kbki_wg_barrier<128>(1 + group);
+        kbki_barrier<128>(1 + group);
     } else {
         rows.values(ring.slot, p, o);
         kbki_wg_wait<0>();
@@ -13016,8 +12905,9 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd     Attention backward: shapes, oracle, the card of its ladder; in tiles on tensor cores.
-                      Public: kbk_attention_bwd_flashmma      Used by: the table, >>attention_bwd_simt,
+  >>attention_bwd     Attention backward: shapes, oracle, the card of its ladder; without tensor cores, with the S^2
+                      matrices in memory, and in tiles.
+                      Public: kbk_attention_bwd_naive, _flash      Used by: the table, >>attention_bwd_mma,
                       >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
@@ -13031,13 +12921,20 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
            scale or of the root of the sum of squares of what was added
     1 naive    p and ds in memory                 <- slow: as forward, twice over. S <= 2048
     3 flash    32 x 32 tiles, p and ds anew       <- nothing of S^2 in memory; five products become seven, and
-                                                     FMAs limit: in >>attention_bwd_simt
+                                                     FMAs limit
     4 flashmma mma.sync; p computed anew          <- CTA per 128 keys, whose dk and dv stay in registers while rows
                                                      pass by; dq collects by atomics in f32, laid out as accumulators
-                                                     are: full lines. It waits for the next tile's barrier: one each
+                                                     are: full lines. It waits for the next tile's barrier: one each;
+                                                     in >>attention_bwd_mma
     5 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
     bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
                lse has no room there for the logarithm of a sum */
+/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-23
+     1 naive              -      -      -  both S x S matrices in memory
+     3 flash       79.48 ms    2 %      -  32 x 32 tiles, p and ds computed anew, FMAs
+     4 flashmma     4301 us   39 % 18.5 x  128 keys stay, dq by atomics
+     5 flashws      2354 us   71 % 1.83 x  the same through wgmma and TMA
+    end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     static const char* const names[8] = { "do", "q", "k", "v", "o", "dq", "dk", "dv" };
@@ -13147,342 +13044,6 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     io->sum = (float*)(io->stat + io->heads * kbki_ceil(io->rows, 64) * 64);
     return why;
 }
-
-/*  flashmma. First D and the exponent's base of every row; rows that fill up the last tile get an infinite
-    lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
-template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
-    constexpr int Lanes = Dim / 8;
-    int64_t n = io.rows, padded = (n + 63) / 64 * 64;
-    int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) / Lanes, head = at / padded, row = at % padded;
-    int lane = threadIdx.x % Lanes;
-    bool in = row < n && head < io.heads;
-    int64_t from = (head * n + row) * Dim + lane * 8;
-    float sum = 0;
-    if (in && io.vector) {
-        kbki_pack<T, 8> x, y;
-        float f[8], g[8];
-        x.load_cached(io.dout + from), y.load(io.o + from);
-        x.get(f), y.get(g);
-#pragma unroll
-        for (int k = 0; k < 8; k++) sum = fmaf(f[k], g[k], sum);
-    } else if (in) {
-        for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(io.dout[from + k]), kbki_float(io.o[from + k]), sum);
-    }
-#pragma unroll
-    for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-    if (head < io.heads) { // what dq is added to
-        float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
-        zero[0] = zero[1] = make_float4(0, 0, 0, 0);
-    }
-    if (lane || head >= io.heads) return;
-    float lse = in ? io.lse[head * n + row] : INFINITY;
-    io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
-}
-// Last: sums of dq, which lie as the accumulators of the main kernel lay, to rows.
-template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
-    __shared__ uint4 tile[64 * Dim / 8];
-    int tiles = (int)((io.rows + 63) / 64), warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
-    int64_t head = blockIdx.x / tiles;
-    const float4* from =
-        reinterpret_cast<const float4*>(io.sum) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
-    float4 y[8]; // all loads before the first use
-    float x[2][4][4];
-#pragma unroll
-    for (int f = 0; f < 8; f++) y[f] = __ldcs(from + f * 32);
-#pragma unroll
-    for (int f = 0; f < 8; f++) {
-        float(&to)[4] = x[f / 4][f % 4];
-        to[0] = y[f].x * io.scale, to[1] = y[f].y * io.scale, to[2] = y[f].z * io.scale, to[3] = y[f].w * io.scale;
-    }
-    kbki_attn_write<T, Dim, 4>(io.dq + (head * io.rows + row) * Dim, kbki_attn_smem(tile) + warp % 2 * 64 * Dim, x,
-                               warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
-}
-
-/*  A warp has 32 keys and works with 32 rows of q at a time: every operand read from shared memory then serves
-    two mma. Scores are computed with keys as rows: then p and ds, as they come out, are left operands for dv
-    and dk. dk and dv of 32 keys fill the registers at d = 64. At d = 128 two warps share the keys: each has the
-    scores of half the rows, and the sums of half the columns; p and ds go to the other through shared memory. */
-template <int Dim, int Keys> struct kbki_attn_plan {
-    static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
-    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // of rows
-    static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
-    // Tiles whose ds are kept. Where there is room for one only (sm 80), its dq takes a barrier of its own.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-    static constexpr int kept = buffers == 1 ? 1 : 3 - share;
-#else
-    static constexpr int kept = buffers;
-#endif
-    static constexpr uint32_t bytes(int n) { return 2 * keys + buffers * (2 * tile + stat) + (n + share - 1) * ds; }
-};
-// Where rows or keys are past the last, or, if causal, keys past their row: zeros instead of p or ds. key and
-// row: of this thread's first element.
-__device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool causal, int key, int row, int last) {
-#pragma unroll
-    for (int n = 0; n < 32; n++) {
-        int m = n / 16, c = n / 4 % 4, e = n % 4, j = key + 16 * m + e / 2 * 8, i = row + 8 * c + (e & 1);
-        if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
-    }
-}
-// Where p and ds lie: 128 keys by 64 rows, swizzled like every tile. to: of the warp's keys; a lane's part of
-// block (m, c) of the 32 x 32 from row `part` on.
-__device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
-    return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
-}
-/*  p and ds of a warp's 32 keys, the first of them `key`, with 32 rows, the first of them `row`, at `part` of
-   their tile. The exponentials stand beside the second product, which does not need them. hidden: 1: there are
-   rows or keys past the last, 2: and keys past their row. */
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
-                                                      uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
-                                                      const float4* stat, kbki_attn_lane at, float log2_scale,
-                                                      int hidden, int key, int row, int last, int part) {
-    const int lane = threadIdx.x % 32, g = lane / 4, column = row + lane % 4 * 2;
-    float s[2][4][4];
-    kbki_attn_rows_by_rows<T, Plan::dim, 2, 4>(s, k, q, at);
-#pragma unroll
-    for (int i = 0; i < 32; i++) {
-        float& e = s[i / 4 % 2][i / 8][i % 4];
-        e = kbki_exp2(fmaf(e, log2_scale, i & 1 ? -stat[i / 8 * 4].z : -stat[i / 8 * 4].x));
-    }
-    if (hidden) kbki_attn_back_hide(s, hidden > 1, key + g, column, last);
-#pragma unroll
-    for (int i = 0; i < 16; i++) {
-        const float* two = &s[i / 8][i / 2 % 4][i % 2 * 2];
-        p[i / 8][i / 4 % 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
-    }
-    if (Plan::share > 1)
-#pragma unroll
-        for (int i = 0; i < 4; i++) kbki_attn_stsm(kbki_attn_back_at(ps, at, part, i / 2, i % 2), p[i / 2][i % 2]);
-    kbki_attn_rows_by_rows<T, Plan::dim, 2, 4>(s, v, dout, at);
-#pragma unroll
-    for (int i = 0; i < 16; i++) {
-        const float4 two = stat[i / 2 % 4 * 4];
-        float w[2], *t = &s[i / 8][i / 2 % 4][i % 2 * 2];
-        kbki_unword((T*)0, p[i / 8][i / 4 % 2][i % 4], w);
-        t[0] = w[0] * (t[0] - two.y), t[1] = w[1] * (t[1] - two.w);
-    }
-    if (hidden) kbki_attn_back_hide(s, hidden > 1, key + g, column, last);
-#pragma unroll
-    for (int i = 0; i < 16; i++) {
-        const float* two = &s[i / 8][i / 2 % 4][i % 2 * 2];
-        x[i / 8][i / 4 % 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
-    }
-#pragma unroll
-    for (int i = 0; i < 4; i++) kbki_attn_stsm(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
-}
-// dv += p do, dk += ds q: 32 keys by 32 rows by 64 columns from chunk `first` on. q, dout: those rows. On the
-// diagonal p and ds have zeros that only NaN and infinity do not respect.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_attn_back_sums(float (&dk)[2][8][4], float (&dv)[2][8][4],
-                                                    const uint32_t (&p)[2][2][4], const uint32_t (&x)[2][2][4],
-                                                    uint32_t q, uint32_t dout, int first, kbki_attn_lane at,
-                                                    bool diagonal) {
-    if (diagonal && (kbki_attn_wild<T, Plan::dim, 32>(dout) || kbki_attn_wild<T, Plan::dim, 32>(q))) {
-        kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 8, true>(dv, p, dout, first, at, 0);
-        kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 8, true>(dk, x, q, first, at, 0);
-    } else {
-        kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, dout, first, at);
-        kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, q, first, at);
-    }
-}
-// What two warps say to each other: a pair has one barrier for either direction.
-__device__ __forceinline__ void kbki_attn_back_tell(int barrier) {
-    asm volatile("bar.arrive %0, 64;" ::"r"(barrier) : "memory");
-}
-__device__ __forceinline__ void kbki_attn_back_hear(int barrier) {
-    asm volatile("bar.sync %0, 64;" ::"r"(barrier) : "memory");
-}
-// Number of a row's 64-row tile.
-template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
-    return head * (((int)io.rows + 63) / 64) + row / 64;
-}
-// This warp's 32 x 32 piece of dq of the tile that starts at `tile`; of several, the one of this pass.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
-                                                  uint32_t ds, uint32_t k, kbki_attn_lane at, int pass = 0) {
-    const int warp = threadIdx.x / 32 + pass * Plan::warps, lane = threadIdx.x % 32;
-    const int row = warp % 2 * 32, first = warp / 2 * 4;
-    float acc[2][4][4] = {};
-    ds += ((lane & 7) + (lane >> 4) * 8) * 128;
-    const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
-                          ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
-    constexpr int Blocks = Plan::lines / 16;
-    const int seen = io.causal ? (tile + row - key0) / 16 : Blocks; // of the blocks of 16 keys, all rows see so many
-    auto add = [&](int c, bool diagonal) {
-        uint32_t a[2][2][4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) kbki_attn_ldsm_t(a[i / 2][i % 2], ds + (c + i % 2) * 2048 + swap[i / 2]);
-        if (diagonal)
-            kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 4, false>(acc, a, k + c * 16 * Plan::row, first, at, 0);
-        else
-            kbki_attn_by_rows<T, Plan::dim, 2, 2, 4>(acc, a, k + c * 16 * Plan::row, first, at);
-    };
-    if (seen >= Blocks) {
-#pragma unroll
-        for (int c = 0; c < Blocks; c += 2) add(c, false);
-    } else {
-#pragma unroll 1
-        for (int c = 0; c < seen; c += 2) add(c, false);
-        add(seen, true);
-    }
-    float* to = io.sum + (int64_t)kbki_attn_tile(io, head, tile) * (64 * Plan::dim) + warp * 1024 + lane * 4;
-#pragma unroll
-    for (int f = 0; f < 8; f++) kbki_attn_add4(to + f * 128, acc[f / 4][f % 4]);
-}
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io, uint32_t to, uint32_t stat,
-                                                     int head, int row) {
-    int left = (int)io.rows - row;
-    int64_t from = ((int64_t)head * io.rows + row) * Plan::dim;
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, left, io.vector);
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, left,
-                                                     io.vector);
-    if (threadIdx.x < 32)
-        kbki_attn_copy(stat + threadIdx.x * 16,
-                       io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
-    kbki_attn_commit();
-}
-// A warp's place: its CTA's tiles in shared memory, its keys and sums.
-template <class T, class Plan> struct kbki_attn_back_warp {
-    const kbki_attn_back<T>& io;
-    uint32_t k, v, ring, stats, ds, ps;
-    int n, warp, head, key0, mine, turn; // mine: the first of its keys; turn: which half of the rows comes first
-    kbki_attn_lane at;
-    float log2_scale;
-    float dk[2][8][4], dv[2][8][4];
-
-    __device__ __forceinline__ uint32_t ds_of(int stage) const { return ds + stage % Plan::kept * Plan::ds; }
-    __device__ __forceinline__ void fetch(int stage, int row) const {
-        kbki_attn_back_fetch<T, Plan>(io, ring + stage * Plan::tile, stats + stage * Plan::stat, head, row);
-    }
-
-    // Half i of a tile's rows: p and ds of this warp's keys, and what they add to dk and dv. before: dq of the tile
-    // before, first.
-    __device__ __forceinline__ void half(int i, int row, int stage, bool before) {
-        extern __shared__ uint4 kbki_attn_shared[];
-        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key less first row
-        const bool none = io.causal && shift > 0;                           // all hidden
-        const int hidden = io.causal && shift == 0 ? 2 : key0 + Plan::lines > n || row + 64 > n;
-        const uint32_t my_ds = ds_of(stage) + mine * 128, my_p = ps + mine * 128;
-        const uint32_t my_q = ring + stage * Plan::tile + part * Plan::row,
-                       my_dout = my_q + Plan::buffers * Plan::tile;
-        const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
-                             (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
-        uint32_t p[2][2][4], x[2][2][4];
-        // Between the halves, where few registers are wanted soon after: the additions still read theirs.
-        if (before) kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_of(stage ^ 1), k, at);
-        if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
-        if (Plan::share == 1 || i == 0) {
-            if (!none)
-                kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout, my_ds,
-                                               my_p, stat, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
-                                               part);
-            if (Plan::share > 1) kbki_attn_back_tell(warp + 1);
-        } else {
-            kbki_attn_back_hear((warp ^ 1) + 1);
-#pragma unroll
-            for (int b = 0; b < 4 && !none; b++) {
-                kbki_attn_ldsm(p[b / 2][b % 2], kbki_attn_back_at(my_p, at, part, b / 2, b % 2));
-                kbki_attn_ldsm(x[b / 2][b % 2], kbki_attn_back_at(my_ds, at, part, b / 2, b % 2));
-            }
-        }
-        if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
-    }
-};
-template <class T, int Dim, int Keys>
-__global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
-    kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
-    typedef kbki_attn_plan<Dim, Keys> Plan;
-    extern __shared__ uint4 kbki_attn_shared[];
-    const uint32_t k = kbki_attn_smem(kbki_attn_shared), v = k + Plan::keys, ring = v + Plan::keys;
-    const uint32_t stats = ring + 2 * Plan::buffers * Plan::tile, ds = stats + Plan::buffers * Plan::stat;
-    const kbki_attn_lane at = kbki_attn_lanes();
-    const int n = (int)io.rows, tiles = (n + Keys - 1) / Keys, warp = threadIdx.x / 32;
-    const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * Keys;
-    const int mine = warp / Plan::share * 32, turn = warp % Plan::share;
-    kbki_attn_back_warp<T, Plan> me = { io,   k,    v,    ring, stats, ds, ds + Plan::kept * Plan::ds, n,
-                                        warp, head, key0, mine, turn,  at, io.scale * KBKI_LOG2E,      {},
-                                        {} };
-    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(k, io.k + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
-    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
-    const int first = io.causal ? key0 : 0;
-    int row = first;
-    me.fetch(0, row);
-#pragma unroll 1
-    for (; row < n; row += 64) {
-        const int stage = (row - first) / 64 & (Plan::buffers - 1);
-        kbki_attn_wait();
-        __syncthreads();
-        if (Plan::buffers > 1 && row + 64 < n) me.fetch(stage ^ 1, row + 64);
-#pragma unroll
-        for (int i = 0; i < 2; i++) me.half(i, row, stage, Plan::buffers > 1 && i == Plan::kept - 1 && row > first);
-        if (Plan::buffers > 1) continue;
-        __syncthreads(); // the next rows come into the place of these, beside dq
-        if (row + 64 < n) me.fetch(0, row + 64);
-#pragma unroll 1
-        for (int pass = 0; pass < Dim / 16 / Plan::warps; pass++)
-            kbki_attn_back_dq<T, Plan>(io, head, row, key0, ds, k, at, pass);
-    }
-    __syncthreads();
-    if (Plan::buffers > 1)
-        kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, me.ds_of((row - 64 - first) / 64 & 1), k, at);
-#pragma unroll
-    for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
-    __syncthreads(); // k is free
-    const int64_t key = (int64_t)head * n + key0 + mine;
-    const int left = n - key0 - mine;
-    kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, me.dk, turn * 8, left, io.vector, at);
-    kbki_attn_write<T, Dim, 8>(io.dv + key * Dim, v + mine * Plan::row, me.dv, turn * 8, left, io.vector, at);
-}
-template <class T, int Dim, int Keys>
-const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
-    const int64_t keys = io.heads * kbki_ceil(io.rows, Keys), tiles = io.heads * kbki_ceil(io.rows, 64);
-    if (!bytes) return "an SM has too little shared memory";
-    if (!kbki_grid_ok(kbki_ceil(tiles * 64 * Dim, 8 * 256))) return KBKI_TEXT_GRID;
-    kbki_attn_stat_k<T, Dim><<<(unsigned)kbki_ceil(tiles * 64 * Dim, 8 * 256), 256, 0, st>>>(io);
-    kbk_attention_bwd_flashmma_k<T, Dim, Keys><<<(unsigned)keys, kbki_attn_plan<Dim, Keys>::threads, bytes, st>>>(io);
-    kbki_attn_dq_k<T, Dim><<<(unsigned)tiles, 2 * Dim, 0, st>>>(io);
-    return kbki_launched();
-}
-// 64 keys at a time, and one buffer of rows: d = 128 where an SM has less than 161 KiB.
-template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
-    size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
-    const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
-    return why ? why : kbki_attn_back_launch<T, 128, 64>(io, bytes, st);
-}
-template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
-    size_t bytes = kbki_attn_plan<Dim, 128>::bytes(2);
-    const char* why = kbki_needs<80>();
-    if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
-    if (!why && !bytes) // what is built for less than sm 90 needs less
-        bytes = kbki_attn_plan<Dim, 128>::bytes(1),
-        why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
-    if (why) return why;
-    if constexpr (Dim == 128)
-        if (!bytes) return kbki_attn_back_small(io, st);
-    return kbki_attn_back_launch<T, Dim, 128>(io, bytes, st);
-}
-template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk_stream st) {
-    kbki_attn_back<T> io;
-    const char* why = kbki_attn_back_args(a, &io);
-    if (why || !io.heads) return why;
-    if ((why = kbki_attn_back_room(a, KBKI_WORD_flashmma, &io)) != NULL) return why;
-    return a->s.cols == 64 ? kbki_attn_back_flashmma<T, 64>(io, st) : kbki_attn_back_flashmma<T, 128>(io, st);
-}
-#endif // __CUDACC__
-
-/*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd_simt     Attention backward without tensor cores: with the S^2 matrices in memory, and in tiles; the
-                           card is in >>attention_bwd.
-                           Public: kbk_attention_bwd_naive, _flash      Used by: the table
-------------------------------------------------------------------------------------------------------------*/
-/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  both S x S matrices in memory
-     3 flash       79.48 ms    2 %      -  32 x 32 tiles, p and ds computed anew, FMAs
-     4 flashmma     4301 us   39 % 18.5 x  128 keys stay, dq by atomics
-     5 flashws      2354 us   71 % 1.83 x  the same through wgmma and TMA
-    end of measured */
-#ifdef __CUDACC__
 
 // Thread per pair; then thread per element of dq, and of dk and dv.
 template <class T>
@@ -13678,6 +13239,333 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
+  >>attention_bwd_mma     Attention backward on tensor cores, by mma.sync; the card is in >>attention_bwd.
+                          Public: kbk_attention_bwd_flashmma      Used by: the table, >>attention_bwd_hopper
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+
+/*  flashmma. First D and the exponent's base of every row; rows that fill up the last tile get an infinite
+    lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
+template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
+    constexpr int Lanes = Dim / 8;
+    int64_t n = io.rows, padded = (n + 63) / 64 * 64;
+    int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) / Lanes, head = at / padded, row = at % padded;
+    int lane = threadIdx.x % Lanes;
+    bool in = row < n && head < io.heads;
+    int64_t from = (head * n + row) * Dim + lane * 8;
+    float sum = 0;
+    if (in && io.vector) {
+        kbki_pack<T, 8> x, y;
+        float f[8], g[8];
+        x.load_cached(io.dout + from), y.load(io.o + from);
+        x.get(f), y.get(g);
+#pragma unroll
+        for (int k = 0; k < 8; k++) sum = fmaf(f[k], g[k], sum);
+    } else if (in) {
+        for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(io.dout[from + k]), kbki_float(io.o[from + k]), sum);
+    }
+#pragma unroll
+    for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
+    if (head < io.heads) { // what dq is added to
+        float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
+        zero[0] = zero[1] = make_float4(0, 0, 0, 0);
+    }
+    if (lane || head >= io.heads) return;
+    float lse = in ? io.lse[head * n + row] : INFINITY;
+    io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
+}
+// Last: sums of dq, which lie as the accumulators of the main kernel lay, to rows.
+template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
+    __shared__ uint4 tile[64 * Dim / 8];
+    int tiles = (int)((io.rows + 63) / 64), warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
+    int64_t head = blockIdx.x / tiles;
+    const float4* from =
+        reinterpret_cast<const float4*>(io.sum) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
+    float4 y[8]; // all loads before the first use
+    float x[2][4][4];
+#pragma unroll
+    for (int f = 0; f < 8; f++) y[f] = __ldcs(from + f * 32);
+#pragma unroll
+    for (int f = 0; f < 8; f++) {
+        float(&to)[4] = x[f / 4][f % 4];
+        to[0] = y[f].x * io.scale, to[1] = y[f].y * io.scale, to[2] = y[f].z * io.scale, to[3] = y[f].w * io.scale;
+    }
+    kbki_attn_write<T, Dim, 4>(io.dq + (head * io.rows + row) * Dim, kbki_shared(tile) + warp % 2 * 64 * Dim, x,
+                               warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
+}
+
+/*  A warp has 32 keys and works with 32 rows of q at a time: every operand read from shared memory then serves
+    two mma. Scores are computed with keys as rows: then p and ds, as they come out, are left operands for dv
+    and dk. dk and dv of 32 keys fill the registers at d = 64. At d = 128 two warps share the keys: each has the
+    scores of half the rows, and the sums of half the columns; p and ds go to the other through shared memory. */
+template <int Dim, int Keys> struct kbki_attn_plan {
+    static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
+    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // of rows
+    static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
+    // Tiles whose ds are kept. Where there is room for one only (sm 80), its dq takes a barrier of its own.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    static constexpr int kept = buffers == 1 ? 1 : 3 - share;
+#else
+    static constexpr int kept = buffers;
+#endif
+    static constexpr uint32_t bytes(int n) { return 2 * keys + buffers * (2 * tile + stat) + (n + share - 1) * ds; }
+};
+// Where rows or keys are past the last, or, if causal, keys past their row: zeros instead of p or ds. key and
+// row: of this thread's first element.
+__device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool causal, int key, int row, int last) {
+#pragma unroll
+    for (int n = 0; n < 32; n++) {
+        int m = n / 16, c = n / 4 % 4, e = n % 4, j = key + 16 * m + e / 2 * 8, i = row + 8 * c + (e & 1);
+        if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
+    }
+}
+// Where p and ds lie: 128 keys by 64 rows, swizzled like every tile. to: of the warp's keys; a lane's part of
+// block (m, c) of the 32 x 32 from row `part` on.
+__device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
+    return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
+}
+/*  p and ds of a warp's 32 keys, the first of them `key`, with 32 rows, the first of them `row`, at `part` of
+    their tile. The exponentials stand beside the second product, which does not need them. hidden: 1: there are
+    rows or keys past the last, 2: and keys past their row. */
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
+                                                      uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
+                                                      const float4* stat, kbki_attn_lane at, float log2_scale,
+                                                      int hidden, int key, int row, int last, int part) {
+    const int lane = threadIdx.x % 32, g = lane / 4, column = row + lane % 4 * 2;
+    float s[2][4][4];
+    kbki_attn_rows_by_rows<T, Plan::dim, 2, 4>(s, k, q, at);
+#pragma unroll
+    for (int i = 0; i < 32; i++) {
+        float& e = s[i / 4 % 2][i / 8][i % 4];
+        e = kbki_exp2(fmaf(e, log2_scale, i & 1 ? -stat[i / 8 * 4].z : -stat[i / 8 * 4].x));
+    }
+    if (hidden) kbki_attn_back_hide(s, hidden > 1, key + g, column, last);
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        const float* two = &s[i / 8][i / 2 % 4][i % 2 * 2];
+        p[i / 8][i / 4 % 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
+    }
+    if (Plan::share > 1)
+#pragma unroll
+        for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ps, at, part, i / 2, i % 2), p[i / 2][i % 2]);
+    kbki_attn_rows_by_rows<T, Plan::dim, 2, 4>(s, v, dout, at);
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        const float4 two = stat[i / 2 % 4 * 4];
+        float w[2], *t = &s[i / 8][i / 2 % 4][i % 2 * 2];
+        kbki_unword((T*)0, p[i / 8][i / 4 % 2][i % 4], w);
+        t[0] = w[0] * (t[0] - two.y), t[1] = w[1] * (t[1] - two.w);
+    }
+    if (hidden) kbki_attn_back_hide(s, hidden > 1, key + g, column, last);
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        const float* two = &s[i / 8][i / 2 % 4][i % 2 * 2];
+        x[i / 8][i / 4 % 2][i % 4] = kbki_attn_pack<T>(two[0], two[1]);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
+}
+// dv += p do, dk += ds q: 32 keys by 32 rows by 64 columns from chunk `first` on. q, dout: those rows. On the
+// diagonal p and ds have zeros that only NaN and infinity do not respect.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_attn_back_sums(float (&dk)[2][8][4], float (&dv)[2][8][4],
+                                                    const uint32_t (&p)[2][2][4], const uint32_t (&x)[2][2][4],
+                                                    uint32_t q, uint32_t dout, int first, kbki_attn_lane at,
+                                                    bool diagonal) {
+    if (diagonal && (kbki_attn_wild<T, Plan::dim, 32>(dout) || kbki_attn_wild<T, Plan::dim, 32>(q))) {
+        kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 8, true>(dv, p, dout, first, at, 0);
+        kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 8, true>(dk, x, q, first, at, 0);
+    } else {
+        kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, dout, first, at);
+        kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, q, first, at);
+    }
+}
+// What two warps say to each other: a pair has one barrier for either direction.
+__device__ __forceinline__ void kbki_attn_back_tell(int barrier) { kbki_barrier_arrive<64>(barrier); }
+__device__ __forceinline__ void kbki_attn_back_hear(int barrier) { kbki_barrier<64>(barrier); }
+// Number of a row's 64-row tile.
+template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
+    return head * (((int)io.rows + 63) / 64) + row / 64;
+}
+// This warp's 32 x 32 piece of dq of the tile that starts at `tile`; of several, the one of this pass.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
+                                                  uint32_t ds, uint32_t k, kbki_attn_lane at, int pass = 0) {
+    const int warp = threadIdx.x / 32 + pass * Plan::warps, lane = threadIdx.x % 32;
+    const int row = warp % 2 * 32, first = warp / 2 * 4;
+    float acc[2][4][4] = {};
+    ds += ((lane & 7) + (lane >> 4) * 8) * 128;
+    const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
+                          ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
+    constexpr int Blocks = Plan::lines / 16;
+    const int seen = io.causal ? (tile + row - key0) / 16 : Blocks; // of the blocks of 16 keys, all rows see so many
+    auto add = [&](int c, bool diagonal) {
+        uint32_t a[2][2][4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) kbki_ldmatrix<true>(ds + (c + i % 2) * 2048 + swap[i / 2], a[i / 2][i % 2]);
+        if (diagonal)
+            kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 4, false>(acc, a, k + c * 16 * Plan::row, first, at, 0);
+        else
+            kbki_attn_by_rows<T, Plan::dim, 2, 2, 4>(acc, a, k + c * 16 * Plan::row, first, at);
+    };
+    if (seen >= Blocks) {
+#pragma unroll
+        for (int c = 0; c < Blocks; c += 2) add(c, false);
+    } else {
+#pragma unroll 1
+        for (int c = 0; c < seen; c += 2) add(c, false);
+        add(seen, true);
+    }
+    float* to = io.sum + (int64_t)kbki_attn_tile(io, head, tile) * (64 * Plan::dim) + warp * 1024 + lane * 4;
+#pragma unroll
+    for (int f = 0; f < 8; f++) kbki_add4(to + f * 128, acc[f / 4][f % 4]);
+}
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io, uint32_t to, uint32_t stat,
+                                                     int head, int row) {
+    int left = (int)io.rows - row;
+    int64_t from = ((int64_t)head * io.rows + row) * Plan::dim;
+    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, left, io.vector);
+    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, left,
+                                                     io.vector);
+    if (threadIdx.x < 32)
+        kbki_ahead_copy_if(stat + threadIdx.x * 16,
+                           io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
+    kbki_ahead_close();
+}
+// A warp's place: its CTA's tiles in shared memory, its keys and sums.
+template <class T, class Plan> struct kbki_attn_back_warp {
+    const kbki_attn_back<T>& io;
+    uint32_t k, v, ring, stats, ds, ps;
+    int n, warp, head, key0, mine, turn; // mine: the first of its keys; turn: which half of the rows comes first
+    kbki_attn_lane at;
+    float log2_scale;
+    float dk[2][8][4], dv[2][8][4];
+
+    __device__ __forceinline__ uint32_t ds_of(int stage) const { return ds + stage % Plan::kept * Plan::ds; }
+    __device__ __forceinline__ void fetch(int stage, int row) const {
+        kbki_attn_back_fetch<T, Plan>(io, ring + stage * Plan::tile, stats + stage * Plan::stat, head, row);
+    }
+
+    // Half i of a tile's rows: p and ds of this warp's keys, and what they add to dk and dv. before: dq of the tile
+    // before, first.
+    __device__ __forceinline__ void half(int i, int row, int stage, bool before) {
+        extern __shared__ uint4 kbki_attn_shared[];
+        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key less first row
+        const bool none = io.causal && shift > 0;                           // all hidden
+        const int hidden = io.causal && shift == 0 ? 2 : key0 + Plan::lines > n || row + 64 > n;
+        const uint32_t my_ds = ds_of(stage) + mine * 128, my_p = ps + mine * 128;
+        const uint32_t my_q = ring + stage * Plan::tile + part * Plan::row,
+                       my_dout = my_q + Plan::buffers * Plan::tile;
+        const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
+                             (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
+        uint32_t p[2][2][4], x[2][2][4];
+        // Between the halves, where few registers are wanted soon after: the additions still read theirs.
+        if (before) kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_of(stage ^ 1), k, at);
+        if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
+        if (Plan::share == 1 || i == 0) {
+            if (!none)
+                kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout, my_ds,
+                                               my_p, stat, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
+                                               part);
+            if (Plan::share > 1) kbki_attn_back_tell(warp + 1);
+        } else {
+            kbki_attn_back_hear((warp ^ 1) + 1);
+#pragma unroll
+            for (int b = 0; b < 4 && !none; b++) {
+                kbki_ldmatrix<false>(kbki_attn_back_at(my_p, at, part, b / 2, b % 2), p[b / 2][b % 2]);
+                kbki_ldmatrix<false>(kbki_attn_back_at(my_ds, at, part, b / 2, b % 2), x[b / 2][b % 2]);
+            }
+        }
+        if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
+    }
+};
+template <class T, int Dim, int Keys>
+__global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
+    kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
+    typedef kbki_attn_plan<Dim, Keys> Plan;
+    extern __shared__ uint4 kbki_attn_shared[];
+    const uint32_t k = kbki_shared(kbki_attn_shared), v = k + Plan::keys, ring = v + Plan::keys;
+    const uint32_t stats = ring + 2 * Plan::buffers * Plan::tile, ds = stats + Plan::buffers * Plan::stat;
+    const kbki_attn_lane at = kbki_attn_lanes();
+    const int n = (int)io.rows, tiles = (n + Keys - 1) / Keys, warp = threadIdx.x / 32;
+    const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * Keys;
+    const int mine = warp / Plan::share * 32, turn = warp % Plan::share;
+    kbki_attn_back_warp<T, Plan> me = { io,   k,    v,    ring, stats, ds, ds + Plan::kept * Plan::ds, n,
+                                        warp, head, key0, mine, turn,  at, io.scale * KBKI_LOG2E,      {},
+                                        {} };
+    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(k, io.k + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
+    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
+    const int first = io.causal ? key0 : 0;
+    int row = first;
+    me.fetch(0, row);
+#pragma unroll 1
+    for (; row < n; row += 64) {
+        const int stage = (row - first) / 64 & (Plan::buffers - 1);
+        kbki_ahead_wait<0>();
+        __syncthreads();
+        if (Plan::buffers > 1 && row + 64 < n) me.fetch(stage ^ 1, row + 64);
+#pragma unroll
+        for (int i = 0; i < 2; i++) me.half(i, row, stage, Plan::buffers > 1 && i == Plan::kept - 1 && row > first);
+        if (Plan::buffers > 1) continue;
+        __syncthreads(); // the next rows come into the place of these, beside dq
+        if (row + 64 < n) me.fetch(0, row + 64);
+#pragma unroll 1
+        for (int pass = 0; pass < Dim / 16 / Plan::warps; pass++)
+            kbki_attn_back_dq<T, Plan>(io, head, row, key0, ds, k, at, pass);
+    }
+    __syncthreads();
+    if (Plan::buffers > 1)
+        kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, me.ds_of((row - 64 - first) / 64 & 1), k, at);
+#pragma unroll
+    for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
+    __syncthreads(); // k is free
+    const int64_t key = (int64_t)head * n + key0 + mine;
+    const int left = n - key0 - mine;
+    kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, me.dk, turn * 8, left, io.vector, at);
+    kbki_attn_write<T, Dim, 8>(io.dv + key * Dim, v + mine * Plan::row, me.dv, turn * 8, left, io.vector, at);
+}
+template <class T, int Dim, int Keys>
+const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
+    const int64_t keys = io.heads * kbki_ceil(io.rows, Keys), tiles = io.heads * kbki_ceil(io.rows, 64);
+    if (!bytes) return "an SM has too little shared memory";
+    if (!kbki_grid_ok(kbki_ceil(tiles * 64 * Dim, 8 * 256))) return KBKI_TEXT_GRID;
+    kbki_attn_stat_k<T, Dim><<<(unsigned)kbki_ceil(tiles * 64 * Dim, 8 * 256), 256, 0, st>>>(io);
+    kbk_attention_bwd_flashmma_k<T, Dim, Keys><<<(unsigned)keys, kbki_attn_plan<Dim, Keys>::threads, bytes, st>>>(io);
+    kbki_attn_dq_k<T, Dim><<<(unsigned)tiles, 2 * Dim, 0, st>>>(io);
+    return kbki_launched();
+}
+// 64 keys at a time, and one buffer of rows: d = 128 where an SM has less than 161 KiB.
+template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
+    size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
+    const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
+    return why ? why : kbki_attn_back_launch<T, 128, 64>(io, bytes, st);
+}
+template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
+    size_t bytes = kbki_attn_plan<Dim, 128>::bytes(2);
+    const char* why = kbki_needs<80>();
+    if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
+    if (!why && !bytes) // what is built for less than sm 90 needs less
+        bytes = kbki_attn_plan<Dim, 128>::bytes(1),
+        why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
+    if (why) return why;
+    if constexpr (Dim == 128)
+        if (!bytes) return kbki_attn_back_small(io, st);
+    return kbki_attn_back_launch<T, Dim, 128>(io, bytes, st);
+}
+template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (why || !io.heads) return why;
+    if ((why = kbki_attn_back_room(a, KBKI_WORD_flashmma, &io)) != NULL) return why;
+    return a->s.cols == 64 ? kbki_attn_back_flashmma<T, 64>(io, st) : kbki_attn_back_flashmma<T, 128>(io, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
   >>attention_bwd_hopper     Attention backward through wgmma and tensor copies: rung 5, for compute capability 9.0
                              alone.
                              Public: kbk_attention_bwd_flashws      Used by: the table
@@ -13691,7 +13579,9 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
                <- no thread moves operands, and each product but the first two of a tile runs beside something else:
                dv beside ds, dk beside the sums of dq and the next tile's scores, and what is left of a tile is one
                barrier. At d = 128, nothing hidden, CTAs stay and load the next keys beside the last results; where
-               causality makes items short and long, those that stay have been slower
+               causality makes items short and long, those that stay have been slower. Sums of dq that leave shared
+               memory by bulk copies, which add, were slower too than additions from registers: 548 TFLOP/s instead
+               of 559 at d = 128, 439 instead of 494 at d = 64 (bf16, S = 4096, on an H200)
     bound by   arithmetic; and shared memory, which 64 x 64 products read at its full rate
 
     What goes before and after is flashmma's: D and the exponents' bases; sums of dq to rows. Rows and keys past the
@@ -13895,11 +13785,12 @@ template <class T, class Plan> struct kbki_fab_keys {
     // ds for dq; the barrier after it is the caller's.
     __device__ __forceinline__ void store(uint32_t ds, const uint32_t* x) const {
         const int lane = threadIdx.x % 32, key = group * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
-        char* to = const_cast<char*>(base) + ds + key * 128;
+        const char* to = base + ds + key * 128;
 #pragma unroll
         for (int c = 0; c < Plan::rows / 16; c++)
-            kbki_wg_stmatrix(to + c / 4 * (Plan::keys * 128) + (((c % 4 * 2 + lane / 16) ^ (lane & 7)) << 4),
-                             x + c * 4);
+            kbki_stmatrix(
+                kbki_shared(to + c / 4 * (Plan::keys * 128) + (((c % 4 * 2 + lane / 16) ^ (lane & 7)) << 4)),
+                x + c * 4);
         kbki_bulk_fence();
     }
 };
@@ -13914,7 +13805,7 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
     float* to = io.sum + (int64_t)kbki_attn_tile(io, head, row) * (64 * Plan::dim) +
                 (keys.panel * 4 + warp / 2) * 1024 + warp % 2 * 512;
 #pragma unroll
-    for (int f = 0; f < 8; f++) kbki_attn_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
+    for (int f = 0; f < 8; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
 }
 // A tile of rows, and where it lies.
 template <class Plan> struct kbki_fab_tile {
@@ -13954,7 +13845,7 @@ __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const
     if (edge) keys.hide(io, t, tile.row, item.key + keys.group * 64);
     keys.pack(t, x);
     keys.store(tile.ds(), x);
-    kbki_wg_barrier<256>(3);
+    kbki_barrier<256>(3);
     keys.dq(tile.ds(), d);
     keys.add(x, tile.q(), dk);
     kbki_wg_wait<1>();
@@ -13981,12 +13872,7 @@ __device__ __forceinline__ bool kbki_fab_wild(const kbki_attn_back<T>& io, const
         kbki_bar_wait(item.bar->dout_full + tile.slot, tile.parity);
         wild = kbki_fa_wild<T, half>(item.base + tile.dout() + group * half, group) || wild;
     }
-    unsigned both;
-    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 3, 256, p; selp.u32 %0, 1, 0, q; }"
-                 : "=r"(both)
-                 : "r"((unsigned)wild)
-                 : "memory");
-    return __shfl_sync(~0u, both, 0) != 0;
+    return kbki_barrier_any<256, 3>(wild);
 }
 // As kbki_fab_step, for a tile of such rows that is there: what causality hides is left out of the sums.
 template <class T, class Plan>
@@ -14012,14 +13898,13 @@ __device__ __forceinline__ void kbki_fab_visible(const kbki_attn_back<T>& io, co
     keys.pack(t, p);
     keys.store(tile.ds(), p);
     kbki_fa_visible<T, Plan::rows, Plan::dim, Plan::panels, true>(item.base + tile.q(), p, dk, below);
-    kbki_wg_barrier<256>(3);
+    kbki_barrier<256>(3);
 #pragma unroll
     for (int i = 0; i < 32; i++) d[i] = 0;
     const uint32_t from = kbki_shared(item.base + tile.ds()) + keys.block * (Plan::keys * 128) +
                           ((lane & 7) + (lane >> 4) * 8) * 128 + (((warp * 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4);
 #pragma unroll
-    for (int step = 0; step < Plan::keys / 16; step++)
-        kbki_attn_ldsm_t(*reinterpret_cast<uint32_t(*)[4]>(a + step * 4), from + step * 2048);
+    for (int step = 0; step < Plan::keys / 16; step++) kbki_ldmatrix<true>(from + step * 2048, a + step * 4);
     kbki_fa_visible<T, Plan::keys, 64, Plan::panels, false>(item.base + keys.panel * 8192, a, d,
                                                             tile.row - item.key + keys.block * 64 + warp * 16);
     kbki_fab_give(io, keys, item.head, tile.row, d);
@@ -14034,13 +13919,13 @@ __device__ __forceinline__ void kbki_fab_late(const kbki_fab_maps& maps, const k
 #pragma unroll 1
     for (int i = 0; i < kbki_fab_diagonal<T, Plan>(io, item); i++, *parity ^= 1) {
         tile.row = item.row + i * Plan::rows;
-        kbki_wg_barrier<256>(3); // the slot is free
+        kbki_barrier<256>(3); // the slot is free
         if (threadIdx.x == 128) kbki_fab_fetch<T, Plan>(maps, io, item, tile.row, tile.slot, again, again + 1);
         kbki_bar_wait(again, *parity);
         kbki_bar_wait(again + 1, *parity);
         kbki_fab_visible(io, keys, item, tile, dk, dv);
     }
-    kbki_wg_barrier<128>(1 + keys.group); // K and the slot are given back
+    kbki_barrier<128>(1 + keys.group); // K and the slot are given back
 }
 
 // dk and dv of a warpgroup's 64 keys.

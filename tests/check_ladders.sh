@@ -38,6 +38,17 @@ check_out "a row without a word" '^online: no word of the closed list'
 stale "a reserved word with a row" $header 's/Reserved, no row bears them: /&vec /' '^vec: reserved, and has a row'
 stale "the line above a plain rung" $header 's/^template <class T> __global__ void kbk_copy_run_naive_k(/__global__ void kbk_copy_run_bulk_k(int);\n\/\/ ---- The plain rungs end here.\n&/' '^kbk_copy_run_naive_k is rung 1 and stands below'
 stale "a plain rung behind another section's machinery" $header 's/^  >>dropout  .*/&\n__global__ void kbk_attention_fwd_flash_k(int);/' '^kbk_attention_fwd_naive_k is rung 1 and stands below >>dropout, flash is rung 3 and above it'
+# a section moved behind the next, and two sections without the line
+fresh
+awk '/^\/\*-----/ { held = $0; next }
+    held { moves = /^  >>attention_bwd /; if (/^  >>attention_bwd_hopper/) printf "%s", kept; text = held "\n"; held = "" }
+    { text = text $0 "\n"; if (moves) kept = kept text; else printf "%s", text; text = "" }' $header > "$tmp/root/$header"
+ladder --check
+check_out "a section behind one of higher rungs" '^kbk_attention_bwd_naive_k is rung 1 and stands below >>attention_bwd_mma, flashmma is rung 4 and above it'
+fresh
+awk '/^  >>/ { within = /^  >>attention_bwd_mma/ } !(within && /The plain rungs end here/)' $header > "$tmp/root/$header"
+ladder --check
+check_out "no line in any section" '^attention bwd: no section says that the plain rungs end'
 stale "evidence that is newer" $evidence "s/\"time_ms\": *0\.0${block%.*}[0-9]*/\"time_ms\": 0.0110/" 'says "2 block +11\.0 us'
 
 # it is mended by --write, which touches columns alone

@@ -15,6 +15,7 @@ for f in kbench.h kbench_kernels.cuh; do
     listed=$(awk '/^\*\//{ exit } / \*\/$/ { exit } /^ +>>[a-z_]+ / { print $1 }' $f)
     placed=$(awk 'open && /^  >>[a-z_]+ / { print $1 } { open = /^\/\*-----/ }' $f)
     check_same "$f: contents and sections" "$(echo $placed)" "$(echo $listed)"
+    check_same "$f: the contents begin in columns" "$(awk '/^\*\//{ exit } / \*\/$/ { exit } /^ +>>[a-z_]+ / { print index($0, ">") }' $f | sort -u | wc -l | tr -d ' ')" 1
     if [ "$(echo $placed | wc -w)" -ge 5 ]; then pass; else fail "$f: hardly any section was found: $placed"; fi
     none "$f: a section does not say what is public and who uses it" "$(awk '
         /^  >>[a-z_]+ / && open { tag = $1; left = 4; public = 0 } { open = /^\/\*-----/ }
@@ -27,6 +28,20 @@ for f in kbench.h kbench_kernels.cuh; do
     none "$f: fall-through comments, which nvcc drops" "$(grep -niE '/[/*] *fall[- ]?through' $f)"
     if tail -n 60 $f | grep -q 'MIT' && tail -n 60 $f | grep -qi 'public domain'; then pass; else fail "$f: no licence at the end"; fi
 done
+
+# the kernels' instructions that have a name in >>asm, or in >>hopper, are written nowhere else
+if [ -f kbench_kernels.cuh ]; then
+    # written PATTERN SECTION FILE: lines outside of that section where it stands
+    written() { awk -v what="$1" -v home="$2" '/^  >>[a-z_]+ / { tag = $1 } tag != home && tag != "" && $0 ~ what { print tag ", line " NR }' "$3"; }
+    common='__cvta_generic_to_shared|"cp\.async\.(c[ag]\.shared|commit_group|wait_group %)|"ldmatrix\.sync|"stmatrix\.sync|"mma\.sync\.aligned|"red\.global\.add\.v4\.f32 [[]|bar\.(sync|arrive|red)[. ][%o]|"ld\.shared\.v4\.u32'
+    late='cluster_ctarank|cluster_nctarank|barrier\.cluster|mbarrier\.(init|arrive|try_wait)|mapa\.|"cp\.async\.bulk'
+    none "kbench_kernels.cuh: an instruction of >>asm" "$(written "$common" '>>asm' kbench_kernels.cuh)"
+    none "kbench_kernels.cuh: an instruction of >>hopper" "$(written "$late" '>>hopper' kbench_kernels.cuh)"
+    for planted in '__device__ void again(void* p) { asm("ldmatrix.sync"); }' 'int at = (int)__cvta_generic_to_shared(p);'; do
+        { cat kbench_kernels.cuh; echo "$planted"; } > "$tmp/again.cuh"
+        if [ -n "$(written "$common" '>>asm' "$tmp/again.cuh")" ]; then pass; else fail "not seen: $planted"; fi
+    done
+fi
 
 # kbench.h: its stages, who uses what, and how long things are; tests/layout.py says what the rules are
 layout() { run python3 tests/layout.py "$@"; }

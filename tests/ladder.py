@@ -369,6 +369,19 @@ def order(text, rungs, problems):
                         m[1], r.number, 'the line' if where == section else '>>' + where, k.name, k.number))
     if lines < 10:
         problems.append('only %d lines say that the plain rungs end' % lines)
+    sections(text, kernels, problems)
+
+
+def sections(text, kernels, problems):
+    """Of an operation in several sections, one says where its plain rungs end."""
+    found = {}  # of each operation, whether the line stands there: of each of its sections
+    for body in re.findall(r'^/\*-+\n  >>\w+(.*?)(?=^/\*-----|\Z)', text, re.S | re.M):
+        for key in {(kernels[k].op, kernels[k].direction)
+                    for k in re.findall(r'\b(kbk_\w+_k)\(', body) if k in kernels}:
+            found.setdefault(key, []).append('\n' + PLAIN in body)
+    for key, lines in found.items():
+        if len(lines) > 1 and not any(lines):
+            problems.append('%s %s: no section says that the plain rungs end' % key)
 
 
 def words(text, rungs, problems):
