@@ -107,14 +107,18 @@ check_err "judge: no task" '--task'
 mkdir -p "$tmp/copy/examples"
 cp kbench.h kbench_kernels.cuh "$tmp/copy" && cp -r examples/python "$tmp/copy/examples"
 mkdir "$tmp/sdist" "$tmp/wheels" "$tmp/again"
-made='import os, sys; sys.path.insert(0, os.getcwd()); import wheel_of_kbench as w; print(getattr(w, sys.argv[1])(sys.argv[2]))'
-run sh -c 'cd "$1" && "$2" -c "$3" build_sdist "$4" && "$2" -c "$3" build_wheel "$5"' - "$tmp/copy/examples/python" "$PYTHON" "$made" \
-    "$PWD/$tmp/sdist" "$PWD/$tmp/wheels"
+made='import os, sys
+sys.path.insert(0, os.getcwd())
+import wheel_of_kbench
+print(getattr(wheel_of_kbench, sys.argv[1])(sys.argv[2]))'
+run sh -c 'cd "$1" && "$2" -c "$3" build_sdist "$4" && "$2" -c "$3" build_wheel "$5"' - \
+    "$tmp/copy/examples/python" "$PYTHON" "$made" "$PWD/$tmp/sdist" "$PWD/$tmp/wheels"
 check_out "the sdist" '^kbench-0.1.0.tar.gz$'
 check "the sdist: unpacked elsewhere" tar -xzf "$tmp/sdist/kbench-0.1.0.tar.gz" -C "$tmp/sdist"
 run sh -c 'cd "$1" && "$2" -c "$3" build_wheel "$4"' - "$tmp/sdist/kbench-0.1.0" "$PYTHON" "$made" "$PWD/$tmp/again"
 check_out "the sdist: a wheel of it" '^kbench-0.1.0-py3-none-any.whl$'
-check "the sdist: the same wheel" cmp "$tmp/wheels/kbench-0.1.0-py3-none-any.whl" "$tmp/again/kbench-0.1.0-py3-none-any.whl"
+wheel=kbench-0.1.0-py3-none-any.whl
+check "the sdist: the same wheel" cmp "$tmp/wheels/$wheel" "$tmp/again/$wheel"
 check_same "the sdist: what it is" "$(sed -n 's/^Name: //p' "$tmp/sdist/kbench-0.1.0/PKG-INFO")" kbench
 if "$PYTHON" -m venv "$tmp/venv" > "$tmp/venv.log" 2>&1; then
     unset PYTHONPATH

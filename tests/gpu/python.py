@@ -154,8 +154,8 @@ def words():
         return x.sum().item()
 
     def copies(x, stream):
-        to, of, size = pinned.data_ptr(), x.data_ptr(), x.numel() * x.element_size()
-        cuda.cudaMemcpyAsync(ctypes.c_void_p(to), ctypes.c_void_p(of), ctypes.c_size_t(size), 2, ctypes.c_void_p(stream))
+        to, of, on = (ctypes.c_void_p(p) for p in (pinned.data_ptr(), x.data_ptr(), stream))
+        cuda.cudaMemcpyAsync(to, of, ctypes.c_size_t(x.numel() * x.element_size()), 2, on)
         return torch.add(x, 1, out=out)
 
     def copies_by_torch(x):
@@ -198,7 +198,8 @@ def words():
     bad = kbench.compare({"right": right, "wrong": wrong}, (x,), check="right")
     check("a wrong result", bad[1].time_ms is None and "VERIFY_FAIL" in bad[1].flags, flags(bad[1]))
     check("the right one beside it", bad[0].time_ms is not None and bad[0].verified, flags(bad[0]))
-    check("what it allocates", "allocates 1 block by torch's caching allocator" in (bad[0].message or ""), flags(bad[0]))
+    said = "allocates 1 block by torch's caching allocator" in (bad[0].message or "")
+    check("what it allocates", said, flags(bad[0]))
     r = kbench.time(lambda x: torch.add(x, 1, out=out), x)
     check("what allocates nothing", r.time_ms is not None and "allocates" not in (r.message or ""), flags(r))
 

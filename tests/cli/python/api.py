@@ -153,6 +153,22 @@ def comparing():
     )
     check("arrays: a contest", all(v.verified for v in r), r)
 
+    class Jax:  # on the host: its module, jaxlib, knows nothing of numbers
+        __module__, shape, dtype = "jaxlib._jax", (2, 3), "float32"
+
+        def __init__(self, values):
+            self.values = values
+
+        def copy(self):
+            return Jax(self.values)
+
+        def __array__(self, *_, **__):
+            return self.values
+
+    sys.modules["jaxlib"] = types.ModuleType("jaxlib")
+    check("arrays: jax's", ok(Jax(x), Jax(x * numpy.float32(1 + 1e-6))) and not ok(Jax(x + 1), Jax(x)))
+    del sys.modules["jaxlib"]
+
 
 def errors():
     check(
@@ -442,9 +458,11 @@ def described():
     for known, own in ((times, ("fn", "args")), (compares, ("functions", "inputs"))):
         for name in own:
             del known[name]
-    check("time takes what compare does", {k: str(p) for k, p in times.items()} == {k: str(p) for k, p in compares.items()})
-    odd = dict(rtol=0.1, atol=0.2, bytes=8.0, flops=9.0, items=3.0, params={"n": 4}, dtype="f32", before=print, host=True)
-    odd.update(mode="hot", precision=0.1, max_time=0.1, samples=4, seed=5, device=6, expect=["sync"], name="n", check=max)
+    texts = [{k: str(p) for k, p in f.items()} for f in (times, compares)]
+    check("time takes what compare does", texts[0] == texts[1], texts)
+    odd = dict(rtol=0.1, atol=0.2, bytes=8.0, flops=9.0, items=3.0, params={"n": 4}, dtype="f32", before=print)
+    odd.update(host=True, mode="hot", precision=0.1, max_time=0.1, samples=4, seed=5, device=6, expect=["sync"])
+    odd.update(name="n", check=max)
     kept, given = kbench.compare, {}
     kbench.compare = lambda functions, inputs, **o: given.update(o) or [kbench.Record({})]
     try:
@@ -506,7 +524,8 @@ def library():
     check("pip's CUDA: not whole", "CUDA" not in of_pip(), of_pip())
     put("cu13/include/cuda_profiler_api.h")
     said = of_pip()
-    want = "-DKBENCH_CUDA -ISITE/nvidia/cu13/include in.h -o out.so -LSITE/nvidia/cu13/lib -Wl,-rpath,SITE/nvidia/cu13/lib -l:libcudart.so.13 "
+    lib = "SITE/nvidia/cu13/lib"
+    want = f"-DKBENCH_CUDA -ISITE/nvidia/cu13/include in.h -o out.so -L{lib} -Wl,-rpath,{lib} -l:libcudart.so.13 "
     check("pip's CUDA: one folder", want in said, said)
     put("cuda_nvcc/include/crt/host_defines.h")
     put("profiler/include/cuda_profiler_api.h")
