@@ -859,9 +859,9 @@ KBI_INLINE const kb_build* kbi_build(void) {
 // Registers one implementation. The entry must live as long as the program. Order: file, line, order of the
 // call; entries of one operation stand together at the place of the first, which is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
-// Unregistered: a KB_TIME loop between kb_open and kb_close measures in the calling process. NULL only when out
-// of memory; a bad description gives a state whose KB_TIME does not run and whose result says why. SIGCONT is handled
-// meanwhile, to notice stops of the process (a handler of the program's is called, too), and given back afterwards.
+// Unregistered: a KB_TIME loop between kb_open and kb_close measures in the calling process, which handles SIGCONT
+// (and calls the program's own handler) meanwhile. NULL only when out of memory; a bad description gives a state
+// whose KB_TIME does not run and whose result says why.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
 // Callback form: opens, times fn(stream, user) as the block, closes.
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
@@ -6742,7 +6742,7 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>lab       measure: all that a measuring process keeps from one case to the next.
-              Public: none      Used by: measure, >>worker, >>proving
+              Public: none      Used by: measure, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA

@@ -331,7 +331,7 @@ def environment():
     check("a library that is named", said.strip() == str(len(kernels)), said)
     said = child("kbench.kernels.build(['mse'], arch='sm_80')", NVCC="", PATH="/none", CUDA_HOME="/none")
     check("no nvcc", "Error: kernels are built with nvcc, which was not found" in said, said)
-    command = r"^    nvcc -std=c\+\+17 -O1 -gencode=arch=compute_80,code=sm_80 -shared .*/kbench_kernels.cuh -o lib.*so -ldl$"
+    command = r"^    nvcc -std=\S+ -O1 -gencode=arch=compute_80,code=sm_80 -shared .*/kbench_kernels.cuh -o lib.*so -ldl$"
     check("no nvcc: what to run", re.search(command, said, re.M) and "    pip install " in said, said)
     said = child(
         "kbench.kernels.build(['mse'], arch='sm_80')", KBENCH_KERNELS_LIB=kbench_kernels._host().path
