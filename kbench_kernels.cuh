@@ -1877,8 +1877,8 @@ __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
                      : "memory");
 #endif
 }
-/*  c (16 x 8, f32) += a (16 x 16) b (16 x 8). Of two forms, as kernels were tuned with them: one that the compiler moves
-    at will, among the exponentials of attention say, and one that stays in order with the loads of its operands. */
+/*  c (16 x 8, f32) += a (16 x 16) b (16 x 8). Of two forms, as kernels were tuned with them: one that the compiler
+    moves at will, among the exponentials of attention say, and one that stays in order with its operands' loads. */
 // clang-format off
 #define KBKI_MMA(type)                                                                                               \
     "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
@@ -12063,7 +12063,8 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_mma     Attention forward on tensor cores, by mma.sync: what both directions need for it, too.
-                      Public: kbk_attention_fwd_flashmma      Used by: the table, >>attention_hopper, >>attention_bwd_mma
+                      Public: kbk_attention_fwd_flashmma      Used by: the table, >>attention_hopper,
+                      >>attention_bwd_mma
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, flashmma ----------------------------------------------------------------------------------
