@@ -859,9 +859,8 @@ KBI_INLINE const kb_build* kbi_build(void) {
 // Registers one implementation. The entry must live as long as the program. Order: file, line, order of the
 // call; entries of one operation stand together at the place of the first, which is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
-// Unregistered: a KB_TIME loop between kb_open and kb_close measures in the calling process, which handles SIGCONT
-// (and calls the program's own handler) meanwhile. NULL only when out of memory; a bad description gives a state
-// whose KB_TIME does not run and whose result says why.
+// Unregistered: a KB_TIME loop between kb_open and kb_close measures in the calling process, which watches SIGCONT
+// meanwhile. NULL only when out of memory; the KB_TIME of a bad description does not run, and its result says why.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
 // Callback form: opens, times fn(stream, user) as the block, closes.
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
