@@ -164,7 +164,10 @@ HOW A MEASUREMENT WORKS
     stream behind a gate until it is queued, so that no launch latency lies between the events; a sample is
     the mean of eight such launches (one where it takes longer than 0.5 ms; --launches N). From it is taken what
     the same events read too much around an empty kernel, timed in turn with the block; time_ms_raw and bias_ms
-    keep both. The stream is a blocking one: work put on the default stream by mistake is waited for, not missed.
+    keep both. What that kernel takes itself a process of its own measures by CUPTI. Without CUPTI, and in C's kb_open,
+    kb_run and kb_compare, nobody does: then it is half of what one takes in a row of them, the +- holds that it may be
+    nothing or all of that, and the record's environment says bias: fitted. The stream is a blocking one: work put on
+    the default stream by mistake is waited for, not missed.
     A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number;
     20 us at least. One shorter than 10 ms in which others had the processor (the thread's own clock stood still,
     and it did not wait by itself) is taken again, unless they have it in more than a third of them. --cpu N keeps
@@ -3412,6 +3415,7 @@ typedef struct kbi_measured {
     int32_t traffic, arithmetic; // kb_traffic and kb_dtype of kb_bytes_as and kb_flops_as; 0: not said
     int32_t core;                // the roofs are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
+    int32_t bias_fitted;         // nobody measured what an empty kernel takes itself
     uint64_t flags;
     char message[1024];
     char mode[8];
@@ -3445,7 +3449,7 @@ typedef struct kbi_machine {
     int64_t memory, l2;
     kbi_roofs roofs, core;        // of the device; of one core of the host
     double floor[3], bias[2];     // ns: cold, hot by events, graph; of an empty kernel
-    double fitted;                // ns, an empty kernel's duration without CUPTI
+    double own_error;             // ns, that an empty kernel may take more or less than thought; 0: it was measured
     double quantum, empty_pair;   // ns, of events
     char truth[64];               // what the bias was held against
     double cold;                  // share of an L2's worth of data that the eviction pushes out; NaN: not known
@@ -6933,12 +6937,14 @@ typedef struct kbi_readings { // the latest of the empty kernel's
 typedef struct kbi_empty { // kernels of one shape
     kbi_shape shape;
     kbi_readings read[KBI_EVENT_MODES][2]; // [1]: behind a gate
+    double most[KBI_EVENT_MODES];          // ns, that one takes itself, where nobody measured that; 0: not asked yet
 } kbi_empty;
 
 typedef struct kbi_calibration {
     kbi_empty* empties; // the first is of one warp, with one argument, and writes
     int n_empties;
-    double graph_floor, empty_pair, quantum, fitted; // ns
+    double graph_floor, empty_pair, quantum; // ns
+    double row;                              // ns, that the first of them takes in a row of them; NaN: not known
     kbi_truth truth;
     bool measured; // the truth, by CUPTI
 } kbi_calibration;
@@ -7473,7 +7479,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     if (kbi_lab.told) m->roofs = kbi_lab.roofs, m->core = kbi_lab.core;
     for (int i = 0; i < 3; i++) m->floor[i] = NAN;
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
-    m->quantum = m->empty_pair = m->fitted = m->cold = m->counted_cold = NAN;
+    m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
     m->boost = -1;
     m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
@@ -8620,17 +8626,39 @@ static double kbi_truth_of(kbi_mode mode, const kbi_shape* shape) {
 }
 
 // Standard deviation of what the bias may be off, alike for all launches of a case, in ns: so far another kernel of its
-// shape is like an empty one (tests/gpu/shapes.py). Without CUPTI the empty one's own duration is fitted.
-static const double kbi_bias_error_ns = 60, kbi_fitted_error_ns = 100;
+// shape is like an empty one (tests/gpu/shapes.py).
+static const double kbi_bias_error_ns = 60;
+
+/*  How long an empty kernel can take where CUPTI did not say. No clock in it sees the way into a kernel and out of it,
+    so that little is known: no less than nothing, and no more than the plainest one takes in a row of them, which has
+    the way from one to the next on top. What events read more around another shape, or behind an eviction, than around
+    the plainest may be the kernel's or the events'; and they read as long as it takes at least.                     */
+static double kbi_most_of_empty(kbi_mode mode, int which) {
+    double plain = NAN, reads = NAN, row = kbi_lab.calibration.row;
+    for (int i = 0; i < KBI_RECENT / 4; i++)
+        plain = kbi_time_empty(KBI_HOT, true, 0), reads = kbi_time_empty(mode, true, which);
+    return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
+}
+
+// What an empty kernel takes itself: as measured, or the middle of what is possible; and the standard deviation of what
+// the bias may be off by then, where all that is possible is as likely.
+static double kbi_own_of(kbi_mode mode, int which, double* error) {
+    kbi_empty* of = &kbi_lab.calibration.empties[which];
+    *error = kbi_bias_error_ns;
+    if (kbi_lab.calibration.measured) return kbi_truth_of(mode, &of->shape);
+    if (!(of->most[mode] > 0)) of->most[mode] = kbi_most_of_empty(mode, which);
+    *error = hypot(*error, of->most[mode] / sqrt(12));
+    return of->most[mode] / 2;
+}
 
 static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     const kbi_empty* of = &kbi_lab.calibration.empties[run->work.empty];
     double empty = NAN;
     int more = of->read[mode][gated && !kbi_lab.gpu.ungated].n == 0 ? KBI_RECENT / 4 : KBI_EMPTIES;
     for (int i = 0; i < more; i++) empty = kbi_time_empty(mode, gated, run->work.empty);
-    run->m.bias_ns = empty - kbi_truth_of(mode, &of->shape);
+    run->m.bias_ns = empty - kbi_own_of(mode, run->work.empty, &run->m.bias_error_ns);
+    run->m.bias_fitted = !kbi_lab.calibration.measured;
     run->m.floor_ns = empty;
-    run->m.bias_error_ns = kbi_lab.calibration.measured ? kbi_bias_error_ns : kbi_fitted_error_ns;
     run->m.step_ns = kbi_lab.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
 }
 
@@ -8871,14 +8899,19 @@ static void kbi_calibrate_quantum(void) {
     kbi_lab.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
 }
 
-static double kbi_calibrate_graph(void) {
+// What an empty kernel takes in a row of them: the harness's own, or one of a shape.
+static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
     memset(&g, 0, sizeof g);
     g.launches = 150;
     for (int k = 0; k < 2; k++) {
         kbi_graph_capture_begin();
-        for (int64_t i = 0; i < (k + 1) * g.launches; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
+        for (int64_t i = 0; i < (k + 1) * g.launches; i++)
+            if (shape)
+                kbi_launch_empty(shape);
+            else
+                kbi_launch(KBI_F_NULL, 1, 1, NULL);
         g.many[k] = kbi_graph_capture_end();
     }
     for (int i = 0; i < KBI_COUNT(ns); i++) ns[i] = g.many[0] && g.many[1] ? kbi_graph_slope(&g) : (double)NAN;
@@ -8887,61 +8920,28 @@ static double kbi_calibrate_graph(void) {
     return kbi_trimmed(ns, KBI_COUNT(ns), KBI_COUNT(ns) / 4);
 }
 
-/*  The empty kernel's duration without CUPTI. A kernel that spins between two edges of %globaltimer says how long that
-    was, and waits half a step of it for the first edge. What events read beyond that, at three lengths, is fitted to a
-    line. Its slope has to be 0, or the two clocks do not agree and nothing is known. At length 0 it gives what events
-    read too much, but for the way into a kernel and out of it, which no clock in the kernel sees: in_and_out, what
-    CUPTI adds on an H200.                                                                                           */
-static double kbi_fit_empty(void) {
-    static const uint64_t lengths[] = { 4000, 20000, 100000 };
-    enum { KBI_EACH = 24 };
-    static const double in_and_out = 765; // ns
-    double ns[KBI_EACH], spans[KBI_EACH], x[3], y[3], mean_x = 0, mean_y = 0, xx = 0, xy = 0, tick = INFINITY;
-    void* to = kbi_lab.gpu.touch;
-    for (int k = 0; k < 3; k++) {
-        uint64_t cycles = lengths[k], seen[2];
-        void* arguments[] = { &to, &cycles };
-        for (int i = 0; i < KBI_EACH; i++) {
-            kbi_sample_open(true, 1);
-            kbi_launch_begin(false);
-            kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
-            kbi_launch_end();
-            if (cudaMemcpy(seen, to, sizeof seen, cudaMemcpyDeviceToHost) != cudaSuccess) return NAN;
-            spans[i] = (double)seen[0];
-            ns[i] = kbi_lab.gpu.ns[0] - spans[i];
-        }
-        x[k] = kbi_trimmed(spans, KBI_EACH, KBI_EACH / 4);
-        y[k] = kbi_trimmed(ns, KBI_EACH, KBI_EACH / 4);
-        tick = KBI_MIN(tick, kbi_least_gap(spans, KBI_EACH));
-        mean_x += x[k] / 3, mean_y += y[k] / 3;
-    }
-    kbi_lab.gpu.at = 0;
-    for (int k = 0; k < 3; k++) xx += (x[k] - mean_x) * (x[k] - mean_x), xy += (x[k] - mean_x) * (y[k] - mean_y);
-    double slope = xy / xx, bias = mean_y - slope * mean_x - (isfinite(tick) ? tick / 2 : 0) - in_and_out;
-    return fabs(slope) < 0.005 && isfinite(bias) ? kbi_time_empty(KBI_HOT, true, 0) - bias : (double)NAN;
-}
-
 static void kbi_calibrate(kbi_machine* m) {
     static const kbi_shape plainest = { 1, 32, 0, 1, 0, 1 };
     kbi_calibration* c = &kbi_lab.calibration;
+    double error;
     for (int i = 0; i < 200; i++) kbi_evict(); // out of the idle clock
     kbi_empty_of(&plainest);
     kbi_calibrate_quantum();
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++)
         for (int i = 0; i < KBI_RECENT; i++) kbi_time_empty((kbi_mode)mode, true, 0);
-    c->graph_floor = kbi_calibrate_graph();
-    c->fitted = kbi_fit_empty();
-    for (int mode = 0; mode < KBI_EVENT_MODES && !c->measured; mode++)
-        for (int i = 0; i < 12; i++) c->truth.ns[mode][i / 6][i / 3 % 2][i % 3] = c->fitted;
+    c->graph_floor = kbi_calibrate_graph(NULL);
+    c->row = c->measured ? (double)NAN : kbi_calibrate_graph(&plainest);
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++) {
+        double own = kbi_own_of((kbi_mode)mode, 0, &error);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
-        m->bias[mode] = m->floor[mode] - kbi_truth_of((kbi_mode)mode, &plainest);
+        m->bias[mode] = m->floor[mode] - own;
+        m->own_error = c->measured ? 0 : own; // the hot one's, which --env shows
     }
     m->floor[KBI_ROTATE] = c->graph_floor;
-    m->fitted = c->fitted;
     m->quantum = c->quantum;
     m->empty_pair = c->empty_pair;
-    snprintf(m->truth, sizeof m->truth, "%s", c->measured ? "measured by CUPTI" : "fitted to %globaltimer");
+    snprintf(m->truth, sizeof m->truth, "%s",
+             c->measured ? "measured by CUPTI" : "fitted, not measured: half of what one takes in a row");
 }
 
 // The truth, measured: CUPTI's durations. For a process of its own: CUPTI stays in it.
@@ -12802,6 +12802,14 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     kbi_judge_process_ms(r, ms, n);
 }
 
+// A bias that nobody measured is off alike in all of them, so that none of what they differ by shows it.
+static void kbi_judge_fitted(kb_result* r, const kbi_measured* m) {
+    if (!m->bias_fitted) return;
+    kbi_interval_add(r->time_ms, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
+    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
+    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
+}
+
 // --- contests ---
 
 typedef struct kbi_pair { // of two rivals in several processes: theirs over mine, where mine is -1 theirs once more
@@ -13464,9 +13472,12 @@ static void kbi_facts_read(kbi_facts* f, const char* root) {
     if (access(path, F_OK) == 0) kbi_fact(f, "container", "podman");
 }
 
+// Before what the record says of it already.
 static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
-    kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(f->n + 1));
-    memset(all, 0, sizeof(kb_param) * (size_t)(f->n + 1));
+    size_t size = sizeof(kb_param) * (size_t)(f->n + r->environment.n + 1);
+    kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, size);
+    memset(all, 0, size);
+    if (r->environment.n) memcpy(all + f->n, r->environment.of, sizeof(kb_param) * (size_t)r->environment.n);
     for (int i = 0; i < f->n; i++) {
         char* end;
         all[i].name = f->of[i].name;
@@ -13475,7 +13486,7 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
         all[i].s = kbi_arena_text(r->owned, f->of[i].value);
     }
     r->environment.of = all;
-    r->environment.n = f->n;
+    r->environment.n += f->n;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13558,6 +13569,10 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     r->wall_ms = m->wall_ns * 1e-6;
     r->bytes = m->bytes, r->flops = m->flops;
     r->stage_shared = m->rounds ? m->stage : -1;
+    if (m->bias_fitted) {
+        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1 };
+        kbi_record_facts(r, &fitted);
+    }
     if (m->n <= 0) return;
     r->samples_retaken = m->retaken;
     if (m->launches > 0) r->launches_per_sample = m->launches;
@@ -21932,9 +21947,10 @@ static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* st
         kbi_lap_each(lap, i, each);
         if (stands[i] >= 0) {
             results[i] = *each[stands[i]];
-            if (lap->processes > 1 && results[i].status == KB_OK)
+            if (lap->processes > 1 && results[i].status == KB_OK) {
                 kbi_judge_merge(&results[i], each, lap->processes, &s->pools.times.spread[row++]);
-            else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
+                kbi_judge_fitted(&results[i], &lap->m[stands[i] * lap->n + i]);
+            } else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
                 kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
             if (lap->inside[i]) kbi_lap_looked(s, lap->inside[i], &results[i]);
         }
@@ -22899,7 +22915,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     }
     kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
     kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
-    kbi_env_line("    fitted to %globaltimer", m->fitted, "ns");
+    if (m->own_error > 0) kbi_env_line("    or more or less by up to", m->own_error, "ns");
     printf("  %-34s %s\n", "    what was used", m->truth);
     KBENCH_FREE(s->session.command);
     return KBI_EXIT_FINE;

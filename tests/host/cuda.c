@@ -587,6 +587,27 @@ static void check_known(const char* arguments, int want) {
         double bias = 1e6 * number(i, "bias_ms"), floor_ns = 1e6 * number(i, "floor_ms");
         CHECK_THAT(fabs(raw - bias - got) < 1e-6 * raw, "%s: bias %.0f ns of %.0f", text(i, "name"), bias, raw);
         CHECK_THAT(fabs(floor_ns - bias - 576) < 30, "%s: floor %.0f ns, bias %.0f", text(i, "name"), floor_ns, bias);
+        CHECK_THAT(!strstr(text(i, "environment"), "\"bias\""), "%s: %s", text(i, "name"), text(i, "environment"));
+    }
+}
+
+// What nobody measured: the truth is within the +-, and the record says why that is so wide.
+static void check_fitted(const char* arguments, int want) {
+    run(arguments);
+    CHECK_INT(file.n, want);
+    for (int i = 0; i < file.n; i++) {
+        const char* ns = strstr(text(i, "name"), "ns=");
+        double known = ns ? atof(ns + 3) : 0, got = 1e6 * number(i, "time_ms"),
+               low = 1e6 * number(i, "time_ms_ci_low");
+        double high = 1e6 * number(i, "time_ms_ci_high");
+        CHECK_THAT(low <= known && known <= high, "%s: %.0f to %.0f ns for %.0f", text(i, "name"), low, high, known);
+        // 976 ns are what one takes in a row: 1.96 / sqrt(12) of that, and up to 700 ns that events read more
+        CHECK_THAT(high - got > 540 && high - got < 1000 + 0.005 * known, "%s: %.0f ns, +- %.0f", text(i, "name"),
+                   got, high - got);
+        CHECK_THAT((strstr(text(i, "flags"), "FLOOR") != NULL) == (high - got > 0.05 * got + 1) ||
+                       fabs(high / got - 1.05) < 0.005,
+                   "%s: %.0f ns, +- %.0f, %s", text(i, "name"), got, high - got, text(i, "flags"));
+        CHECK_HAS(text(i, "environment"), "\"bias\": \"fitted\"");
     }
 }
 
@@ -694,7 +715,7 @@ static void test_nothing(void) {
     CHECK_INT(code, 1);
 }
 static void test_devices(void) {
-    run("VIRTUAL_DEVICES=3 --device all --op known --fast -a bytes=24 -a ns=2000,20000");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_DEVICES=3 --device all --op known --fast -a bytes=24 -a ns=2000,20000");
     CHECK_INT(file.n, 6);
     for (int i = 0; i < file.n; i++) {
         CHECK_INT(number(i, "device"), i / 2);
@@ -847,8 +868,8 @@ static void test_launches(void) {
     static const int counts[] = { 1, 3, 16 };
     char arguments[128];
     for (int i = 0; i < KBI_COUNT(counts); i++) {
-        snprintf(arguments, sizeof arguments, "--op known --fast -a bytes=24 --launches %d%s", counts[i],
-                 i % 2 ? " --hot" : "");
+        snprintf(arguments, sizeof arguments, "VIRTUAL_CUPTI=1 --op known --fast -a bytes=24 --launches %d%s",
+                 counts[i], i % 2 ? " --hot" : "");
         run(arguments);
         CHECK_INT(file.n, 6);
         for (int k = 0; k < file.n; k++) {
@@ -924,7 +945,7 @@ static void test_states(void) {
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1980, 0.01);
     // what the program sets aside in L2 is given up before each launch, or it would be warm
-    run("VIRTUAL_ASIDE=1 --op known --fast -a bytes=24 -a ns=5600,20000");
+    run("VIRTUAL_CUPTI=1 VIRTUAL_ASIDE=1 --op known --fast -a bytes=24 -a ns=5600,20000");
     for (int i = 0; i < file.n; i++)
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - (i ? 20000 : 5600)) < 60, "set aside: %g ms",
                    number(i, "time_ms"));
@@ -1290,7 +1311,7 @@ static void test_in_process(void) {
     // a pair of events with nothing between them: the 11 ns that the first one takes, in steps of 32
     CHECK_THAT(kbi_lab.calibration.empty_pair >= 0 && kbi_lab.calibration.empty_pair <= 32, "an empty pair: %g ns",
                kbi_lab.calibration.empty_pair);
-    CHECK_REAL(kbi_lab.calibration.quantum, 32, 1e-6), CHECK_REAL(kbi_lab.calibration.fitted, 576, 0.015); // half a step of its clock is 16
+    CHECK_REAL(kbi_lab.calibration.quantum, 32, 1e-6), CHECK_REAL(kbi_lab.calibration.row, 576 + 400, 0.01);
     CHECK_REAL(kbi_lab.calibration.graph_floor, 576 + 400, 1e-3);
     kb_result_free(&r);
     test_answers();
@@ -1310,13 +1331,19 @@ int main(int argc, char** argv) {
     kb_add(&newer), kb_add(&of_cpu);
     if (argc > 1) return kb_main(argc, argv);
     self = argv[0];
+    check_fitted("--op known --fast", 24);
+    check_fitted("--op known --fast --hot", 24);
+    check_fitted("--op shaped --fast", 14);
+    check_fitted("--op shaped --fast --hot", 14);
+    check_fitted("--op known --fast -a bytes=24 --procs 2", 6); // and all of them are off alike
+    setenv("VIRTUAL_CUPTI", "1", 1);
     check_known("--op known --fast", 24);
     check_known("--op known --fast --hot", 24);
     check_known("--op shaped --fast", 14);
     check_known("--op shaped --fast --hot", 14);
     check_known("VIRTUAL_OTHER_RUNTIME=1 --op shaped --fast", 14); // or the driver: by that it is known as well
     check_known("VIRTUAL_NO_WAIT=1 --op known --fast -a bytes=24", 6);
-    check_known("--op known --fast --no-isolate -a bytes=24", 6);
+    check_fitted("--op known --fast --no-isolate -a bytes=24", 6); // where CUPTI would stay
     // the first kernel's start to the last one's end: 3 us, the way from one to the next, 4 us
     run("--op several --fast");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 7903) < 60, "several: %g ms", number(0, "time_ms"));
@@ -1406,9 +1433,13 @@ int main(int argc, char** argv) {
     CHECK_STR(text(0, "status"), "\"skipped\"");
     run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults --iters 10"); // 8 launches each
     CHECK_STR(text(0, "status"), "\"failed\"");
-    // without CUPTI an empty kernel's own duration is fitted, and as right
+    unsetenv("VIRTUAL_CUPTI");
+    // without CUPTI an empty kernel's own duration is not known, and that is said
     start("--env");
-    check_output("fitted to %globaltimer");
+    check_output("an empty kernel's own duration"), check_output("or more or less by up to");
+    check_output("fitted, not measured: half of what one takes in a row");
+    start("VIRTUAL_CUPTI=1 --env");
+    check_output("measured by CUPTI"), check_no_output("or more or less");
     check_output("ECC on, MIG off, clocks not locked");
     start("VIRTUAL_SHARED=1 --env");
     check_output("ECC on, MIG on, clocks not locked");

@@ -449,15 +449,38 @@ static void test_calibration(void) {
     CHECK(count_of("kbi_read") - evictions >= 200 + KBI_RECENT);
     CHECK_REAL(c->quantum, 32, 1e-6), CHECK_REAL(machine.quantum, c->quantum, 0),
         CHECK_REAL(c->graph_floor, 976, 0.01);
-    CHECK_REAL(machine.floor[KBI_ROTATE], c->graph_floor, 0), CHECK_REAL(machine.fitted, c->fitted, 0);
+    CHECK_REAL(machine.floor[KBI_ROTATE], c->graph_floor, 0);
     CHECK_REAL(machine.empty_pair, c->empty_pair, 0), CHECK(c->empty_pair >= 0 && c->empty_pair < 64);
-    CHECK_REAL(c->fitted, 576, 0.15);
-    for (int i = 0; i < 24; i++) CHECK_REAL(c->truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3], c->fitted, 0);
-    CHECK_STR(machine.truth, "fitted to %globaltimer");
+    // nobody measured it: half of what one takes in a row, and as much more where events read more around it
+    CHECK_REAL(c->row, 976, 0.01);
+    CHECK_STR(machine.truth, "fitted, not measured: half of what one takes in a row");
     for (int mode = 0; mode < 2; mode++) {
-        CHECK_REAL(machine.floor[mode] - machine.bias[mode], c->fitted, 1e-9);
-        CHECK(c->empties[0].read[mode][1].n >= KBI_RECENT), CHECK_INT(c->empties[0].read[mode][0].n, 0);
+        double most = c->empties[0].most[mode],
+               more = mode == KBI_HOT ? 0 : machine.floor[mode] - machine.floor[KBI_HOT];
+        CHECK_REAL(machine.floor[mode] - machine.bias[mode], most / 2, 1e-9);
+        CHECK_THAT(fabs(most - c->row - KBI_MAX(more, 0)) < 40, "at most %g, in a row %g, %g more read", most, c->row,
+                   more);
+        CHECK(most > 576), CHECK_INT(c->empties[0].read[mode][0].n, 0); // what it takes here is within
+        CHECK(c->empties[0].read[mode][1].n >= KBI_RECENT);
     }
+    CHECK_REAL(machine.own_error, c->row / 2, 0.01);
+    // of a shape around which events read more it may be the kernel; no more than they read, and that where no graph is
+    kbi_launch_empty(&third);
+    int wide = kbi_empty_of(&third);
+    CHECK(wide > 0);
+    double plain = kbi_time_empty(KBI_HOT, true, 0), reads = kbi_time_empty(KBI_HOT, true, wide), row = c->row, off;
+    CHECK_THAT(fabs(kbi_most_of_empty(KBI_HOT, wide) - row - KBI_MAX(reads - plain, 0)) < 40,
+               "in a row %g, read %g and %g", row, plain, reads);
+    static const double rows_of[] = { NAN, 1e6, 0 };
+    for (int i = 0; i < 3; i++) {
+        c->row = rows_of[i];
+        CHECK_REAL(kbi_most_of_empty(KBI_HOT, wide), reads, 0.05);
+    }
+    c->row = row;
+    // all between nothing and that is as likely: 1.96 standard deviations reach beyond both
+    c->empties[wide].most[KBI_HOT] = 1000;
+    CHECK_REAL(kbi_own_of(KBI_HOT, wide, &off), 500, 0), CHECK_REAL(off, hypot(60, 1000 / sqrt(12.0)), 1e-12);
+    CHECK(1.96 * off > 500);
     // measured elsewhere
     kbi_truth truth;
     for (int i = 0; i < 24; i++) truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 500 + i;
@@ -466,6 +489,7 @@ static void test_calibration(void) {
     CHECK_STR(machine.truth, "measured by CUPTI");
     for (int mode = 0; mode < 2; mode++)
         CHECK_REAL(machine.floor[mode] - machine.bias[mode], 500 + 12 * mode + 6, 1e-9);
+    CHECK_REAL(machine.own_error, 0, 0), CHECK(isnan(c->row)); // and no graph is asked
     // what a case's bias is made of
     kbi_run* run = new_run();
     run->sampling.launches = 8, run->work.empty = 0;
@@ -473,8 +497,11 @@ static void test_calibration(void) {
         int64_t n = c->empties[0].read[KBI_HOT][1].n;
         c->measured = measured;
         kbi_bias_update(run, KBI_HOT, true);
-        CHECK_REAL(run->m.floor_ns - run->m.bias_ns, 518, 1e-9), CHECK_REAL(run->m.step_ns, 4, 1e-6);
-        CHECK_REAL(run->m.bias_error_ns, measured ? 60 : 100, 0);
+        double most = c->empties[0].most[KBI_HOT];
+        CHECK_REAL(run->m.floor_ns - run->m.bias_ns, measured ? 518 : most / 2, 1e-9),
+            CHECK_REAL(run->m.step_ns, 4, 1e-6);
+        CHECK_REAL(run->m.bias_error_ns, measured ? 60 : hypot(60, most / sqrt(12.0)), 1e-12);
+        CHECK_INT(run->m.bias_fitted, !measured);
         CHECK_INT(c->empties[0].read[KBI_HOT][1].n - n, 2);
     }
     run->sampling.launches = 0;
