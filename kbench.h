@@ -12150,7 +12150,7 @@ static bool kbi_contest_staged(kbi_contest* c, int64_t largest) {
 static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
     int64_t free_now = n ? kbi_free_bytes(arms[0]->run.backend) : KB_NONE;
     int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    bool equal = n > 1 && !recipe->samples; // so many samples and no more: nobody else's
+    bool equal = n > 1; // whoever says how many samples there are asks of each rival, and gets no less sure a verdict
     for (int i = 0; i < n; i++) arms[i]->run.memory.copies = kbi_copies_planned(&arms[i]->run);
     kbi_room room = kbi_room_of(arms, n, equal);
     int64_t device = room.device + room.largest;
@@ -12913,6 +12913,12 @@ static double kbi_judge_floor(const kbi_rivals* c, int i, int j, double noise) {
     return shared || noise > kbi_apart ? noise : kbi_apart;
 }
 
+// What differs is called so where it is known by how much equal ones differ.
+static kb_verdict kbi_judge_verdict(double lo, double hi, double noise) {
+    kb_verdict v = kbi_judge_ratio(lo, hi, kbi_delta, noise);
+    return v == KB_EQUIVALENT || kbi_finite(noise) ? v : KB_UNRESOLVED;
+}
+
 // Speedup, its interval and verdict, from rounds that both were measured in; else the ratio of the times alone.
 static void kbi_judge_speedup(const kbi_rivals* c, int i, double noise) {
     kb_result *base = &c->results[0], *r = &c->results[i];
@@ -12928,8 +12934,8 @@ static void kbi_judge_speedup(const kbi_rivals* c, int i, double noise) {
     }
     r->speedup_low = lo, r->speedup_high = hi;
     r->noise_floor = kbi_judge_floor(c, 0, i, noise);
-    r->verdict = kbi_judge_ratio(lo, hi, kbi_delta, r->noise_floor);
-    kbi_flag_set(r, KB_FLAG_PLACEMENT, r->verdict != kbi_judge_ratio(lo, hi, kbi_delta, noise));
+    r->verdict = kbi_judge_verdict(lo, hi, r->noise_floor);
+    kbi_flag_set(r, KB_FLAG_PLACEMENT, r->verdict != kbi_judge_ratio(lo, hi, kbi_delta, noise) && kbi_finite(noise));
 }
 
 // Whether the fastest of a group is surely faster than each of the others.
@@ -12940,7 +12946,7 @@ static bool kbi_judge_certain(const kbi_rivals* c, double noise) {
         if (i == fastest || c->results[i].status != KB_OK) continue;
         double ratio = kbi_judge_ratio_over(c, i, fastest, 0.05 / KBI_MAX(c->n - 1, 1), &lo, &hi);
         if (!kbi_finite(ratio)) return false;
-        if (kbi_judge_ratio(lo, hi, kbi_delta, kbi_judge_floor(c, i, fastest, noise)) != KB_FASTER) return false;
+        if (kbi_judge_verdict(lo, hi, kbi_judge_floor(c, i, fastest, noise)) != KB_FASTER) return false;
     }
     return fastest >= 0;
 }

@@ -57,7 +57,7 @@ KBENCH_IMPL(memory, other) {
     KB_ALLOC(kb, char, 20 << 20);
     work(kb);
 }
-// measured again because its rival crashes: twice as long as it may take, but each time within that
+// measured again because its rival crashes: 3 s in all, which is more than it may take, but half of it each time
 KBENCH_IMPL(again, good) {
     usleep(500000);
     work(kb);

@@ -28,7 +28,7 @@ check_rc "SIGCHLD ignored" 1
 case $(values message) in *SIGABRT* | *'signal 6'*) pass ;; *) fail "SIGCHLD ignored: messages $(values message)" ;; esac
 
 # --- a case that is measured again has its time again
-run "$prog" $quick --op again --timeout 1500ms --json "$json"
+run "$prog" $quick --op again --timeout 2500ms --json "$json"
 check_rc "measured again" 1
 check_same "measured again: status" "$(values status)" '"ok" "failed" '
 check_same "measured again: flags" "$(values flags | grep -c TIMEOUT)" 0

@@ -934,7 +934,8 @@ static void test_states(void) {
             : i == 1 ? "VIRTUAL_MIB=2000 --op several --fast"
                      : "VIRTUAL_MIB=2000 --op several --fast --hot");
         CHECK_STR(text(0, "status"), "\"ok\"");
-        CHECK_THAT((strstr(text(0, "message"), "not proven cold") != NULL) == (i == 1), "%d: %s", i, text(0, "message"));
+        CHECK_THAT((strstr(text(0, "message"), "not proven cold") != NULL) == (i == 1), "%d: %s", i,
+                   text(0, "message"));
     }
     run("--op slows_down --iters 200");
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
