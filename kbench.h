@@ -11945,14 +11945,14 @@ static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
-enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16 };
+enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
 
 // How many of the first runs of a slot belong to the slot before: those that differ from the second half of it by more
-// than half a percent, and by more than that half scatters.
-static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_RUNS]) {
-    double mean[KBI_TRIAL_RUNS], half[KBI_TRIAL_RUNS / 2], scratch[KBI_TRIAL_RUNS];
-    int n = KBI_TRIAL_RUNS / 2, settling = n;
-    for (int i = 0; i < KBI_TRIAL_RUNS; i++) {
+// than half a percent, and by more than that half scatters. ends: they end before that half, and not by chance.
+static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs, bool* ends) {
+    double mean[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
+    int n = runs / 2, settling = n;
+    for (int i = 0; i < runs; i++) {
         double each[KBI_TRIALS];
         for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
         mean[i] = kbi_median_of(each, KBI_TRIALS, scratch);
@@ -11961,12 +11961,33 @@ static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_RUNS]) {
     for (int i = 0; i < n; i++) half[i] = fabs(mean[n + i] - steady);
     double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
     while (settling > 0 && fabs(mean[settling - 1] - steady) <= scatter) settling--;
+    *ends = settling < n || fabs(kbi_median_of(mean + n - n / 4, n / 4, scratch) - steady) <= scatter;
     return settling;
+}
+
+// Slots of so many runs for one of the contest, each after somebody else. false: the device is lost.
+static bool kbi_slots_try(kbi_contest* c, int which, int runs, double ns[KBI_TRIALS][KBI_TRIAL_LONG]) {
+    int slots = kbi_contest_slots(c);
+    kbi_arm* a = kbi_contest_arm(c, which);
+    for (int t = 0; t < KBI_TRIALS && !a->over; t++) {
+        kbi_arm* other = kbi_contest_arm(c, (which + 1 + t % (slots - 1)) % slots);
+        for (int k = 0; k < 2; k++) {
+            kbi_arm* now = k ? a : other;
+            if (now->over) continue;
+            now->run.place.slot_end = now->run.m.n;
+            now->run.place.settling = k ? runs : 1;
+            now->run.place.settled = k ? ns[t] : NULL;
+            kbi_go_on(c, now);
+            now->run.place.settled = NULL;
+            if (kbi_lost(&now->run)) return false;
+        }
+    }
+    return true;
 }
 
 // Tries slots before any counts. false: the device is lost.
 static bool kbi_contest_settle(kbi_contest* c) {
-    double ns[KBI_TRIALS][KBI_TRIAL_RUNS];
+    double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     int slots = kbi_contest_slots(c), settling = 1;
     bool slow = false, steady = false;
     for (int i = 0; i < c->n; i++) {
@@ -11977,20 +11998,17 @@ static bool kbi_contest_settle(kbi_contest* c) {
     if (steady || kbi_only_checked(&c->arms[0]->run)) return true;
     for (int i = 0; i < slots && !slow; i++) {
         kbi_arm* a = kbi_contest_arm(c, i);
-        for (int t = 0; t < KBI_TRIALS && !a->over; t++) { // each time after somebody else
-            kbi_arm* other = kbi_contest_arm(c, (i + 1 + t % (slots - 1)) % slots);
-            for (int k = 0; k < 2; k++) {
-                kbi_arm* now = k ? a : other;
-                if (now->over) continue;
-                now->run.place.slot_end = now->run.m.n;
-                now->run.place.settling = k ? KBI_TRIAL_RUNS : 1;
-                now->run.place.settled = k ? ns[t] : NULL;
-                kbi_go_on(c, now);
-                now->run.place.settled = NULL;
-                if (kbi_lost(&now->run)) return false;
-            }
+        bool ends = true;
+        int its = 0;
+        for (int runs = KBI_TRIAL_RUNS; runs <= KBI_TRIAL_LONG; runs *= 2) { // once more, where they may not be all
+            if (!kbi_slots_try(c, i, runs, ns)) return false;
+            its = a->over ? 0 : kbi_settling_of(ns, runs, &ends);
+            if (its < runs / 2) break;
         }
-        if (!a->over) settling = KBI_MAX(settling, kbi_settling_of(ns));
+        settling = KBI_MAX(settling, its);
+        if (!a->over && !ends) // of the baseline's equal the baseline says it
+            kb_note(&c->arms[i < c->n ? i : 0]->run.kb,
+                    "after %d runs of a turn, which do not count, it still changes", its);
     }
     c->settling = settling;
     return true;

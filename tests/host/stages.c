@@ -324,20 +324,34 @@ static void test_clock(void) {
 
 // the first runs of a slot that belong to the one before
 static void test_settling(void) {
-    double ns[KBI_TRIALS][KBI_TRIAL_RUNS];
+    double ns[KBI_TRIALS][KBI_TRIAL_LONG];
+    bool ends;
     for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_RUNS; i++)
                 ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // over half a percent
-        CHECK_INT(kbi_settling_of(ns), slow);
+        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), slow);
+        CHECK_INT(ends, slow < KBI_TRIAL_RUNS / 2);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // below it
-    CHECK_INT(kbi_settling_of(ns), 0);
+    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), 0), CHECK(ends);
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++)
             ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within what it scatters
-    CHECK_INT(kbi_settling_of(ns), 0);
+    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), 0), CHECK(ends);
+    for (int decay = 4; decay <= 8;
+         decay += 4) { // by and by: a longer trial tells where it ends, or that it does not
+        for (int t = 0; t < KBI_TRIALS; t++)
+            for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
+        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), KBI_TRIAL_RUNS / 2);
+        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG, &ends), decay == 4 ? 12 : KBI_TRIAL_LONG / 2);
+        CHECK_INT(ends, decay == 4);
+    }
+    for (int t = 0; t < KBI_TRIALS; t++)
+        for (int i = 0; i < KBI_TRIAL_LONG; i++)
+            ns[t][i] = i == KBI_TRIAL_LONG / 2 - 1 ? 1010 : 1000; // one by chance
+    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG, &ends), KBI_TRIAL_LONG / 2), CHECK(ends);
 }
 
 // --- memory ---
