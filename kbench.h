@@ -10707,7 +10707,7 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m, bool counted) 
 
 /*---------------------------------------------------------------------------------------------------------------
   >>alike     measure: whether later launches do what the first ones did, by their times.
-              Public: none      Used by: >>engine
+              Public: none      Used by: >>engine, >>rounds
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
@@ -10786,6 +10786,26 @@ static void kbi_look_for_turns(kbi_run* run, const double* ns) {
     if (turn)
         snprintf(run->alike.differ, sizeof run->alike.differ,
                  "one launch in %d takes another time than the others, again and again", turn);
+}
+
+enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
+
+// How many of the first runs of a slot belong to the slot before: those that differ from the second half of it by more
+// than half a percent, and by more than that half scatters. ends: they end before that half, and not by chance.
+static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs, bool* ends) {
+    double mean[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
+    int n = runs / 2, settling = n;
+    for (int i = 0; i < runs; i++) {
+        double each[KBI_TRIALS];
+        for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
+        mean[i] = kbi_median_of(each, KBI_TRIALS, scratch);
+    }
+    double steady = kbi_median_of(mean + n, n, scratch);
+    for (int i = 0; i < n; i++) half[i] = fabs(mean[n + i] - steady);
+    double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
+    while (settling > 0 && fabs(mean[settling - 1] - steady) <= scatter) settling--;
+    *ends = settling < n || fabs(kbi_median_of(mean + n - n / 4, n / 4, scratch) - steady) <= scatter;
+    return settling;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -11943,26 +11963,6 @@ static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     if (time >= r->max_time && (kbi_contest_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
     bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
     return each && (resolved || c->rounds >= r->max_rounds);
-}
-
-enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
-
-// How many of the first runs of a slot belong to the slot before: those that differ from the second half of it by more
-// than half a percent, and by more than that half scatters. ends: they end before that half, and not by chance.
-static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs, bool* ends) {
-    double mean[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
-    int n = runs / 2, settling = n;
-    for (int i = 0; i < runs; i++) {
-        double each[KBI_TRIALS];
-        for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
-        mean[i] = kbi_median_of(each, KBI_TRIALS, scratch);
-    }
-    double steady = kbi_median_of(mean + n, n, scratch);
-    for (int i = 0; i < n; i++) half[i] = fabs(mean[n + i] - steady);
-    double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
-    while (settling > 0 && fabs(mean[settling - 1] - steady) <= scatter) settling--;
-    *ends = settling < n || fabs(kbi_median_of(mean + n - n / 4, n / 4, scratch) - steady) <= scatter;
-    return settling;
 }
 
 // Slots of so many runs for one of the contest, each after somebody else. false: the device is lost.
