@@ -160,36 +160,33 @@ HOW A MEASUREMENT WORKS
     another one in its second call, or too large), the noise floor is 3 % at least (of host code 1 %, for where that
     lies): neither is FASTER or SLOWER by less; PLACEMENT says that it withheld a verdict; EQUIVALENT is of that data.
 
-    A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. All of it waits in the
-    stream behind a gate until it is queued, so that no launch latency lies between the events; a sample is
-    the mean of eight such launches (one where it takes longer than 0.5 ms; --launches N). From it is taken what
-    the same events read too much around an empty kernel, timed in turn with the block; time_ms_raw and bias_ms
-    keep both. What that kernel takes itself a process of its own measures by CUPTI. Without CUPTI, and in C's kb_open,
-    kb_run and kb_compare, nobody does: then it is half of what one takes in a row of them, the +- holds that it may be
-    nothing or all of that, and the record's environment says bias: fitted. The stream is a blocking one: work put on
-    the default stream by mistake is waited for, not missed.
-    A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number;
-    20 us at least. One shorter than 10 ms in which others had the processor (the thread's own clock stood still,
-    and it did not wait by itself) is taken again, unless they have it in more than a third of them. --cpu N keeps
-    the measuring process on some processors; left alone it may move, and OpenMP spread. NOISY stands where the
-    median is known to no better than 5 %; the message then says how much others had, as far as the system counts it.
+    A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. All of it waits in the stream behind
+    a gate until it is queued: no launch latency lies between the events; a sample is the mean of eight such launches
+    (one where it takes longer than 0.5 ms; --launches N). From it goes what the same events read too much around an
+    empty kernel, timed in turn with the block; time_ms_raw and bias_ms keep both. What that one takes CUPTI tells
+    another process. Where nobody asked it (C's kb_open, kb_run, kb_compare) it is half of what one takes in a row of
+    them, the +- holds all of that, and environment says bias: fitted. --rotate takes nothing off: the gap from one
+    launch to the next is in its times. The stream is a blocking one: work on the default stream is waited for.
+    A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number; 20 us
+    at least. One shorter than 10 ms in which others had the processor (the thread's own clock stood still, and it did
+    not wait by itself) is taken again, unless they have it in more than a third of them. --cpu N keeps the measuring
+    process on some processors; left alone it may move, and OpenMP spread. NOISY stands where the median is known to no
+    better than 5 %; the message then says how much others had, as far as the system counts it.
 
-    --procs N: N fresh processes in turn measure every case, each with its buffers on other pages and at other offsets.
-    time_ms is the geometric mean of their medians; its interval Student's, of the logarithms, with variances pooled
-    over cases of similar length (Smyth 2004), and wide enough for the median of 15 others (pi/30 of a process's
-    variance). Speedups are of log ratios, likewise. Samples and what was read beside them are of the process with the
-    middle median (or the lower of two); a warning stands that most raise; what fails in one has failed. A killed run
-    has its finished laps: groups of at least 16 cases together.
+    --procs N: N fresh processes in turn measure every case, each on other pages at other offsets. time_ms is the
+    geometric mean of their medians; its interval Student's, of logarithms, with variances pooled over cases of similar
+    length (Smyth 2004), and wide enough for the median of 15 others (pi/30 of a process's variance). Speedups are of
+    log ratios, likewise. Samples and what was read beside them are the middle median's (or the lower of two); a warning
+    stands that most raise; what fails in one has failed. A killed run has its finished laps, of at least 16 cases.
 
-    The program starts itself again as a worker and runs the cases there. A case that crashes, hangs or exits
-    loses its own number and no other. Results go to stdout, everything else to stderr. Under compute-sanitizer, Nsight
-    Compute or valgrind it is one process; a few launches of every case run and are checked, and nothing is timed.
+    The program starts itself as a worker and runs the cases there. One that crashes, hangs or exits loses its own
+    number, no other. Results go to stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or
+    valgrind it is one process; a few launches of every case are checked, none is timed.
 
     time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance Evaluation,
-    2010), for as many values as the samples are worth, given how they hang together. A flag stands beside a time that
-    may lie outside its own interval; samples that only look odd raise none. gpu_efficiency is the larger of bytes a
-    second over bandwidth and operations a second over the rate of arithmetic, both measured on this very device, not a
-    data sheet's (CPU: one core's); roof says which, >>roofs says how.
+    2010), for as many values as the samples, which hang together, are worth. A flag stands beside a time that may lie
+    outside its interval; samples that only look odd raise none. gpu_efficiency: bytes a second over bandwidth or
+    operations a second over their rate, the larger, as measured on this device (CPU: one core); roof: which (>>roofs).
 
 COMMAND LINE
 
@@ -586,18 +583,18 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    time_ms_min,           time,    "ms: shortest")                                                        \
     x(real,    time_ms_max,           time,    "ms: longest")                                                         \
     x(real,    time_ms_mad,           time,    "ms: median of |x - median|, unscaled")                                \
-    x(real,    time_ms_p5,            time,    "ms: quantile 0.05")                                                   \
-    x(real,    time_ms_p25,           time,    "ms: quantile 0.25")                                                   \
-    x(real,    time_ms_p75,           time,    "ms: quantile 0.75")                                                   \
-    x(real,    time_ms_p95,           time,    "ms: quantile 0.95")                                                   \
-    x(real,    time_ms_p99,           time,    "ms: quantile 0.99, from 300 samples")                                 \
+    x(real,    time_ms_p5,            time,    "ms: quantile 0.05 of samples (each a mean of launches)")             \
+    x(real,    time_ms_p25,           time,    "ms: quantile 0.25 of samples (each a mean of launches)")             \
+    x(real,    time_ms_p75,           time,    "ms: quantile 0.75 of samples (each a mean of launches)")             \
+    x(real,    time_ms_p95,           time,    "ms: quantile 0.95 of samples (each a mean of launches)")             \
+    x(real,    time_ms_p99,           time,    "ms: quantile 0.99 of samples, from 300 of them")                      \
     x(real,    time_ms_ci_low,        time,    "ms: lower end of its 95 % interval")                                  \
     x(real,    time_ms_ci_high,       time,    "ms: its upper end")                                                   \
     x(real,    cv,                    time,    "std over mean, no unit")                                              \
     x(real,    precision,             time,    "half the interval over the median, no unit")                          \
     x(whole,   samples,               time,    "how many were taken; none is dropped")                                \
     x(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
-    x(text,    mode,                  time,    "cold, hot, rotate, cupti or wall: how the block was timed")           \
+    x(text,    mode,                  time,    "cold, hot, rotate (gaps included), cupti or wall: how it was timed")   \
     x(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
     x(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
     x(real,    floor_ms,              time,    "ms that an empty kernel reads in this mode")                          \
@@ -4596,7 +4593,7 @@ enum {
     x(dry_run,        "dry-run",      NULL,            "how long",   "the plan, without running it")                 \
     x(cold,           "cold",         NULL,            "how",        "L2 evicted before each launch (the default)")   \
     x(hot,            "hot",          NULL,            "how",        "again on the same data, in cache")              \
-    x(rotate,         "rotate",       NULL,            "how",        "back to back on copies of the data beyond L2")  \
+    x(rotate,         "rotate",       NULL,            "how",        "on copies of the data beyond L2; gaps count")   \
     x(timer,          "timer",        "WHICH",         "how",        "events, cupti, both in turn, or wall")         \
     x(no_verify,      "no-verify",    NULL,            "how",        "kb_check is not asked; records say UNVERIFIED") \
     x(fresh,          "fresh",        NULL,            "how",        "kb_check with two other inputs as well")        \
@@ -16490,7 +16487,7 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
 enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
 
 static void kbi_summary_signs(kbi_table* t) {
-    char text[80] = "+-: 95 % of the median within one process (--procs N: over N)";
+    char text[80] = "+-: 95 % of the median and its bias within one process (--procs N: over N)";
     if (t->most > 1) snprintf(text, sizeof text, "+-: 95 %% over %lld processes", (long long)t->most);
     if (t->most > t->fewest)
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,

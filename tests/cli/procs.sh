@@ -42,7 +42,7 @@ check_rc "--procs 3" 0
 check_same "what the intervals cover" "$(grep -e '^+-' "$out")" "+-: 95 % over 3 processes"
 run "$procs" $script --op before,behind
 check_same "what the intervals cover, of one process" "$(grep -e '^+-' "$out")" \
-    "+-: 95 % of the median within one process (--procs N: over N)"
+    "+-: 95 % of the median and its bias within one process (--procs N: over N)"
 for o in "--procs 3 --quiet" --quiet "--columns time"; do
     run "$procs" $script --op before,behind $o
     check_rc "$o" 0

@@ -185,7 +185,7 @@ static void test_times(void) {
     CHECK_INT(number(0, "processes"), 1);
     CHECK_REAL(number(0, "time_ms"), 0.01, 1e-12);
     CHECK_STR(get(0, "process_ms"), "[0.01]");
-    CHECK_HAS(said, "+-: 95 % of the median within one process");
+    CHECK_HAS(said, "+-: 95 % of the median and its bias within one process");
     run("", "--op alone --iters 3 --procs 5"); // too few for an interval within a process, but not for one over them
     CHECK_STR(get(0, "flags"), "[]");
     CHECK(number(0, "precision") > 0);

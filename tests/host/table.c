@@ -100,7 +100,7 @@ static void test_groups(void) {
               " slow                    2.000  0.10%    100.0  50.0%    1.00\n"
               " fast                    1.000  0.10%    100.0  50.0%    2.00  fastest?\n"
               "\n"
-              "+-: 95 % of the median within one process (--procs N: over N)\n"
+              "+-: 95 % of the median and its bias within one process (--procs N: over N)\n"
               "~, fastest?: not certain at 95 %.\n"
               "\n"
               "product: fast is fastest in 1 of 3, 2.00x slow; nobody surely in 2\n"
@@ -352,8 +352,8 @@ static void test_intervals(void) {
     add("one", "default", 1, 1);
     add("two", "default", 1, 1);
     CHECK_HAS(shown(80, 0, NULL, NULL),
-              "\n\n+-: 95 % of the median within one process (--procs N: over N)\n\n2 cases");
-    CHECK_HAS(shown(45, 0, NULL, NULL), "one process\n(--procs N: over N)\n\n2 cases");
+              "\n\n+-: 95 % of the median and its bias within one process (--procs N: over N)\n\n2 cases");
+    CHECK_HAS(shown(45, 0, NULL, NULL), "within\none process (--procs N: over N)\n\n2 cases");
     records[0].processes = records[1].processes = 5;
     CHECK_HAS(shown(80, 1, NULL, NULL), "\n\n+-: 95 % over 5 processes\n\n2 cases");
     CHECK_INT(times("+-:"), 1);
