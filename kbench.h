@@ -10147,8 +10147,8 @@ static bool kbi_core_again(int looks, int64_t all, int64_t looked, int64_t last)
     return looks < 3 || (looked < 50000000 && looks < 1000);
 }
 
-// The best of some looks. What others had of the processor meanwhile is none of it: a pass over memory takes longer than
-// the scheduler leaves anybody alone.
+// The best of some looks. What others had of the processor meanwhile is none of it: a pass over memory takes longer
+// than the scheduler leaves anybody alone.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
