@@ -55,5 +55,15 @@ run "$prog" --env --load "$tmp/b.json" "$tmp/nowhere.json"
 check_rc "no such file" 2
 run "$prog" --env --device cpu
 check_rc "--env" 0
+# how long the roofs took: of the evidence's, and of this core's
+awk -f tests/gpu/roofs.awk tests/evidence/h200/roofs.txt > "$tmp/long"
+check_same "roofs over 0.3 s" "$(tr '\n' ' ' < "$tmp/long")" "read, one core: 312.1 ms f64: 402.4 ms 15 roofs "
+printf '  f32 roof   1.0 TFLOP/s  (measured in 1.2 s)\n  f16 roof   1.0 TFLOP/s  (measured in 900.0 us)\n' > "$tmp/slow"
+check_same "in seconds" "$(awk -f tests/gpu/roofs.awk "$tmp/slow" | tr '\n' ' ')" "f32: 1.2 s 2 roofs "
+for attempt in 1 2 3 4 5; do # others may have the processor
+    [ "$(awk -f tests/gpu/roofs.awk "$out")" = "5 roofs" ] && break
+    run "$prog" --env --device cpu
+done
+check_same "a core's roofs take 0.3 s at most" "$(awk -f tests/gpu/roofs.awk "$out")" "5 roofs"
 if [ -r /proc/sys/kernel/randomize_va_space ]; then check_out "--env" "^  aslr +$(cat /proc/sys/kernel/randomize_va_space)\$"; else skip "no randomize_va_space"; fi
 finish

@@ -281,6 +281,85 @@ static void test_processes(void) {
     }
 }
 
+// What processes differ by is not normal: it is skewed, or that of two placements, or of a coarse timer, or each gives the
+// median of samples that hang together. Scaled to a standard deviation of 1 and a mean of 0.
+enum { SKEWED, TWO_PLACES, RARE_PLACE, STEPS, OF_AR, SCATTERS };
+static const char* const scatter_name[] = { "log-normal", "two placements", "one place in ten", "steps of 2 sd",
+                                            "medians of AR(1) 0.9" };
+static double scattered(int scatter) {
+    static double scratch[200];
+    double low, high, z;
+    switch (scatter) {
+    case SKEWED: return (exp(0.7 * normal()) - exp(0.245)) / (exp(0.245) * sqrt(exp(0.49) - 1));
+    case TWO_PLACES: return uniform() < 0.5 ? -1 + 0.1 * normal() : 1 + 0.1 * normal();
+    case RARE_PLACE: z = uniform() < 0.1 ? 0.9 : -0.1; return (z + 0.03 * normal()) / sqrt(0.09 + 0.0009);
+    case STEPS: return 2 * floor(normal() / 2 + 0.5) / 1.04;
+    default: draw(AR9, 60, 1, &low, &high); return (kbi_median_of(sample, 60, scratch) - 1) / 0.53;
+    }
+}
+
+typedef struct outcomes {
+    double mean, next, alarms,
+        found; // percent: mean and median of 15 others held; equal rivals called different; 2 %
+    int runs;
+} outcomes;
+
+// Five processes of 30 cases, each in a contest with an equal rival, or one that takes 2 % more.
+static outcomes scatter_of(int scatter, int runs) {
+    enum { CASES = 30, EACH = 5 };
+    static double values[4][CASES * EACH], time[CASES];
+    static kbi_spread spreads_of[4][CASES];
+    outcomes o = { 0, 0, 0, 0, runs * CASES };
+    const double sd = 0.005;
+    seed(500, (uint32_t)scatter);
+    for (int r = 0; r < runs; r++) {
+        for (int i = 0; i < CASES; i++) time[i] = 2 * pow(2500, uniform());
+        for (int k = 0; k < 4; k++) { // times; the baseline's ratios to itself, to an equal rival, to a slower one
+            for (int i = 0; i < CASES * EACH; i++) values[k][i] = sd * scattered(scatter) - (k == 3 ? 0.02 : 0);
+            kbi_spread_of(values[k], EACH, CASES, time, k ? 0 : kbi_beside, spreads_of[k]);
+        }
+        for (int i = 0; i < CASES; i++) {
+            double others[15], scratch[15];
+            const kbi_spread *s = &spreads_of[0][i], *self = &spreads_of[1][i];
+            const double reach = kbi_spread_reach(s, 0.05, 0), noise = kbi_noise_floor(exp(self->lo), exp(self->hi));
+            for (int p = 0; p < 15; p++) others[p] = sd * scattered(scatter);
+            const double median = kbi_median_of(others, 15, scratch);
+            o.mean += fabs(s->mean) <= reach, o.next += s->lo <= median && median <= s->hi;
+            for (int k = 2; k < 4; k++) {
+                const kbi_spread* ratio = &spreads_of[k][i];
+                const kb_verdict is = kbi_judge_ratio(exp(ratio->lo), exp(ratio->hi), kbi_delta, noise);
+                if (k == 2) o.alarms += is == KB_FASTER || is == KB_SLOWER;
+                if (k == 3) o.found += is == KB_SLOWER;
+            }
+        }
+    }
+    o.mean *= 100.0 / o.runs, o.next *= 100.0 / o.runs, o.alarms *= 100.0 / o.runs, o.found *= 100.0 / o.runs;
+    return o;
+}
+
+// A t interval of five promises its 95 % of normal scatter. Of other kinds this is what it does, published and not tuned:
+// the median of 15 others, which the printed one is for, it holds in 97, 82, 98, 99 and 97 of 100, 82 where half of the
+// processes lie in one place and half in another, so that the median is now in this one, now in that; the mean in 92, 94,
+// 41, 99 and 97, 41 where a tenth are slow, since of five 59 in 100 see none of those. Equal rivals are called different
+// in none, and 2 %, four standard deviations of a process, are found in 92, 100, 84, 93 and 98.
+static void test_scatter(void) {
+    static const struct {
+        double mean, next, found;
+    } bars[SCATTERS] = { { 91, 95, 90 }, { 92, 80, 95 }, { 38, 95, 81 }, { 95, 95, 91 }, { 95, 95, 95 } };
+    show("five processes, 30 cases   mean held %%   median of 15 others   equal rivals different   2 %% found\n");
+    for (int scatter = 0; scatter < SCATTERS; scatter++) {
+        const outcomes o = scatter_of(scatter, 400 / SHARE);
+        const char* name = scatter_name[scatter];
+        show("  %-24s %11.1f %21.1f %24.1f %11.1f\n", name, o.mean, o.next, o.alarms, o.found);
+        CHECK_THAT(at_least(o.mean, bars[scatter].mean, o.runs), "%s: the mean in %.1f %%", name, o.mean);
+        CHECK_THAT(at_least(o.next, bars[scatter].next, o.runs), "%s: others' median in %.1f %%", name, o.next);
+        CHECK_THAT(at_most(o.alarms, 5, o.runs), "%s: %.1f %% called different", name, o.alarms);
+        CHECK_THAT(at_least(o.found, bars[scatter].found, o.runs), "%s: 2 %% found in %.1f %%", name, o.found);
+        if (scatter == RARE_PLACE) // else the bars above would be of nothing
+            CHECK_THAT(!at_least(o.mean, 90, o.runs), "%s: the mean in %.1f %%", name, o.mean);
+    }
+}
+
 // -- contests ----------------------------------------------------------------------------------------------
 
 enum { EVEN, TAILS, SLOTS, ROUNDS, DRIFT, STEP, NOISES };
@@ -390,6 +469,7 @@ int main(int argc, char** argv) {
     test_stopping();
     test_shared_error();
     test_processes();
+    test_scatter();
     test_contests();
     return test_end();
 }

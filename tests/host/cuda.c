@@ -1028,6 +1028,13 @@ static void test_roofs(void) {
     check_output("bf16 roof");
     check_output("Top/s  (measured in");
     check_output("copy roof, one core");
+    start("VIRTUAL_CUBLAS=13 VIRTUAL_CUBLAS_SLOW=1 --env"); // to open it, which is of no roof
+    check_output("tf32 roof");
+    for (const char* at = output(); (at = strstr(at, "measured in ")) != NULL; at++) {
+        char* unit;
+        double took = strtod(at + 12, &unit);
+        CHECK_THAT(strncmp(unit, " s)", 3) != 0 && (strncmp(unit, " ms)", 4) != 0 || took < 400), "%.24s", at);
+    }
     start("--env");
     check_no_output("bf16 roof");
     check_output("f64 roof");
