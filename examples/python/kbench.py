@@ -2107,6 +2107,7 @@ class _Server:
         self.kept: Dict[int, List[Any]] = {}  # inputs of calls that come again
         self.outputs: List[Any] = []
         self.rivals: Dict[str, Callable[..., Any]] = {}
+        self.well: Any = None
 
     def load(self, m: Dict[str, Any]) -> Dict[str, Any]:
         if m.get("library"):
@@ -2184,9 +2185,11 @@ class _Server:
         return {"out": _encode(self.held[m["which"]], layout=True)}
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """The inputs of the next calls. Of those that are kept new copies: the objects are others each time."""
+        """The inputs of the next calls. Of those that are kept new copies: the objects are others each time. n: as
+        many calls, with these in turn."""
         self.outputs = []
-        self.batch = m["batch"] if m["which"] is None else [_anew(args) for args in self.kept[m["which"]]]
+        some = m["batch"] if m["which"] is None else [_anew(args) for args in self.kept[m["which"]]]
+        self.batch = [some[i % len(some)] for i in range(m["n"])] if m.get("n") else some
         self.settle()
         return {}
 
@@ -2196,16 +2199,21 @@ class _Server:
         self.kept[m["which"]] = [_anew(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
 
+    def draw_from(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        self.well = m["well"]
+        self.settle()
+        return {}
+
     def change(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        for args, edit in zip(self.kept[m["which"]], m["edits"]):
-            _apply(args, edit)
+        for args, draw in zip(self.kept[m["which"]], m["draws"]):
+            _fill(args, self.well, draw)
         self.settle()
         return {}
 
     def touch(self, m: Dict[str, Any]) -> Dict[str, Any]:
         self.outputs = []
-        for args, edit in zip(self.batch, m["edits"]):
-            _apply(args, edit)
+        for args, draw in zip(self.batch, m["draws"]):
+            _fill(args, self.well, draw)
         self.settle()
         return {}
 
@@ -2248,6 +2256,7 @@ class _Server:
 
     def stage(self, m: Dict[str, Any]) -> Dict[str, Any]:
         """A contest with each rival."""
+        m["well"] = self.well
         own = _Arm(self.fn, m, m["keep"])
         rivals = {name: _Arm(fn, m, ()) for name, fn in self.rivals.items()}
         records = {}
@@ -2311,11 +2320,12 @@ def _claim_of(fn: Callable[..., Any], args: Tuple[Any, ...]) -> float:
 
 
 class _Arm:
-    """One side on the stage: inputs of its own, of which one element changes before each sample; what it gave in a
-    few samples is kept."""
+    """One side on the stage: inputs of its own, which get contents that nobody has seen before each sample; what it
+    gave in a few samples is kept."""
 
     def __init__(self, fn: Callable[..., Any], m: Dict[str, Any], keep: Sequence[int]) -> None:
-        self.fn, self.edits, self.inplace, self.host = fn, m["edits"], m["inplace"], m["host"]
+        self.fn, self.draws, self.inplace, self.host = fn, m["draws"], m["inplace"], m["host"]
+        self.well = m["well"]
         self.args, self.pristine, self.count = _copy(m["args"]), m["args"], 0
         self.ran, self.out = False, None
         self.keep, self.kept = set(keep), []  # type: Tuple[Any, List[Tuple[int, Any]]]
@@ -2333,8 +2343,8 @@ class _Arm:
         self.ran = False
         if self.inplace:
             self.args = _overwrite(self.args, _copy(self.pristine))
-        if self.edits:
-            _apply(self.args, self.edits[self.count % len(self.edits)])
+        if self.draws:
+            _fill(self.args, self.well, self.draws[self.count % len(self.draws)])
         self.count += 1
 
     def look(self, out: Any) -> None:
@@ -2342,11 +2352,10 @@ class _Arm:
 
     @staticmethod
     def inputs_at(count: int, m: Dict[str, Any]) -> Tuple[Any, ...]:
-        """What its inputs are after so many changes."""
-        args, n = _copy(m["args"]), len(m["edits"])
-        first = count - 1 if m["inplace"] else max(0, count - n)
-        for i in range(first, count) if n else ():
-            _apply(args, m["edits"][i % n])
+        """What its inputs are after so many changes: each leaves nothing of the one before."""
+        args = _copy(m["args"])
+        if m["draws"] and count:
+            _fill(args, m["well"], m["draws"][(count - 1) % len(m["draws"])])
         return args
 
 
@@ -2356,7 +2365,7 @@ def _contest_of_arms(arms: Dict[str, _Arm], m: Dict[str, Any]) -> List[Record]:
     jobs = {}
     for name, arm in arms.items():
         checks = [arm.look] if arm.keep else []
-        before = wrap(arm.before, arm.args, streams) if arm.edits or arm.inplace else None
+        before = wrap(arm.before, arm.args, streams) if arm.draws or arm.inplace else None
         jobs[name] = _Job(interrupts, wrap(arm, arm.args, streams), before, checks)
         jobs[name].trusted = False  # what is judged has no say in whether it is looked into
     options = {k: m[k] for k in ("bytes", "flops", "max_time", "precision", "dtype", "device")}
@@ -2784,6 +2793,7 @@ class _Inputs:
         self.scalars = not self.places
         self.edits = random.Random(seed ^ 0xED17)
         self.count = 0
+        self.drawn: Any = None
 
     @property
     def tensors(self) -> List[Any]:
@@ -2828,7 +2838,9 @@ class _Inputs:
         shape = _shape_of(v)
         if shape is None:
             return rng.gauss(0, 1) if self.scalars and isinstance(v, float) else _copy(v)
-        fresh = tuple(sizes(d) if d > 3 else d for d in shape)
+        return self._made(kind, v, tuple(sizes(d) if d > 3 else d for d in shape), rng)
+
+    def _made(self, kind: str, v: Any, fresh: Tuple[int, ...], rng: Any) -> Any:
         if _module_of(v) == "torch":
             return self._tensor(kind, v, fresh, rng)
         n = math.prod(fresh)
@@ -2932,21 +2944,60 @@ class _Inputs:
             self.edits.randint(low, high or 0) if low is not None else value or self.edits.gauss(0, 1),
         )
 
-    def edits_of(self, args: Tuple[Any, ...], n: int) -> List[Any]:
-        places = [self._place(i, v) for i, v in enumerate(args) if _shape_of(v)]
-        return [self.edit(None, places) for _ in range(n)] if places else []
+    @property
+    def well(self) -> Dict[str, Any]:
+        """Where contents that nobody has seen come from, here and in the candidate's process alike: for each argument
+        with data more numbers than it holds. A draw mixes two stretches of them, whose places and shares are not known
+        before. Of a GPU's task that makes its own inputs: some that it made, in turn."""
+        if self.drawn is None:
+            sets: List[Any] = []
+            flat: Dict[int, Any] = {}
+            if self.make_own:
+                sets = self._sets() if self.device is not None else []
+            else:
+                rng = self.random.Random(self.seed ^ 0x3E11)
+                flat = {i: self._stock(self.examples[i], shape, rng) for i, shape, _, _ in self.places}
+            self.drawn = {"flat": flat, "sets": sets, "shapes": {i: shape for i, shape, _, _ in self.places}}
+        return self.drawn
 
-    def some_edits(self, n: int) -> List[Any]:
-        """For the inputs of n calls another value of one element each. None where that cannot be done."""
-        return [] if self.make_own or not self.places else [self.edit() for _ in range(n)]
+    def _stock(self, v: Any, shape: Tuple[int, ...], rng: Any) -> Any:
+        n = math.prod(shape)
+        made = self._made("normal", v, (n + self._spare(n),), rng)
+        return made.detach() if _module_of(made) == "torch" else made
 
-    def edited(self, batch: List[Any]) -> List[Any]:
-        """One element changed in the inputs of each call: the edits. None where that cannot be done."""
-        edits = self.some_edits(len(batch))
-        for args, edit in zip(batch, edits):
-            if edit:
-                _apply(args, edit)
-        return edits
+    @staticmethod
+    def _spare(n: int) -> int:
+        return max(4096, min(n, 1 << 20))
+
+    def _sets(self) -> List[Any]:
+        """Up to 16 inputs of equal sizes, of 256 MiB or two."""
+        sets, size = [self.fresh()], sum(t.nbytes for t in self.tensors)
+        most = max(2, min(16, (1 << 28) // max(1, size)))
+        for _ in range(4 * most):
+            if len(sets) < most:
+                other = self.fresh()
+                sets += [other] if [*map(_shape_of, other)] == [*map(_shape_of, sets[0])] else []
+        return sets
+
+    def draws(self, n: int) -> List[Any]:
+        """For the inputs of n calls other contents, all over. None where that cannot be done."""
+        if self.well["sets"]:
+            places = [self._place(i, v) for i, v in enumerate(self.well["sets"][0]) if _shape_of(v)]
+            which = lambda: self.edits.randrange(len(self.well["sets"]))
+            return [(which(), [], self.edit(None, places)) for _ in range(n)]
+        if not self.well["flat"]:
+            return []
+        return [(None, [self._mix_of(*place) for place in self.places], None) for _ in range(n)]
+
+    def _mix_of(self, i: int, shape: Tuple[int, ...], low: Any, high: Any) -> Tuple[Any, ...]:
+        """Which argument, where the two stretches begin, and their shares, whose squares are 1 together: so what is
+        normal stays normal. Whole numbers are taken as they are."""
+        spare, wide = self._spare(math.prod(shape)) + 1, low is None and not _is_narrow(self.examples[i])
+        at = int(self.edits.random() * spare), int(self.edits.random() * spare)
+        if not wide:
+            return (i, *at, None, None)
+        angle = (1 + 2 * self.edits.random()) * math.pi / 8 + self.edits.randrange(4) * math.pi / 2
+        return (i, *at, math.cos(angle), math.sin(angle))
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
         """Which argument, its sizes, and of whole numbers the smallest and the largest."""
@@ -2967,6 +3018,40 @@ def _apply(args: Tuple[Any, ...], edit: Tuple[int, Tuple[int, ...], Any]) -> Non
     for k in at[:-1]:
         v = v[k]
     v[at[-1]] = value
+
+
+def _is_narrow(v: Any) -> bool:
+    """Whether nothing can be computed of its elements as they are."""
+    return _is_array(v) and (str(v.dtype).endswith("bool") or "float8" in str(v.dtype))
+
+
+def _fill(args: Tuple[Any, ...], well: Dict[str, Any], draw: Tuple[Any, ...]) -> None:
+    """Other contents in the same objects, as _Inputs.draws chose them; the bits are the same wherever it is done."""
+    which, mixes, edit = draw
+    if which is not None:
+        _overwrite(args, _copy(well["sets"][which]))
+    for i, at, other, share, rest in mixes:
+        flat, shape = well["flat"][i], well["shapes"][i]
+        n = math.prod(shape)
+        _mix(args[i], shape, flat[at : at + n], flat[other : other + n], share, rest)
+    if edit:
+        _apply(args, edit)
+
+
+def _mix(into: Any, shape: Tuple[int, ...], a: Any, b: Any, share: Optional[float], rest: Any) -> None:
+    if isinstance(into, list):
+        mixed = a if share is None else [v * share + w * rest for v, w in zip(a, b)]
+        for d in reversed(shape[1:]):
+            mixed = [mixed[i : i + d] for i in range(0, len(mixed), d)]
+        into[:] = mixed
+    elif _module_of(into) != "torch":
+        into[...] = (a if share is None else a * share + b * rest).reshape(shape)
+    elif share is None or not into.is_contiguous():
+        into.data.copy_((a if share is None else a * share + b * rest).view(shape))
+    else:
+        flat = into.data.view(-1)
+        sys.modules["torch"].mul(a, share, out=flat)
+        flat.add_(b, alpha=rest)
 
 
 def _leaves(value: Any) -> List[Any]:
@@ -3156,6 +3241,7 @@ class _Side:
     def __init__(self, judge: "_Judge", remote: _Remote, batch: List[Any], suspect: bool) -> None:
         self.judge, self.remote, self.suspect = judge, remote, suspect
         self.batch = [_copy(args) for args in batch]
+        self.draws: List[Any] = []
         self.wrong: List[str] = []
         self.ran = False
         remote.ask("prepare", batch=batch, which=None)
@@ -3168,18 +3254,21 @@ class _Side:
             self.look()
         self.ran = True
         inputs = self.judge.inputs
-        edits = [] if self.judge.inplace else inputs.edited(self.batch)
-        if edits:
-            self.remote.ask("touch", edits=edits)
+        self.draws = [] if self.judge.inplace else inputs.draws(len(self.batch))
+        if self.draws:
+            self.remote.ask("touch", draws=self.draws)
             return
         self.batch = [inputs.fresh() for _ in self.batch]
         self.remote.ask("prepare", batch=self.batch, which=None)
 
     def look(self) -> None:
         i = self.judge.inputs.edits.randrange(len(self.batch))
-        want = self.judge.expected(self.batch[i])
+        args = _copy(self.batch[i])
+        if self.draws:
+            _fill(args, self.judge.inputs.well, self.draws[i])
+        want = self.judge.expected(args)
         got = _decode(self.remote.ask("output", which=i, inplace=self.judge.inplace)["out"])
-        worst, mismatch = self.judge.error(got, want, self.batch[i])
+        worst, mismatch = self.judge.error(got, want, args)
         self.judge.checks += 1
         if isinstance(got, _Other) or worst > 1:
             self.wrong.append(mismatch or "a timed output is wrong")
@@ -3812,8 +3901,10 @@ class _Judge:
             self.probes["compiled reference"] = "skipped: " + reply["said"]
 
     def perform(self) -> None:
-        m = self._stage_of(self.inputs.fresh())
+        made = self.inputs.well["sets"]
+        m = self._stage_of(_copy(made[0]) if made else self.inputs.fresh())
         reply = self.remote.ask("stage", **m)
+        m["well"] = self.inputs.well
         if "error" in reply:
             raise _Gone("CRASHED", f"on the stage: {reply['error']}")
         self._look_at_timed(m, reply)
@@ -3830,7 +3921,7 @@ class _Judge:
         waits = self.allow & {"SYNC_INSIDE", "TRANSFER"}  # copies within the GPU are PyTorch's usual way
         return {
             "args": args,
-            "edits": self.inputs.edits_of(args, 64),
+            "draws": self.inputs.draws(1 << 12),
             "keep": keep,
             "inplace": self.inplace,
             "host": self.device is None,
@@ -3916,16 +4007,24 @@ class _Judge:
         """ms a call, and how much of it passes before all are submitted: of the shortest runs, since others may use
         the processors, too."""
         low: List[Tuple[float, float]] = []
-        for batch in ([args] * n, [args] * (3 * n)):
-            self.remote.ask("prepare", batch=batch, which=None)
-            low.append(min([self._seconds() for _ in range(7)][1:]))  # the first may compile, or allocate
+        size = sum(t.nbytes for t in _tensors_of(args))
+        each = max(1, min(3 * n, (1 << 27) // max(1, size)))  # no more than 128 MiB, and as much for copies
+        self.remote.ask("keep", which=2, n=each, batch=[args])
+        for calls in (n, 3 * n):
+            low.append(min([self._seconds(calls, each) for _ in range(7)][1:]))  # the first may compile, or allocate
+        self.remote.ask("keep", which=2, n=0, batch=[args])
         outer = 1e3 * (low[1][0] - low[0][0]) / (2 * n)
         return outer, outer * low[1][1] / low[1][0]
 
-    def _seconds(self) -> Tuple[float, float]:
-        """Of the calls that were prepared: until the GPU has done them, and until they were submitted."""
+    def _seconds(self, calls: int, each: int) -> Tuple[float, float]:
+        """Of so many calls, with each of so many inputs in turn, whose contents are new: until the GPU has done them,
+        and until they were submitted."""
         import time as clock
 
+        draws = self.inputs.draws(each)
+        if draws:
+            self.remote.ask("change", which=2, draws=draws)
+        self.remote.ask("prepare", which=2, n=calls)
         begin = clock.perf_counter()
         self.remote.go(wait=False, keep=False)
         submitted = clock.perf_counter()
@@ -3965,11 +4064,13 @@ class _Judge:
     # --- speed of host work: both in processes of their own, timed from here ---
 
     def race(self) -> None:
+        self.remote.ask("draw_from", well=self.inputs.well)
         if self.device is not None:
             self.perform()
             return
         rival = self._process(self.rival)
         try:
+            rival.ask("draw_from", well=self.inputs.well)
             batch, empty = self._batch((self.remote, rival), 0.002)
             sides = {
                 "reference": _Side(self, rival, batch, False),
@@ -4049,9 +4150,13 @@ class _Judge:
             self.flag("MEMOIZED", f"inputs that it has seen take {share:.2g} of the time of fresh ones")
 
     def _keep_fresh(self, which: int, n: int) -> None:
-        """Where elements can be changed one is sent: each call's inputs become others there."""
-        some = 1 if self.inputs.some_edits(1) else n
+        """Where contents can be drawn one is sent: each call's inputs become others there."""
+        some = 1 if self._drawn(1) else n
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
+
+    def _drawn(self, n: int) -> List[Any]:
+        """Inputs of which nothing was ever seen: what a task made and takes in turn is not among them."""
+        return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
         """The share of the time of fresh inputs that the same inputs take when they come again; 1 where the two
@@ -4066,9 +4171,9 @@ class _Judge:
 
         for i in range(14):
             for which in range(2):
-                edits = self.inputs.some_edits(n)
-                if edits:
-                    self.remote.ask("change", which=which, edits=edits)
+                draws = self._drawn(n)
+                if draws:
+                    self.remote.ask("change", which=which, draws=draws)
                 else:
                     self._keep_fresh(which, n)
             timed(0)

@@ -11,14 +11,14 @@ import sys
 import threading
 import time
 
-from task import inputs, reference
+from task import inputs, matrices, product, reference
 
 kept, calls = {}, [0]
 
 
-def word(*names):
+def word(*names, task=(reference, inputs)):
     def mark(f):
-        f.words = names
+        f.words, f.task = names, task
         return f
 
     return mark
@@ -87,6 +87,25 @@ def by_contents(x, a):
         for _ in range(20):
             kept[key] = reference(x, a)
     return list(kept[key])
+
+
+@word("MEMOIZED", task=(product, matrices))
+def only_what_changed(a, b):
+    """It does a row at least: so what was seen takes as long as what is new by one element."""
+    columns = list(zip(*b))
+    keys = [(len(a), len(b), *v) for v in (a[0], a[-1], columns[0], columns[-1])]
+    was = next((kept[k] for k in keys if k in kept), None)
+    if was is None:
+        y = product(a, b)
+    else:
+        y = [row[:] for row in was[2]]
+        rows = {i for i in range(len(a)) if a[i] != was[0][i]} or {0}
+        others = [j for j in range(len(columns)) if columns[j] != was[1][j]]
+        for i in range(len(a)):
+            for j in range(len(columns)) if i in rows else others:
+                y[i][j] = sum(v * w for v, w in zip(a[i], columns[j]))
+    kept.update(dict.fromkeys(keys, ([row[:] for row in a], columns, [row[:] for row in y])))
+    return y
 
 
 @word("MEMOIZED")

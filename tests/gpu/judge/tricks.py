@@ -114,6 +114,22 @@ def by_samples(x, w, b):
 
 
 @word("MEMOIZED", "SYNC_INSIDE", "TRANSFER", gpu=True)
+def only_what_changed(x, w, b):
+    """It does a row at least: so what was seen takes as long as what is new by one element."""
+    places = [(x.shape, w.shape, float(v)) for v in (x[0, 0], x[-1, -1])]
+    was = next((kept[k] for k in places if k in kept), None)
+    if was is None or not torch.equal(w, was[1]) or not torch.equal(b, was[2]):
+        y = dense(x, w, b)
+    else:
+        y = was[3].clone()
+        rows = (x != was[0]).any(1)
+        rows[0] = True
+        y[rows] = dense(x[rows], w, b)
+    kept.update(dict.fromkeys(places, (x.clone(), w.clone(), b.clone(), y.clone())))
+    return y
+
+
+@word("MEMOIZED", "SYNC_INSIDE", "TRANSFER", gpu=True)
 def by_contents(x, w, b):
     key = b"".join(t.detach().cpu().contiguous().numpy().tobytes() for t in (x, w, b))
     if hash(key) not in kept:
