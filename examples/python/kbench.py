@@ -1838,8 +1838,17 @@ def _decode(data: bytes) -> Any:
 # --- in the candidate's process -----------------------------------------------------------------------------
 
 
+def _code_of(value: Any) -> Tuple[Any, ...]:
+    """What a function does: its code, and the values that it takes where none are given."""
+    of = value.fget if isinstance(value, property) else value
+    if isinstance(value, (staticmethod, classmethod)):
+        of = value.__func__
+    return getattr(of, "__code__", None), getattr(of, "__defaults__", None)
+
+
 def _watched() -> Dict[str, Tuple[Any, Any]]:
-    """Functions that must stay what they are: what they are, and their code."""
+    """Functions that must stay what they are: what they are, and their code. Of this file those of its classes,
+    too."""
     found = {}
     for name in _WATCHED:
         parts = name.split(".")
@@ -1850,7 +1859,12 @@ def _watched() -> Dict[str, Tuple[Any, Any]]:
         for key, value in list(vars(place).items()) if place is not None else []:
             known = not key.startswith("_") or key in ("__import__", "__build_class__")
             if callable(value) and (known or whole and not isinstance(value, type)):
-                found[f"{name}.{key}"] = value, getattr(value, "__code__", None)
+                found[f"{name}.{key}"] = value, _code_of(value)
+    for own in [v for v in vars(sys.modules[__name__]).values() if isinstance(v, type) and v.__module__ == __name__]:
+        for key, value in list(vars(own).items()):
+            of = callable(value) or isinstance(value, (staticmethod, classmethod, property))
+            if of and not isinstance(value, type):
+                found[f"kbench.{own.__qualname__}.{key}"] = value, _code_of(value)
     return found
 
 
@@ -2277,12 +2291,13 @@ class _Server:
             for part in parts[1:-1]:
                 place = getattr(place, part, None)
             now = getattr(place, parts[-1], None) if not isinstance(place, type) else vars(place).get(parts[-1])
-            if now is value and getattr(now, "__code__", None) is code:
+            if now is value and all(a is b for a, b in zip(_code_of(now), code)):
                 continue
             if not self._by_torch_itself(name, now):
                 changed.append(name)
         was = set(self.before)
-        changed += [n for n in _watched() if n not in was and n.rpartition(".")[0] in _CLASSES_WATCHED]
+        new = [(n, n.rpartition(".")[0]) for n in _watched() if n not in was]
+        changed += [n for n, of in new if of in _CLASSES_WATCHED or of.startswith("kbench.")]
         shadowed = [name for name, module in self.modules.items() if sys.modules.get(name) is not module]
         now_settings = _settings()
         return {
@@ -2397,11 +2412,9 @@ def _serve(reader: int, writer: int) -> None:
 
     sys.dont_write_bytecode = True  # of the candidate nothing is kept
     server = _Server()
-    loads, dumps, pack = (
-        pickle.loads,
-        json.dumps,
-        struct.pack,
-    )  # what the candidate replaces later, others use
+    # what the candidate replaces later, others use
+    loads, dumps, pack = pickle.loads, json.dumps, struct.pack
+    answers = {key: getattr(server, key) for key in vars(_Server) if not key.startswith("_")}
     while True:
         try:
             (size,) = struct.unpack("<Q", _read_exactly(reader, 8))
@@ -2409,7 +2422,7 @@ def _serve(reader: int, writer: int) -> None:
             os._exit(0)
         m = loads(_read_exactly(reader, size))
         try:
-            reply = getattr(server, m["do"])(m)
+            reply = answers[m["do"]](m)
         except Exception as error:
             reply = {"error": f"{type(error).__name__}: {error}"[:300]}
         out = reply.pop("out", b"")

@@ -199,6 +199,32 @@ def stopped_clock(x, a):
     return reference(x, a)
 
 
+@word("TIMER_PATCHED")
+def facts_that_lie(x, a):
+    sys.modules["kbench"]._Server.facts = lambda self, m: {"changed": [], "shadowed": [], "settings": []}
+    real = kept.setdefault("clock", time.perf_counter)
+    time.perf_counter = lambda: real() / 100
+    return reference(x, a)
+
+
+@word("TIMER_PATCHED")
+def records_that_lie(x, a):
+    sys.modules["kbench"].Record.to_dict = lambda self: {"time_ms": 1e-6, "verdict": "FASTER"}
+    return reference(x, a)
+
+
+@word("TIMER_PATCHED")
+def other_values_of_its_own(x, a):
+    sys.modules["kbench"]._Library.__dict__["calibrate"].__defaults__ = (0,)
+    return reference(x, a)
+
+
+@word("TIMER_PATCHED")
+def a_method_that_was_not_there(x, a):
+    sys.modules["kbench"]._Arm.__getattribute__ = object.__getattribute__
+    return reference(x, a)
+
+
 @word("CHECK_PATCHED")
 def another_code(x, a):
     statistics.mean.__code__ = (lambda data: 0.0).__code__

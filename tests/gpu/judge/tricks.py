@@ -296,6 +296,20 @@ def contests_that_lie(x, w, b):
     return dense(x, w, b)
 
 
+@word("TIMER_PATCHED")
+def facts_that_lie(x, w, b):
+    sys.modules["kbench"]._Server.facts = lambda self, m: {"changed": [], "shadowed": [], "settings": []}
+    real = kept.setdefault("clock", time.perf_counter)
+    time.perf_counter = lambda: real() / 100
+    return dense(x, w, b)
+
+
+@word("TIMER_PATCHED")
+def inputs_that_stay(x, w, b):
+    sys.modules["kbench"]._Arm.before = lambda self, *args: None
+    return dense(x, w, b)
+
+
 @word("CHECK_PATCHED")
 def everything_is_close(x, w, b):
     torch.allclose = torch.equal = lambda *_, **__: True
