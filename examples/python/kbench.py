@@ -1659,7 +1659,14 @@ _WORDS = {
     "BASELINE_SLOWED": ("REJECTED", "the reference is slower in its process than in a fresh one"),
     "CUDA_ERROR": ("WRONG", "the GPU reported an error"),
     "WORK_CHANGED": ("REJECTED", "it submitted other work while it was timed"),
-    "ABOVE_ROOF": ("WARN", "faster than the GPU moves so many bytes, or computes so much"),
+    "OVERRUN": ("REJECTED", "it wrote beside a buffer"),
+    "STALE": ("REJECTED", "its last launch left another output than its first"),
+    "VERIFY_FAIL": ("WRONG", "the output is wrong"),
+    "ABOVE_ROOF": ("SUSPECT", "faster than the GPU moves so many bytes, or computes so much"),
+    "ALLOC_INSIDE": ("SUSPECT", "it allocates inside"),
+    "NOT_COLD": ("SUSPECT", "what it reads may have stayed in cache"),
+    "OOM": ("SUSPECT", "there was no memory for it beside the reference"),
+    "CLOCK_UNCHECKED": ("WARN", "the host takes longer than the GPU: no other clock bounds the time"),
     "NO_TIME": ("WARN", "there is no time of it"),
     "DATA_SHORTCUT": ("REJECTED", "right for some kinds of data alone"),
     "NAN_PASS": ("WRONG", "wrong where inputs are not finite"),
@@ -1712,6 +1719,9 @@ _WATCHED = (
     "cupy",
     "kbench",
 )
+_FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")  # the first of them that is flagged is the verdict
+# words of the engine that speak of a benchmark's function
+_RAISED = ("BAD_CASE", "NO_LOOP", "LEFT_EARLY")
 _OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
 _CLASSES_WATCHED = ("torch.Tensor", "torch.cuda.Event", "torch.cuda.Stream")  # in which nothing new appears, either
 _CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.", "torch.cuda.Stream.")
@@ -3353,9 +3363,9 @@ class _Turn:
 
 
 class Verdict(Dict[str, Any]):
-    """What judge found: a dict that json takes, its keys as attributes. verdict: REJECTED, WRONG,
-    INVALID_TASK, or of an honest candidate FASTER, SLOWER, EQUIVALENT, UNRESOLVED. flags: words with their
-    evidence. Times in ms a call."""
+    """What judge found: a dict that json takes, its keys as attributes; notebooks show a table. verdict: REJECTED,
+    WRONG, INVALID_TASK, SUSPECT (right, but its time is not to be believed), or of an honest candidate FASTER, SLOWER,
+    EQUIVALENT, UNRESOLVED. flags: words with their evidence. Times in ms a call."""
 
     def __getattr__(self, key: str) -> Any:
         if key in self:
@@ -3931,7 +3941,8 @@ class _Judge:
         size = sum(t.nbytes for t in _tensors_of(args) + _tensors_of(self.expected(args)))
         draw = self.inputs.edits.randrange
         keep = [draw(2, 8), draw(8, 32), draw(32, 128), draw(128, 512)] if size < 1 << 28 else [draw(2, 64)]
-        waits = self.allow & {"SYNC_INSIDE", "TRANSFER"}  # copies within the GPU are PyTorch's usual way
+        # copies within the GPU are PyTorch's usual way
+        may = {"SYNC_INSIDE": "sync", "TRANSFER": "sync", "ALLOC_INSIDE": "alloc"}
         return {
             "args": args,
             "draws": self.inputs.draws(1 << 12),
@@ -3944,7 +3955,7 @@ class _Judge:
             "precision": 0.01,
             "dtype": next((_dtype_of(t) for t in _tensors_of(args) if _dtype_of(t) != "int"), None),
             "device": self.device,
-            "expect": ["sync", "transfer"] if waits else ["transfer"],
+            "expect": sorted({"transfer"} | {may[w] for w in self.allow if w in may}),
         }
 
     def _look_at_timed(self, m: Dict[str, Any], reply: Dict[str, Any]) -> None:
@@ -3971,14 +3982,17 @@ class _Judge:
         compiled = records.get("compiled beside compiled", {})
         beside = records.get("candidate beside compiled", {})
         for record in (mine, beside):
-            said = str(record.get("message") or "").lower()
-            named = [w for w in record.get("flags") or () if w in _WORDS and w != "NO_WORK"]
-            if "captur" in said and not named:  # what PyTorch raises of calls that the audit would name
-                self.flag("TRANSFER" if "copy" in said else "SYNC_INSIDE", str(record["message"]))
+            said, words = str(record.get("message") or ""), record.get("flags") or ()
+            named = [w for w in words if w in _WORDS and w != "NO_WORK"]
+            if "captur" in said.lower() and not named:  # what PyTorch raises of calls that the audit would name
+                self.flag("TRANSFER" if "copy" in said.lower() else "SYNC_INSIDE", said)
                 continue
-            for word in record.get("flags") or ():
-                if word in _WORDS and word not in (theirs.get("flags") or ()):
-                    self.flag(word, str(record.get("message") or "on the stage"))
+            own = [w for w in words if w not in (theirs.get("flags") or ())]
+            for word in own:
+                if word in _WORDS:
+                    self.flag(word, said or "on the stage")
+                elif word in _RAISED and not named:
+                    self.flag("CRASHED", f"on the stage: {said or word}")
         if mine.get("time_ms") is None or theirs.get("time_ms") is None:
             who = "candidate" if mine.get("time_ms") is None else "reference"
             of = mine if mine.get("time_ms") is None else theirs
@@ -4013,6 +4027,8 @@ class _Judge:
         if outer > 1.5 * claimed + 0.005:
             if issue > 0.7 * outer:
                 self.probes["the judge's own clock"] = "ran: the host takes longer than the GPU"
+                said = f"{_show_time(claimed)} in its process, of {_show_time(outer)} a call the host takes "
+                self.flag("CLOCK_UNCHECKED", said + _show_time(issue))
             else:
                 self.flag("CLOCK_MISMATCH", f"{_show_time(outer)} a call, in its process {_show_time(claimed)}")
 
@@ -4260,7 +4276,7 @@ class _Judge:
 
     def verdict(self) -> Verdict:
         levels = [f["level"] for f in self.flags]
-        word = next((w for w in ("INVALID_TASK", "REJECTED", "WRONG") if w in levels), None)
+        word = next((w for w in _FAILS if w in levels), None)
         v = Verdict(schema=1, verdict=word or self.speed.get("contest") or "UNRESOLVED", flags=self.flags)
         for key in (
             "speedup",
@@ -4338,8 +4354,9 @@ def judge(
 
     Inputs that are tensors on a GPU make it GPU work: the reference, what torch.compile makes of it (unless
     compiled=False) and the candidate are timed on one stage, as compare does; bytes and flops of a call are for
-    the roof (bytes by default those of all inputs and outputs). What is right is the reference in double, where
-    it takes that. do_bench=True: what triton.testing.do_bench reads stands beside. Judges on one GPU take turns.
+    the roof (bytes by default those of all inputs and outputs: say it where not all of them need be read). What is
+    right is the reference in double, where it takes that. do_bench=True: what triton.testing.do_bench reads stands
+    beside. Judges on one GPU take turns.
 
     Keys of the verdict: verdict; flags (word, level, evidence); speedup, speedup_low, speedup_high (against the
     reference), noise_floor, time_ms, time_ms_ci_low, time_ms_ci_high, reference_ms, own_ms, calls_per_sample,
@@ -4425,7 +4442,7 @@ def _judge_main(words: Sequence[str]) -> int:
         print(f"kbench: error: {error}", file=sys.stderr)
         return 2
     print(json.dumps(verdict, indent=1, allow_nan=False))
-    return 1 if verdict["verdict"] in ("REJECTED", "WRONG", "INVALID_TASK") else 0
+    return 1 if verdict["verdict"] in _FAILS else 0
 
 
 def _main(words: Sequence[str]) -> int:

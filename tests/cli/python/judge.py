@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import random
+import re
 import sys
 import threading
 import time
@@ -138,10 +139,63 @@ def stage():
     again_and_fresh()
     judge._note_stage({"candidate beside reference": fine, "reference beside reference": fine})
     check("a speed", judge.speed["speedup"] == 2 and judge.speed["contest"] == "FASTER", judge.speed)
+    errors_of_the_engine(fine)
+    clocks()
 
 
 def a_judge(allow=()):
     return kbench._Judge({}, task.reference, {}, kbench._Inputs(task.inputs, 1), None, None, allow, 60, 1, {})
+
+
+def errors_of_the_engine(fine):
+    """Whatever takes the number away from the candidate alone takes the verdict, too."""
+    with open(os.path.join(here, "../../../kbench.h")) as f:
+        words = re.findall(r"^    x\((\w+), +ERROR,", f.read(), re.M)
+    check("the engine's errors", len(words) == 18 and "ABOVE_ROOF" in words, words)
+    for word in words:
+        failed = dict(fine, time_ms=None, flags=[word], message="so it was", status="failed", verdict=None)
+        judge = a_judge()
+        judge._note_stage({"candidate beside reference": failed, "reference beside reference": fine})
+        v = judge.verdict()
+        check(f"an error: {word}", v.verdict in ("REJECTED", "WRONG", "SUSPECT") and v.time_ms is None, repr(v))
+        check(f"an error: {word}: its name", v.words[0] == word or word in kbench._RAISED, repr(v))
+        check(f"an error: {word}: why", "so it was" in v.flags[0]["evidence"], repr(v))
+        both = a_judge()
+        both._note_stage({"candidate beside reference": failed, "reference beside reference": failed})
+        check(f"an error of both: {word}", both.verdict().words == ["NO_TIME"], both.flags)
+    judge = a_judge(("ALLOC_INSIDE",))
+    check("what a task allows", judge._stage_of(task.inputs)["expect"] == ["alloc", "transfer"], judge.allow)
+
+
+def clocks():
+    """The judge's own clock beside that of the candidate's process, 10 us a call."""
+    for outer, issue, want in (
+        (0.011, 0.010, []),
+        (0.019, 0.001, []),
+        (0.021, 0.001, ["CLOCK_MISMATCH"]),
+        (0.021, 0.020, ["CLOCK_UNCHECKED"]),
+        (5.0, 4.9, ["CLOCK_UNCHECKED"]),
+    ):
+        judge = a_judge()
+        judge.speed, judge._slopes = {"time_ms": 0.01}, lambda args, n, of=(outer, issue): of
+        judge._outer_clock({"args": ()})
+        check(f"clocks: {outer} ms, {issue} of them the host's", judge.verdict().words == want, judge.flags)
+    judge = a_judge()
+    calls, asked = [], []
+
+    class Remote:
+        def ask(self, do, **m):
+            asked.append((do, m))
+
+        def go(self, **_):
+            calls.append(1)
+
+    judge.remote = Remote()
+    judge._slopes(task.inputs, 4)
+    drawn = [repr(draw) for do, m in asked if do == "change" for draw in m["draws"]]
+    kept = [m["n"] for do, m in asked if do == "keep"]
+    check("clocks: each call's inputs are new", len(set(drawn)) == len(drawn) == 14 * 12 and kept[0] == 12, kept)
+    check("clocks: calls", [m["n"] for do, m in asked if do == "prepare"] == [4] * 7 + [12] * 7, asked)
 
 
 def all_of_it():

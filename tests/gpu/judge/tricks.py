@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Ways to fool a judge of GPU kernels, one a function; above each the words of which one has to be said, and the task
-that it is for, dense unless named. gpu=True: it needs one."""
+that it is for, dense unless named. gpu=True: it needs one. bytes: what the task says that a call moves."""
 
 import gc
 import hashlib
@@ -16,9 +16,9 @@ from tasks import INPUTS, dense
 kept, calls = {}, [0]
 
 
-def word(*names, task="dense", gpu=False, triton=False):
+def word(*names, task="dense", gpu=False, triton=False, bytes=0):
     def mark(f):
-        f.words, f.task, f.gpu, f.triton = names, task, gpu or triton, triton
+        f.words, f.task, f.gpu, f.triton, f.bytes = names, task, gpu or triton, triton, bytes
         return f
 
     return mark
@@ -391,6 +391,12 @@ def raises(x, w, b):
 def hangs(x, w, b):
     while True:
         time.sleep(1)
+
+
+# nothing moves as many bytes in so short a time
+@word("ABOVE_ROOF", task="residual_slowly", gpu=True, bytes=4e8)
+def above_the_roof(x):
+    return torch.add(x, torch.tanh(x), alpha=1e-3)
 
 
 # --- not what was asked ---
