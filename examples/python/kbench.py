@@ -3757,7 +3757,15 @@ class _Judge:
             return
         if self.inputs.make_own:
             self.probes["kinds of data, sizes"] = "skipped: the task makes its own inputs"
-            return
+        else:
+            self.kinds_and_sizes()
+        if self.inputs.modules:
+            for layout in ("strided", "misaligned"):
+                self.check(f"layout: {layout}", word="LAYOUT_BOUND", layout=layout)
+        else:
+            self.probes["layout"] = "skipped: no arrays"
+
+    def kinds_and_sizes(self) -> None:
         for kind in _KINDS + (("huge",) if self.inputs.tensors else ()):
             self.check(f"data: {kind}", word="DATA_SHORTCUT", kind=kind)
         self.check("data: a spike elsewhere", word="DATA_SHORTCUT", kind="spike")
@@ -3768,11 +3776,8 @@ class _Judge:
                 self.probes[f"sizes: {sizes}"] = "skipped: whole numbers may point into what would shrink"
                 continue
             self.check(f"sizes: {sizes}", word="SHAPE_BOUND", sizes=sizes)
-        if self.inputs.modules:
-            for layout in ("strided", "misaligned"):
-                self.check(f"layout: {layout}", word="LAYOUT_BOUND", layout=layout)
-        else:
-            self.probes["layout"] = "skipped: no arrays"
+        for kind in _KINDS:  # sizes anew each time: who knows a few of them knows none of these
+            self.check(f"sizes: {_AT_RANDOM}, {kind}", word="SHAPE_BOUND", kind=kind, sizes=_AT_RANDOM)
 
     def memory(self) -> None:
         """Results that are remembered, outputs that are not the caller's, work that goes on."""

@@ -328,6 +328,10 @@ def arrays():
         os.path.join(here, "arrays.py:turned"), array_task.turned, array_task.inputs, max_time=0.1
     )
     check("arrays: views by contract", v.time_ms and honest_words(v), repr(v))
+    v = judged("arrays", "no_strides", (array_task.reference, array_task.own))
+    check("arrays: layouts of a task that makes its own", v.words == ["LAYOUT_BOUND"], repr(v))
+    v = judged("arrays", "another_order", (array_task.reference, array_task.own))
+    check("arrays: a task that makes its own", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
     check("arrays: the precision that was asked for", v.time_ms and honest_words(v), repr(v))
 

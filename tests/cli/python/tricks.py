@@ -335,6 +335,14 @@ def usual_sizes_alone(x, a):
     return y if len(x) in (100, 101, 99, 150, 53, 1) else y[::-1]
 
 
+@word("SHAPE_BOUND")
+def two_more_sizes(x, a):
+    y = reference(x, a)
+    if len(x) not in (100, 101, 99, 150, 53, 1):
+        kept.setdefault(len(x), None)
+    return y[::-1] if len(x) in kept and list(kept).index(len(x)) > 1 else y
+
+
 @word("DATA_SHORTCUT")
 def clamps(x, a):
     return reference([min(max(v, -100.0), 100.0) for v in x], a)
