@@ -3377,7 +3377,8 @@ class Verdict(Dict[str, Any]):
         return [f["word"] for f in self["flags"]]
 
     def to_dict(self) -> Dict[str, Any]:
-        return dict(self)
+        """A copy of all keys and values, as a plain dict."""
+        return copy.deepcopy(dict(self))
 
     def __repr__(self) -> str:
         speed = (
@@ -3388,6 +3389,14 @@ class Verdict(Dict[str, Any]):
         return f"{self['verdict']}{speed}" + "".join(
             f"\n  {f['word']}: {f['evidence']}" for f in self["flags"]
         )
+
+    def _repr_html_(self) -> str:
+        rows = [("verdict", repr(self).split("\n", 1)[0])]
+        if self["time_ms"] is not None:
+            rows += [("time", _show_time(self["time_ms"])), ("reference", _show_time(self["reference_ms"]))]
+        rows += [(f["word"], f["evidence"]) for f in self["flags"]]
+        body = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows)
+        return f"<table><tbody>{body}</tbody></table>"
 
 
 _claimed: Dict[Any, Any] = {}  # of references: what do_bench read, and their times in this process

@@ -165,6 +165,11 @@ def errors_of_the_engine(fine):
         check(f"an error of both: {word}", both.verdict().words == ["NO_TIME"], both.flags)
     judge = a_judge(("ALLOC_INSIDE",))
     check("what a task allows", judge._stage_of(task.inputs)["expect"] == ["alloc", "transfer"], judge.allow)
+    html = dict(judge.verdict(), verdict="<b>", time_ms=2.0, reference_ms=4.0, flags=[{"word": "A", "evidence": "x&y"}])
+    want = "<tr><th>verdict</th><td>&lt;b&gt;</td></tr><tr><th>time</th><td>2 ms</td></tr>"
+    want += "<tr><th>reference</th><td>4 ms</td></tr><tr><th>A</th><td>x&amp;y</td></tr>"
+    said = kbench.Verdict(html)._repr_html_()
+    check("a verdict in a notebook", said == f"<table><tbody>{want}</tbody></table>", said)
 
 
 def clocks():
