@@ -1945,7 +1945,14 @@ _WORDS = {
     "BASELINE_SLOWED": ("REJECTED", "the reference is slower in its process than in a fresh one"),
     "CUDA_ERROR": ("WRONG", "the GPU reported an error"),
     "WORK_CHANGED": ("REJECTED", "it submitted other work while it was timed"),
-    "ABOVE_ROOF": ("WARN", "faster than the GPU moves so many bytes, or computes so much"),
+    "OVERRUN": ("REJECTED", "it wrote beside a buffer"),
+    "STALE": ("REJECTED", "its last launch left another output than its first"),
+    "VERIFY_FAIL": ("WRONG", "the output is wrong"),
+    "ABOVE_ROOF": ("SUSPECT", "faster than the GPU moves so many bytes, or computes so much"),
+    "ALLOC_INSIDE": ("SUSPECT", "it allocates inside"),
+    "NOT_COLD": ("SUSPECT", "what it reads may have stayed in cache"),
+    "OOM": ("SUSPECT", "there was no memory for it beside the reference"),
+    "CLOCK_UNCHECKED": ("WARN", "the host takes longer than the GPU: no other clock bounds the time"),
     "NO_TIME": ("WARN", "there is no time of it"),
     "DATA_SHORTCUT": ("REJECTED", "right for some kinds of data alone"),
     "NAN_PASS": ("WRONG", "wrong where inputs are not finite"),
@@ -1998,6 +2005,9 @@ _WATCHED = (
     "cupy",
     "kbench",
 )
+_FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")  # the first of them that is flagged is the verdict
+# words of the engine that speak of a benchmark's function
+_RAISED = ("BAD_CASE", "NO_LOOP", "LEFT_EARLY")
 _OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
 _CLASSES_WATCHED = ("torch.Tensor", "torch.cuda.Event", "torch.cuda.Stream")  # in which nothing new appears, either
 _CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.", "torch.cuda.Stream.")
@@ -2124,8 +2134,17 @@ def _decode(data: bytes) -> Any:
 # --- in the candidate's process -----------------------------------------------------------------------------
 
 
+def _code_of(value: Any) -> Tuple[Any, ...]:
+    """What a function does: its code, and the values that it takes where none are given."""
+    of = value.fget if isinstance(value, property) else value
+    if isinstance(value, (staticmethod, classmethod)):
+        of = value.__func__
+    return getattr(of, "__code__", None), getattr(of, "__defaults__", None)
+
+
 def _watched() -> Dict[str, Tuple[Any, Any]]:
-    """Functions that must stay what they are: what they are, and their code."""
+    """Functions that must stay what they are: what they are, and their code. Of this file those of its classes,
+    too."""
     found = {}
     for name in _WATCHED:
         parts = name.split(".")
@@ -2136,7 +2155,12 @@ def _watched() -> Dict[str, Tuple[Any, Any]]:
         for key, value in list(vars(place).items()) if place is not None else []:
             known = not key.startswith("_") or key in ("__import__", "__build_class__")
             if callable(value) and (known or whole and not isinstance(value, type)):
-                found[f"{name}.{key}"] = value, getattr(value, "__code__", None)
+                found[f"{name}.{key}"] = value, _code_of(value)
+    for own in [v for v in vars(sys.modules[__name__]).values() if isinstance(v, type) and v.__module__ == __name__]:
+        for key, value in list(vars(own).items()):
+            of = callable(value) or isinstance(value, (staticmethod, classmethod, property))
+            if of and not isinstance(value, type):
+                found[f"kbench.{own.__qualname__}.{key}"] = value, _code_of(value)
     return found
 
 
@@ -2393,6 +2417,7 @@ class _Server:
         self.kept: Dict[int, List[Any]] = {}  # inputs of calls that come again
         self.outputs: List[Any] = []
         self.rivals: Dict[str, Callable[..., Any]] = {}
+        self.well: Any = None
 
     def load(self, m: Dict[str, Any]) -> Dict[str, Any]:
         if m.get("library"):
@@ -2470,9 +2495,11 @@ class _Server:
         return {"out": _encode(self.held[m["which"]], layout=True)}
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """The inputs of the next calls. Of those that are kept new copies: the objects are others each time."""
+        """The inputs of the next calls. Of those that are kept new copies: the objects are others each time. n: as
+        many calls, with these in turn."""
         self.outputs = []
-        self.batch = m["batch"] if m["which"] is None else [_anew(args) for args in self.kept[m["which"]]]
+        some = m["batch"] if m["which"] is None else [_anew(args) for args in self.kept[m["which"]]]
+        self.batch = [some[i % len(some)] for i in range(m["n"])] if m.get("n") else some
         self.settle()
         return {}
 
@@ -2482,16 +2509,21 @@ class _Server:
         self.kept[m["which"]] = [_anew(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
 
+    def draw_from(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        self.well = m["well"]
+        self.settle()
+        return {}
+
     def change(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        for args, edit in zip(self.kept[m["which"]], m["edits"]):
-            _apply(args, edit)
+        for args, draw in zip(self.kept[m["which"]], m["draws"]):
+            _fill(args, self.well, draw)
         self.settle()
         return {}
 
     def touch(self, m: Dict[str, Any]) -> Dict[str, Any]:
         self.outputs = []
-        for args, edit in zip(self.batch, m["edits"]):
-            _apply(args, edit)
+        for args, draw in zip(self.batch, m["draws"]):
+            _fill(args, self.well, draw)
         self.settle()
         return {}
 
@@ -2534,6 +2566,7 @@ class _Server:
 
     def stage(self, m: Dict[str, Any]) -> Dict[str, Any]:
         """A contest with each rival."""
+        m["well"] = self.well
         own = _Arm(self.fn, m, m["keep"])
         rivals = {name: _Arm(fn, m, ()) for name, fn in self.rivals.items()}
         records = {}
@@ -2554,12 +2587,13 @@ class _Server:
             for part in parts[1:-1]:
                 place = getattr(place, part, None)
             now = getattr(place, parts[-1], None) if not isinstance(place, type) else vars(place).get(parts[-1])
-            if now is value and getattr(now, "__code__", None) is code:
+            if now is value and all(a is b for a, b in zip(_code_of(now), code)):
                 continue
             if not self._by_torch_itself(name, now):
                 changed.append(name)
         was = set(self.before)
-        changed += [n for n in _watched() if n not in was and n.rpartition(".")[0] in _CLASSES_WATCHED]
+        new = [(n, n.rpartition(".")[0]) for n in _watched() if n not in was]
+        changed += [n for n, of in new if of in _CLASSES_WATCHED or of.startswith("kbench.")]
         shadowed = [name for name, module in self.modules.items() if sys.modules.get(name) is not module]
         now_settings = _settings()
         return {
@@ -2597,11 +2631,12 @@ def _claim_of(fn: Callable[..., Any], args: Tuple[Any, ...]) -> float:
 
 
 class _Arm:
-    """One side on the stage: inputs of its own, of which one element changes before each sample; what it gave in a
-    few samples is kept."""
+    """One side on the stage: inputs of its own, which get contents that nobody has seen before each sample; what it
+    gave in a few samples is kept."""
 
     def __init__(self, fn: Callable[..., Any], m: Dict[str, Any], keep: Sequence[int]) -> None:
-        self.fn, self.edits, self.inplace, self.host = fn, m["edits"], m["inplace"], m["host"]
+        self.fn, self.draws, self.inplace, self.host = fn, m["draws"], m["inplace"], m["host"]
+        self.well = m["well"]
         self.args, self.pristine, self.count = _copy(m["args"]), m["args"], 0
         self.ran, self.out = False, None
         self.keep, self.kept = set(keep), []  # type: Tuple[Any, List[Tuple[int, Any]]]
@@ -2619,8 +2654,8 @@ class _Arm:
         self.ran = False
         if self.inplace:
             self.args = _overwrite(self.args, _copy(self.pristine))
-        if self.edits:
-            _apply(self.args, self.edits[self.count % len(self.edits)])
+        if self.draws:
+            _fill(self.args, self.well, self.draws[self.count % len(self.draws)])
         self.count += 1
 
     def look(self, out: Any) -> None:
@@ -2628,11 +2663,10 @@ class _Arm:
 
     @staticmethod
     def inputs_at(count: int, m: Dict[str, Any]) -> Tuple[Any, ...]:
-        """What its inputs are after so many changes."""
-        args, n = _copy(m["args"]), len(m["edits"])
-        first = count - 1 if m["inplace"] else max(0, count - n)
-        for i in range(first, count) if n else ():
-            _apply(args, m["edits"][i % n])
+        """What its inputs are after so many changes: each leaves nothing of the one before."""
+        args = _copy(m["args"])
+        if m["draws"] and count:
+            _fill(args, m["well"], m["draws"][(count - 1) % len(m["draws"])])
         return args
 
 
@@ -2642,7 +2676,7 @@ def _contest_of_arms(arms: Dict[str, _Arm], m: Dict[str, Any]) -> List[Record]:
     jobs = {}
     for name, arm in arms.items():
         checks = [arm.look] if arm.keep else []
-        before = wrap(arm.before, arm.args, streams) if arm.edits or arm.inplace else None
+        before = wrap(arm.before, arm.args, streams) if arm.draws or arm.inplace else None
         jobs[name] = _Job(interrupts, wrap(arm, arm.args, streams), before, checks)
         jobs[name].trusted = False  # what is judged has no say in whether it is looked into
     options = {k: m[k] for k in ("bytes", "flops", "max_time", "precision", "dtype", "device")}
@@ -2674,11 +2708,9 @@ def _serve(reader: int, writer: int) -> None:
 
     sys.dont_write_bytecode = True  # of the candidate nothing is kept
     server = _Server()
-    loads, dumps, pack = (
-        pickle.loads,
-        json.dumps,
-        struct.pack,
-    )  # what the candidate replaces later, others use
+    # what the candidate replaces later, others use
+    loads, dumps, pack = pickle.loads, json.dumps, struct.pack
+    answers = {key: getattr(server, key) for key in vars(_Server) if not key.startswith("_")}
     while True:
         try:
             (size,) = struct.unpack("<Q", _read_exactly(reader, 8))
@@ -2686,7 +2718,7 @@ def _serve(reader: int, writer: int) -> None:
             os._exit(0)
         m = loads(_read_exactly(reader, size))
         try:
-            reply = getattr(server, m["do"])(m)
+            reply = answers[m["do"]](m)
         except Exception as error:
             reply = {"error": f"{type(error).__name__}: {error}"[:300]}
         out = reply.pop("out", b"")
@@ -3070,6 +3102,7 @@ class _Inputs:
         self.scalars = not self.places
         self.edits = random.Random(seed ^ 0xED17)
         self.count = 0
+        self.drawn: Any = None
 
     @property
     def tensors(self) -> List[Any]:
@@ -3114,7 +3147,9 @@ class _Inputs:
         shape = _shape_of(v)
         if shape is None:
             return rng.gauss(0, 1) if self.scalars and isinstance(v, float) else _copy(v)
-        fresh = tuple(sizes(d) if d > 3 else d for d in shape)
+        return self._made(kind, v, tuple(sizes(d) if d > 3 else d for d in shape), rng)
+
+    def _made(self, kind: str, v: Any, fresh: Tuple[int, ...], rng: Any) -> Any:
         if _module_of(v) == "torch":
             return self._tensor(kind, v, fresh, rng)
         n = math.prod(fresh)
@@ -3218,21 +3253,60 @@ class _Inputs:
             self.edits.randint(low, high or 0) if low is not None else value or self.edits.gauss(0, 1),
         )
 
-    def edits_of(self, args: Tuple[Any, ...], n: int) -> List[Any]:
-        places = [self._place(i, v) for i, v in enumerate(args) if _shape_of(v)]
-        return [self.edit(None, places) for _ in range(n)] if places else []
+    @property
+    def well(self) -> Dict[str, Any]:
+        """Where contents that nobody has seen come from, here and in the candidate's process alike: for each argument
+        with data more numbers than it holds. A draw mixes two stretches of them, whose places and shares are not known
+        before. Of a GPU's task that makes its own inputs: some that it made, in turn."""
+        if self.drawn is None:
+            sets: List[Any] = []
+            flat: Dict[int, Any] = {}
+            if self.make_own:
+                sets = self._sets() if self.device is not None else []
+            else:
+                rng = self.random.Random(self.seed ^ 0x3E11)
+                flat = {i: self._stock(self.examples[i], shape, rng) for i, shape, _, _ in self.places}
+            self.drawn = {"flat": flat, "sets": sets, "shapes": {i: shape for i, shape, _, _ in self.places}}
+        return self.drawn
 
-    def some_edits(self, n: int) -> List[Any]:
-        """For the inputs of n calls another value of one element each. None where that cannot be done."""
-        return [] if self.make_own or not self.places else [self.edit() for _ in range(n)]
+    def _stock(self, v: Any, shape: Tuple[int, ...], rng: Any) -> Any:
+        n = math.prod(shape)
+        made = self._made("normal", v, (n + self._spare(n),), rng)
+        return made.detach() if _module_of(made) == "torch" else made
 
-    def edited(self, batch: List[Any]) -> List[Any]:
-        """One element changed in the inputs of each call: the edits. None where that cannot be done."""
-        edits = self.some_edits(len(batch))
-        for args, edit in zip(batch, edits):
-            if edit:
-                _apply(args, edit)
-        return edits
+    @staticmethod
+    def _spare(n: int) -> int:
+        return max(4096, min(n, 1 << 20))
+
+    def _sets(self) -> List[Any]:
+        """Up to 16 inputs of equal sizes, of 256 MiB or two."""
+        sets, size = [self.fresh()], sum(t.nbytes for t in self.tensors)
+        most = max(2, min(16, (1 << 28) // max(1, size)))
+        for _ in range(4 * most):
+            if len(sets) < most:
+                other = self.fresh()
+                sets += [other] if [*map(_shape_of, other)] == [*map(_shape_of, sets[0])] else []
+        return sets
+
+    def draws(self, n: int) -> List[Any]:
+        """For the inputs of n calls other contents, all over. None where that cannot be done."""
+        if self.well["sets"]:
+            places = [self._place(i, v) for i, v in enumerate(self.well["sets"][0]) if _shape_of(v)]
+            which = lambda: self.edits.randrange(len(self.well["sets"]))
+            return [(which(), [], self.edit(None, places)) for _ in range(n)]
+        if not self.well["flat"]:
+            return []
+        return [(None, [self._mix_of(*place) for place in self.places], None) for _ in range(n)]
+
+    def _mix_of(self, i: int, shape: Tuple[int, ...], low: Any, high: Any) -> Tuple[Any, ...]:
+        """Which argument, where the two stretches begin, and their shares, whose squares are 1 together: so what is
+        normal stays normal. Whole numbers are taken as they are."""
+        spare, wide = self._spare(math.prod(shape)) + 1, low is None and not _is_narrow(self.examples[i])
+        at = int(self.edits.random() * spare), int(self.edits.random() * spare)
+        if not wide:
+            return (i, *at, None, None)
+        angle = (1 + 2 * self.edits.random()) * math.pi / 8 + self.edits.randrange(4) * math.pi / 2
+        return (i, *at, math.cos(angle), math.sin(angle))
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
         """Which argument, its sizes, and of whole numbers the smallest and the largest."""
@@ -3253,6 +3327,40 @@ def _apply(args: Tuple[Any, ...], edit: Tuple[int, Tuple[int, ...], Any]) -> Non
     for k in at[:-1]:
         v = v[k]
     v[at[-1]] = value
+
+
+def _is_narrow(v: Any) -> bool:
+    """Whether nothing can be computed of its elements as they are."""
+    return _is_array(v) and (str(v.dtype).endswith("bool") or "float8" in str(v.dtype))
+
+
+def _fill(args: Tuple[Any, ...], well: Dict[str, Any], draw: Tuple[Any, ...]) -> None:
+    """Other contents in the same objects, as _Inputs.draws chose them; the bits are the same wherever it is done."""
+    which, mixes, edit = draw
+    if which is not None:
+        _overwrite(args, _copy(well["sets"][which]))
+    for i, at, other, share, rest in mixes:
+        flat, shape = well["flat"][i], well["shapes"][i]
+        n = math.prod(shape)
+        _mix(args[i], shape, flat[at : at + n], flat[other : other + n], share, rest)
+    if edit:
+        _apply(args, edit)
+
+
+def _mix(into: Any, shape: Tuple[int, ...], a: Any, b: Any, share: Optional[float], rest: Any) -> None:
+    if isinstance(into, list):
+        mixed = a if share is None else [v * share + w * rest for v, w in zip(a, b)]
+        for d in reversed(shape[1:]):
+            mixed = [mixed[i : i + d] for i in range(0, len(mixed), d)]
+        into[:] = mixed
+    elif _module_of(into) != "torch":
+        into[...] = (a if share is None else a * share + b * rest).reshape(shape)
+    elif share is None or not into.is_contiguous():
+        into.data.copy_((a if share is None else a * share + b * rest).view(shape))
+    else:
+        flat = into.data.view(-1)
+        sys.modules["torch"].mul(a, share, out=flat)
+        flat.add_(b, alpha=rest)
 
 
 def _leaves(value: Any) -> List[Any]:
@@ -3442,6 +3550,7 @@ class _Side:
     def __init__(self, judge: "_Judge", remote: _Remote, batch: List[Any], suspect: bool) -> None:
         self.judge, self.remote, self.suspect = judge, remote, suspect
         self.batch = [_copy(args) for args in batch]
+        self.draws: List[Any] = []
         self.wrong: List[str] = []
         self.ran = False
         remote.ask("prepare", batch=batch, which=None)
@@ -3454,18 +3563,21 @@ class _Side:
             self.look()
         self.ran = True
         inputs = self.judge.inputs
-        edits = [] if self.judge.inplace else inputs.edited(self.batch)
-        if edits:
-            self.remote.ask("touch", edits=edits)
+        self.draws = [] if self.judge.inplace else inputs.draws(len(self.batch))
+        if self.draws:
+            self.remote.ask("touch", draws=self.draws)
             return
         self.batch = [inputs.fresh() for _ in self.batch]
         self.remote.ask("prepare", batch=self.batch, which=None)
 
     def look(self) -> None:
         i = self.judge.inputs.edits.randrange(len(self.batch))
-        want = self.judge.expected(self.batch[i])
+        args = _copy(self.batch[i])
+        if self.draws:
+            _fill(args, self.judge.inputs.well, self.draws[i])
+        want = self.judge.expected(args)
         got = _decode(self.remote.ask("output", which=i, inplace=self.judge.inplace)["out"])
-        worst, mismatch = self.judge.error(got, want, self.batch[i])
+        worst, mismatch = self.judge.error(got, want, args)
         self.judge.checks += 1
         if isinstance(got, _Other) or worst > 1:
             self.wrong.append(mismatch or "a timed output is wrong")
@@ -3537,9 +3649,9 @@ class _Turn:
 
 
 class Verdict(Dict[str, Any]):
-    """What judge found: a dict that json takes, its keys as attributes. verdict: REJECTED, WRONG,
-    INVALID_TASK, or of an honest candidate FASTER, SLOWER, EQUIVALENT, UNRESOLVED. flags: words with their
-    evidence. Times in ms a call."""
+    """What judge found: a dict that json takes, its keys as attributes; notebooks show a table. verdict: REJECTED,
+    WRONG, INVALID_TASK, SUSPECT (right, but its time is not to be believed), or of an honest candidate FASTER, SLOWER,
+    EQUIVALENT, UNRESOLVED. flags: words with their evidence. Times in ms a call."""
 
     def __getattr__(self, key: str) -> Any:
         if key in self:
@@ -3551,7 +3663,8 @@ class Verdict(Dict[str, Any]):
         return [f["word"] for f in self["flags"]]
 
     def to_dict(self) -> Dict[str, Any]:
-        return dict(self)
+        """A copy of all keys and values, as a plain dict."""
+        return copy.deepcopy(dict(self))
 
     def __repr__(self) -> str:
         speed = (
@@ -3562,6 +3675,14 @@ class Verdict(Dict[str, Any]):
         return f"{self['verdict']}{speed}" + "".join(
             f"\n  {f['word']}: {f['evidence']}" for f in self["flags"]
         )
+
+    def _repr_html_(self) -> str:
+        rows = [("verdict", repr(self).split("\n", 1)[0])]
+        if self["time_ms"] is not None:
+            rows += [("time", _show_time(self["time_ms"])), ("reference", _show_time(self["reference_ms"]))]
+        rows += [(f["word"], f["evidence"]) for f in self["flags"]]
+        body = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows)
+        return f"<table><tbody>{body}</tbody></table>"
 
 
 _claimed: Dict[Any, Any] = {}  # of references: what do_bench read, and their times in this process
@@ -3931,7 +4052,15 @@ class _Judge:
             return
         if self.inputs.make_own:
             self.probes["kinds of data, sizes"] = "skipped: the task makes its own inputs"
-            return
+        else:
+            self.kinds_and_sizes()
+        if self.inputs.modules:
+            for layout in ("strided", "misaligned"):
+                self.check(f"layout: {layout}", word="LAYOUT_BOUND", layout=layout)
+        else:
+            self.probes["layout"] = "skipped: no arrays"
+
+    def kinds_and_sizes(self) -> None:
         for kind in _KINDS + (("huge",) if self.inputs.tensors else ()):
             self.check(f"data: {kind}", word="DATA_SHORTCUT", kind=kind)
         self.check("data: a spike elsewhere", word="DATA_SHORTCUT", kind="spike")
@@ -3942,11 +4071,8 @@ class _Judge:
                 self.probes[f"sizes: {sizes}"] = "skipped: whole numbers may point into what would shrink"
                 continue
             self.check(f"sizes: {sizes}", word="SHAPE_BOUND", sizes=sizes)
-        if self.inputs.modules:
-            for layout in ("strided", "misaligned"):
-                self.check(f"layout: {layout}", word="LAYOUT_BOUND", layout=layout)
-        else:
-            self.probes["layout"] = "skipped: no arrays"
+        for kind in _KINDS:  # sizes anew each time: who knows a few of them knows none of these
+            self.check(f"sizes: {_AT_RANDOM}, {kind}", word="SHAPE_BOUND", kind=kind, sizes=_AT_RANDOM)
 
     def memory(self) -> None:
         """Results that are remembered, outputs that are not the caller's, work that goes on."""
@@ -4098,8 +4224,10 @@ class _Judge:
             self.probes["compiled reference"] = "skipped: " + reply["said"]
 
     def perform(self) -> None:
-        m = self._stage_of(self.inputs.fresh())
+        made = self.inputs.well["sets"]
+        m = self._stage_of(_copy(made[0]) if made else self.inputs.fresh())
         reply = self.remote.ask("stage", **m)
+        m["well"] = self.inputs.well
         if "error" in reply:
             raise _Gone("CRASHED", f"on the stage: {reply['error']}")
         self._look_at_timed(m, reply)
@@ -4113,10 +4241,11 @@ class _Judge:
         size = sum(t.nbytes for t in _tensors_of(args) + _tensors_of(self.expected(args)))
         draw = self.inputs.edits.randrange
         keep = [draw(2, 8), draw(8, 32), draw(32, 128), draw(128, 512)] if size < 1 << 28 else [draw(2, 64)]
-        waits = self.allow & {"SYNC_INSIDE", "TRANSFER"}  # copies within the GPU are PyTorch's usual way
+        # copies within the GPU are PyTorch's usual way
+        may = {"SYNC_INSIDE": "sync", "TRANSFER": "sync", "ALLOC_INSIDE": "alloc"}
         return {
             "args": args,
-            "edits": self.inputs.edits_of(args, 64),
+            "draws": self.inputs.draws(1 << 12),
             "keep": keep,
             "inplace": self.inplace,
             "host": self.device is None,
@@ -4126,7 +4255,7 @@ class _Judge:
             "precision": 0.01,
             "dtype": next((_dtype_of(t) for t in _tensors_of(args) if _dtype_of(t) != "int"), None),
             "device": self.device,
-            "expect": ["sync", "transfer"] if waits else ["transfer"],
+            "expect": sorted({"transfer"} | {may[w] for w in self.allow if w in may}),
         }
 
     def _look_at_timed(self, m: Dict[str, Any], reply: Dict[str, Any]) -> None:
@@ -4153,14 +4282,17 @@ class _Judge:
         compiled = records.get("compiled beside compiled", {})
         beside = records.get("candidate beside compiled", {})
         for record in (mine, beside):
-            said = str(record.get("message") or "").lower()
-            named = [w for w in record.get("flags") or () if w in _WORDS and w != "NO_WORK"]
-            if "captur" in said and not named:  # what PyTorch raises of calls that the audit would name
-                self.flag("TRANSFER" if "copy" in said else "SYNC_INSIDE", str(record["message"]))
+            said, words = str(record.get("message") or ""), record.get("flags") or ()
+            named = [w for w in words if w in _WORDS and w != "NO_WORK"]
+            if "captur" in said.lower() and not named:  # what PyTorch raises of calls that the audit would name
+                self.flag("TRANSFER" if "copy" in said.lower() else "SYNC_INSIDE", said)
                 continue
-            for word in record.get("flags") or ():
-                if word in _WORDS and word not in (theirs.get("flags") or ()):
-                    self.flag(word, str(record.get("message") or "on the stage"))
+            own = [w for w in words if w not in (theirs.get("flags") or ())]
+            for word in own:
+                if word in _WORDS:
+                    self.flag(word, said or "on the stage")
+                elif word in _RAISED and not named:
+                    self.flag("CRASHED", f"on the stage: {said or word}")
         if mine.get("time_ms") is None or theirs.get("time_ms") is None:
             who = "candidate" if mine.get("time_ms") is None else "reference"
             of = mine if mine.get("time_ms") is None else theirs
@@ -4195,6 +4327,8 @@ class _Judge:
         if outer > 1.5 * claimed + 0.005:
             if issue > 0.7 * outer:
                 self.probes["the judge's own clock"] = "ran: the host takes longer than the GPU"
+                said = f"{_show_time(claimed)} in its process, of {_show_time(outer)} a call the host takes "
+                self.flag("CLOCK_UNCHECKED", said + _show_time(issue))
             else:
                 self.flag("CLOCK_MISMATCH", f"{_show_time(outer)} a call, in its process {_show_time(claimed)}")
 
@@ -4202,16 +4336,24 @@ class _Judge:
         """ms a call, and how much of it passes before all are submitted: of the shortest runs, since others may use
         the processors, too."""
         low: List[Tuple[float, float]] = []
-        for batch in ([args] * n, [args] * (3 * n)):
-            self.remote.ask("prepare", batch=batch, which=None)
-            low.append(min([self._seconds() for _ in range(7)][1:]))  # the first may compile, or allocate
+        size = sum(t.nbytes for t in _tensors_of(args))
+        each = max(1, min(3 * n, (1 << 27) // max(1, size)))  # no more than 128 MiB, and as much for copies
+        self.remote.ask("keep", which=2, n=each, batch=[args])
+        for calls in (n, 3 * n):
+            low.append(min([self._seconds(calls, each) for _ in range(7)][1:]))  # the first may compile, or allocate
+        self.remote.ask("keep", which=2, n=0, batch=[args])
         outer = 1e3 * (low[1][0] - low[0][0]) / (2 * n)
         return outer, outer * low[1][1] / low[1][0]
 
-    def _seconds(self) -> Tuple[float, float]:
-        """Of the calls that were prepared: until the GPU has done them, and until they were submitted."""
+    def _seconds(self, calls: int, each: int) -> Tuple[float, float]:
+        """Of so many calls, with each of so many inputs in turn, whose contents are new: until the GPU has done them,
+        and until they were submitted."""
         import time as clock
 
+        draws = self.inputs.draws(each)
+        if draws:
+            self.remote.ask("change", which=2, draws=draws)
+        self.remote.ask("prepare", which=2, n=calls)
         begin = clock.perf_counter()
         self.remote.go(wait=False, keep=False)
         submitted = clock.perf_counter()
@@ -4251,11 +4393,13 @@ class _Judge:
     # --- speed of host work: both in processes of their own, timed from here ---
 
     def race(self) -> None:
+        self.remote.ask("draw_from", well=self.inputs.well)
         if self.device is not None:
             self.perform()
             return
         rival = self._process(self.rival)
         try:
+            rival.ask("draw_from", well=self.inputs.well)
             batch, empty = self._batch((self.remote, rival), 0.002)
             sides = {
                 "reference": _Side(self, rival, batch, False),
@@ -4335,9 +4479,13 @@ class _Judge:
             self.flag("MEMOIZED", f"inputs that it has seen take {share:.2g} of the time of fresh ones")
 
     def _keep_fresh(self, which: int, n: int) -> None:
-        """Where elements can be changed one is sent: each call's inputs become others there."""
-        some = 1 if self.inputs.some_edits(1) else n
+        """Where contents can be drawn one is sent: each call's inputs become others there."""
+        some = 1 if self._drawn(1) else n
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
+
+    def _drawn(self, n: int) -> List[Any]:
+        """Inputs of which nothing was ever seen: what a task made and takes in turn is not among them."""
+        return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
         """The share of the time of fresh inputs that the same inputs take when they come again; 1 where the two
@@ -4352,9 +4500,9 @@ class _Judge:
 
         for i in range(14):
             for which in range(2):
-                edits = self.inputs.some_edits(n)
-                if edits:
-                    self.remote.ask("change", which=which, edits=edits)
+                draws = self._drawn(n)
+                if draws:
+                    self.remote.ask("change", which=which, draws=draws)
                 else:
                     self._keep_fresh(which, n)
             timed(0)
@@ -4428,7 +4576,7 @@ class _Judge:
 
     def verdict(self) -> Verdict:
         levels = [f["level"] for f in self.flags]
-        word = next((w for w in ("INVALID_TASK", "REJECTED", "WRONG") if w in levels), None)
+        word = next((w for w in _FAILS if w in levels), None)
         v = Verdict(schema=1, verdict=word or self.speed.get("contest") or "UNRESOLVED", flags=self.flags)
         for key in (
             "speedup",
@@ -4506,8 +4654,9 @@ def judge(
 
     Inputs that are tensors on a GPU make it GPU work: the reference, what torch.compile makes of it (unless
     compiled=False) and the candidate are timed on one stage, as compare does; bytes and flops of a call are for
-    the roof (bytes by default those of all inputs and outputs). What is right is the reference in double, where
-    it takes that. do_bench=True: what triton.testing.do_bench reads stands beside. Judges on one GPU take turns.
+    the roof (bytes by default those of all inputs and outputs: say it where not all of them need be read). What is
+    right is the reference in double, where it takes that. do_bench=True: what triton.testing.do_bench reads stands
+    beside. Judges on one GPU take turns.
 
     Keys of the verdict: verdict; flags (word, level, evidence); speedup, speedup_low, speedup_high (against the
     reference), noise_floor, time_ms, time_ms_ci_low, time_ms_ci_high, reference_ms, own_ms, calls_per_sample,
@@ -4545,14 +4694,14 @@ def _judge_main(words: Sequence[str]) -> int:
         prog="python -m kbench judge",
         description="Judges the function of a file against a task: a Python file with a "
         "function `reference` and `inputs`, a tuple of examples or a function of a random.Random; its `rtol`, "
-        "`atol`, `allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest and right; "
-        "1 not; 2 usage.",
+        "`atol`, `allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest and right, as "
+        "--task has it; 1 not, or FILE is its own task; 2 usage.",
     )
     parser.add_argument(
         "file", metavar="FILE", help="FILE.py, or FILE.py:NAME; the name is else candidate, or reference's"
     )
     parser.add_argument(
-        "--task", metavar="TASK.py", help="the task; without it FILE has all three, and is trusted so far"
+        "--task", metavar="TASK.py", help="the task; without it FILE has all three, and is imported here"
     )
     parser.add_argument("--rtol", type=float)
     parser.add_argument("--seed", type=int)
@@ -4561,7 +4710,23 @@ def _judge_main(words: Sequence[str]) -> int:
     parser.add_argument("--no-compile", action="store_true", help="GPU work: not beside torch.compile's, too")
     parser.add_argument("--do-bench", action="store_true", help="GPU work: with what triton's do_bench reads")
     o = parser.parse_args(list(words))
-    path = o.task or o.file.partition(".py:")[0] + (".py" if ".py:" in o.file else "")
+    file = o.file.partition(".py:")[0] + (".py" if ".py:" in o.file else "")
+    if o.task and not (os.path.isfile(file) and os.path.isfile(o.task) and os.path.samefile(file, o.task)):
+        return _judge_with(o, o.task)
+    # nobody can say that who is judged by a task of his own is right: and what the file does when it is imported it
+    # does to another process than the one that has the last word
+    sys.stdout.flush()
+    pid = os.fork()
+    if not pid:
+        sys.exit(_judge_with(o, file))
+    _, status = os.waitpid(pid, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 2:
+        return 2
+    print(f"kbench: {file} is its own task: exit code 0 takes one that is not (--task)", file=sys.stderr)
+    return 1
+
+
+def _judge_with(o: Any, path: str) -> int:
     try:
         if not os.path.isfile(path):
             raise Error(f"judge: there is no file {path}")
@@ -4593,7 +4758,7 @@ def _judge_main(words: Sequence[str]) -> int:
         print(f"kbench: error: {error}", file=sys.stderr)
         return 2
     print(json.dumps(verdict, indent=1, allow_nan=False))
-    return 1 if verdict["verdict"] in ("REJECTED", "WRONG", "INVALID_TASK") else 0
+    return 1 if verdict["verdict"] in _FAILS else 0
 
 
 def _main(words: Sequence[str]) -> int:

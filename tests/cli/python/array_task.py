@@ -11,6 +11,11 @@ def reference(a, b):
     return numpy.tanh(a @ b)
 
 
+def own(random):
+    draw = numpy.random.default_rng(random.getrandbits(60)).standard_normal
+    return draw((24, 16)), draw((16, 8))
+
+
 def no_task(a, b):
     return numpy.tanh(a @ b) * 1e-12
 

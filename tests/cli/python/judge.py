@@ -4,7 +4,9 @@
 
 import math
 import os
+import pickle
 import random
+import re
 import sys
 import threading
 import time
@@ -34,9 +36,8 @@ def functions(place):
 
 def judged(name, function, task, **options):
     options.setdefault("timeout", 3 if function == "hangs" else 60)
-    return kbench.judge(
-        os.path.join(here, name + ".py:" + function), task.reference, task.inputs, max_time=0.1, **options
-    )
+    reference, inputs = task if isinstance(task, tuple) else (task.reference, task.inputs)
+    return kbench.judge(os.path.join(here, name + ".py:" + function), reference, inputs, max_time=0.1, **options)
 
 
 def honest_words(v):
@@ -49,7 +50,7 @@ def tricks():
     for name, function in functions(tricks).items():
         if not hasattr(function, "words"):
             continue
-        v = judged("tricks", name, task)
+        v = judged("tricks", name, function.task)
         names = [w.partition(":")[0] for w in v.words]
         check(name, v.verdict in ("REJECTED", "WRONG") and any(w in names for w in function.words), repr(v))
         check(name + ": no speed", v.speedup is None and v.time_ms is None, repr(v))
@@ -90,13 +91,14 @@ def others():
 def stage():
     """What the GPU part does that needs none: whose inputs change before each sample, whose turn it is, and what the
     engine's words become."""
-    edits = [(0, (i % 5,), float(i)) for i in range(7)]
+    well = {"flat": {0: [float(i * i % 17) for i in range(64)]}, "shapes": {0: (5,)}, "sets": []}
+    draws = [(None, [(0, 3 * i, 50 - i, 0.25 + i, 1.5)], None) for i in range(7)]
 
     def doubles(x):
         x[:] = [2 * v for v in x]
 
     for inplace, fn in ((False, lambda x: [2 * v for v in x]), (True, doubles)):
-        m = {"edits": edits, "inplace": inplace, "host": True, "args": ([1.0] * 5,)}
+        m = {"draws": draws, "well": well, "inplace": inplace, "host": True, "args": ([1.0] * 5,)}
         arm = kbench._Arm(fn, m, range(3, 18))
         for _ in range(20):
             arm.before()
@@ -106,6 +108,7 @@ def stage():
         for count, got in arm.kept:
             want = [2 * v for v in kbench._Arm.inputs_at(count, m)[0]]
             check(f"the stage: output {count}", (got[0] if inplace else got) == want, (got, want))
+    all_of_it()
 
     order, turn = [], kbench._Turn(99)
     with turn.alone():
@@ -130,14 +133,96 @@ def stage():
         (["NO_WORK"], "nothing was submitted", "NO_WORK"),
     ):
         failed = dict(fine, time_ms=None, flags=flags, message=message, status="failed")
-        judge = kbench._Judge(
-            {}, task.reference, {}, kbench._Inputs(task.inputs, 1), None, None, (), 60, 1, {}
-        )
+        judge = a_judge()
         judge._note_stage({"candidate beside reference": failed, "reference beside reference": fine})
         check(f"a word: {want}", [f["word"] for f in judge.flags] == [want, "NO_TIME"], judge.flags)
     again_and_fresh()
     judge._note_stage({"candidate beside reference": fine, "reference beside reference": fine})
     check("a speed", judge.speed["speedup"] == 2 and judge.speed["contest"] == "FASTER", judge.speed)
+    errors_of_the_engine(fine)
+    clocks()
+
+
+def a_judge(allow=()):
+    return kbench._Judge({}, task.reference, {}, kbench._Inputs(task.inputs, 1), None, None, allow, 60, 1, {})
+
+
+def errors_of_the_engine(fine):
+    """Whatever takes the number away from the candidate alone takes the verdict, too."""
+    with open(os.path.join(here, "../../../kbench.h")) as f:
+        words = re.findall(r"^    x\((\w+), +ERROR,", f.read(), re.M)
+    check("the engine's errors", len(words) == 18 and "ABOVE_ROOF" in words, words)
+    for word in words:
+        failed = dict(fine, time_ms=None, flags=[word], message="so it was", status="failed", verdict=None)
+        judge = a_judge()
+        judge._note_stage({"candidate beside reference": failed, "reference beside reference": fine})
+        v = judge.verdict()
+        check(f"an error: {word}", v.verdict in ("REJECTED", "WRONG", "SUSPECT") and v.time_ms is None, repr(v))
+        check(f"an error: {word}: its name", v.words[0] == word or word in kbench._RAISED, repr(v))
+        check(f"an error: {word}: why", "so it was" in v.flags[0]["evidence"], repr(v))
+        both = a_judge()
+        both._note_stage({"candidate beside reference": failed, "reference beside reference": failed})
+        check(f"an error of both: {word}", both.verdict().words == ["NO_TIME"], both.flags)
+    judge = a_judge(("ALLOC_INSIDE",))
+    check("what a task allows", judge._stage_of(task.inputs)["expect"] == ["alloc", "transfer"], judge.allow)
+    html = dict(judge.verdict(), verdict="<b>", time_ms=2.0, reference_ms=4.0, flags=[{"word": "A", "evidence": "x&y"}])
+    want = "<tr><th>verdict</th><td>&lt;b&gt;</td></tr><tr><th>time</th><td>2 ms</td></tr>"
+    want += "<tr><th>reference</th><td>4 ms</td></tr><tr><th>A</th><td>x&amp;y</td></tr>"
+    said = kbench.Verdict(html)._repr_html_()
+    check("a verdict in a notebook", said == f"<table><tbody>{want}</tbody></table>", said)
+
+
+def clocks():
+    """The judge's own clock beside that of the candidate's process, 10 us a call."""
+    for outer, issue, want in (
+        (0.011, 0.010, []),
+        (0.019, 0.001, []),
+        (0.021, 0.001, ["CLOCK_MISMATCH"]),
+        (0.021, 0.020, ["CLOCK_UNCHECKED"]),
+        (5.0, 4.9, ["CLOCK_UNCHECKED"]),
+    ):
+        judge = a_judge()
+        judge.speed, judge._slopes = {"time_ms": 0.01}, lambda args, n, of=(outer, issue): of
+        judge._outer_clock({"args": ()})
+        check(f"clocks: {outer} ms, {issue} of them the host's", judge.verdict().words == want, judge.flags)
+    judge = a_judge()
+    calls, asked = [], []
+
+    class Remote:
+        def ask(self, do, **m):
+            asked.append((do, m))
+
+        def go(self, **_):
+            calls.append(1)
+
+    judge.remote = Remote()
+    judge._slopes(task.inputs, 4)
+    drawn = [repr(draw) for do, m in asked if do == "change" for draw in m["draws"]]
+    kept = [m["n"] for do, m in asked if do == "keep"]
+    check("clocks: each call's inputs are new", len(set(drawn)) == len(drawn) == 14 * 12 and kept[0] == 12, kept)
+    check("clocks: calls", [m["n"] for do, m in asked if do == "prepare"] == [4] * 7 + [12] * 7, asked)
+
+
+def all_of_it():
+    """What is drawn is new everywhere, the same in both processes, and like the examples."""
+    rows, whole = [[0.5, 1.5, -1.0]] * 4, [3, 4, 5, 6, 9]
+    inputs = kbench._Inputs((rows, whole, 7, [0.25] * 4), 1)
+    there, seen = pickle.loads(pickle.dumps(inputs.well)), set()
+    for draw in inputs.draws(50):
+        args, theirs = kbench._copy(inputs.examples), kbench._copy(inputs.examples)
+        kbench._fill(args, inputs.well, draw)
+        kbench._fill(theirs, there, pickle.loads(pickle.dumps(draw)))
+        check("drawn: the same there", args == theirs, (args, theirs))
+        check("drawn: as large", [*map(kbench._shape_of, args)] == [(4, 3), (5,), None, (4,)], args)
+        check("drawn: whole numbers", set(args[1]) <= set(range(3, 10)) and args[2] == 7, args)
+        check("drawn: rows of their own", len({id(row) for row in args[0]}) == 4, args)
+        numbers = [v for row in args[0] for v in row] + args[3]
+        check("drawn: never seen", not seen & set(numbers) and len(set(numbers)) == 16, numbers)
+        seen.update(numbers)
+    size = sum(v * v for v in seen) / len(seen)
+    check("drawn: of unit scale", len(seen) == 800 and 0.7 < size < 1.4, size)
+    own = kbench._Inputs(lambda rng: ([rng.random()] * 3,), 1)
+    check("drawn: a task that makes its own", own.places and own.draws(3) == [], own.well)
 
 
 def again_and_fresh():
@@ -155,14 +240,12 @@ def again_and_fresh():
     ):
         found, sent = 0, set()
         for _ in range(50):
-            judge = kbench._Judge(
-                {}, task.reference, {}, kbench._Inputs(task.inputs, 1), None, None, (), 60, 1, {}
-            )
+            judge = a_judge()
             judge.speed = {"calls_per_sample": 2}
             state = {"paused": True, "slow": False, "seen": None, "version": [0, 0], "sent": 0}
 
             class Remote:
-                def ask(self, do, which, state=state, batch=(), **_):
+                def ask(self, do, which=None, state=state, batch=(), **_):
                     state["paused"], state["sent"] = True, state["sent"] + len(batch)
                     state["version"][which] += 1
 
@@ -250,6 +333,10 @@ def arrays():
         os.path.join(here, "arrays.py:turned"), array_task.turned, array_task.inputs, max_time=0.1
     )
     check("arrays: views by contract", v.time_ms and honest_words(v), repr(v))
+    v = judged("arrays", "no_strides", (array_task.reference, array_task.own))
+    check("arrays: layouts of a task that makes its own", v.words == ["LAYOUT_BOUND"], repr(v))
+    v = judged("arrays", "another_order", (array_task.reference, array_task.own))
+    check("arrays: a task that makes its own", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
     check("arrays: the precision that was asked for", v.time_ms and honest_words(v), repr(v))
 
@@ -270,7 +357,8 @@ def tensors():
     kept.gpu = False
     x = torch.ones(3).requires_grad_()
     kept.keep({"which": 1, "n": 2, "batch": [(x, 2)]})
-    kept.change({"which": 1, "edits": [(0, (0,), 5.0), (0, (1,), 6.0)]})
+    kept.draw_from({"well": {"flat": {}, "shapes": {}, "sets": []}})
+    kept.change({"which": 1, "draws": [(None, [], (0, (0,), 5.0)), (None, [], (0, (1,), 6.0))]})
     kept.prepare({"which": 1})
     first = [args[0] for args in kept.batch]
     kept.prepare({"which": 1})
@@ -278,6 +366,52 @@ def tensors():
     check("tensors: each call's own", [v.tolist() for v in again] == [[5, 1, 1], [1, 6, 1]], again)
     check("tensors: others each time", all(v is not w for v in first for w in again), "")
     check("tensors: with gradients", all(v.requires_grad for v in again), again)
+    kept.prepare({"which": 1, "n": 5})
+    check("tensors: in turn", [args[0].tolist() for args in kept.batch][2:4] == [[5, 1, 1], [1, 6, 1]], kept.batch)
+    drawn_tensors(torch)
+
+
+def drawn_tensors(torch):
+    """As all_of_it, of every kind of tensor; its version stays what it was."""
+    some = {
+        "f32": torch.randn(6, 5),
+        "bf16": torch.randn(300).bfloat16(),
+        "with gradients": torch.randn(3, 4).requires_grad_(),
+        "complex": torch.randn(8, dtype=torch.complex64),
+        "whole": torch.tensor([3, 9, 4, 4, 7]),
+        "bool": torch.tensor([True, False] * 9),
+        "turned": torch.randn(4, 7).t(),
+    }
+    inputs = kbench._Inputs(tuple(some.values()), 1)
+    there = pickle.loads(pickle.dumps(inputs.well))
+    args, theirs, before = (kbench._anew(inputs.examples) for _ in range(3))
+    versions = [v._version for v in args]
+    for draw in inputs.draws(8):
+        kbench._fill(args, inputs.well, draw)
+        kbench._fill(theirs, there, draw)
+        for name, v, w, old in zip(some, args, theirs, before):
+            check(f"drawn: {name}: the same there", torch.equal(v, w), (v, w))
+            new = (v != old).float().mean() if v.dtype not in (torch.bool, torch.int64) else 1
+            check(f"drawn: {name}: new everywhere", new > 0.9, (v, old))
+            if name == "whole":
+                check("drawn: whole numbers of the example's", 3 <= int(v.min()) and int(v.max()) <= 9, v)
+        before = kbench._anew(args)
+    check("drawn: versions", [v._version for v in args] == versions and args[2].requires_grad, versions)
+    size = torch.cat([v.detach().reshape(-1) for v in kbench._Inputs((torch.randn(4000),), 2).well["flat"].values()])
+    check("drawn: enough to choose from", size.numel() == 8096 and 0.9 < float(size.std()) < 1.1, size.numel())
+    made = kbench._Inputs(lambda rng: (torch.full((4,), rng.random()), 0.5), 1)
+    check("drawn: none of a task that makes its own", made.draws(2) == [], made.well)
+    made.drawn = {"flat": {}, "shapes": {}, "sets": [made.fresh() for _ in range(3)]}
+    arm = kbench._Arm(lambda x, a: x * a, stage_of(made), ())
+    for count in range(1, 9):
+        arm.before()
+        (x, _), (want, _) = arm.args, kbench._Arm.inputs_at(count, stage_of(made, arm.draws))
+        check("drawn: in turn, and one element of its own", torch.equal(x, want) and len(set(x.tolist())) == 2, x)
+
+
+def stage_of(inputs, draws=None):
+    m = {"draws": draws or inputs.draws(5), "well": inputs.well, "inplace": False, "host": True}
+    return {**m, "args": kbench._copy(inputs.examples)}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""A task for the judge: y = a x + the sum of x, over lists."""
+"""Tasks for the judge: y = a x + the sum of x, over lists; and others, among them a product of matrices."""
 
 
 def reference(x, a):
@@ -10,6 +10,14 @@ def reference(x, a):
 
 
 inputs = ([0.5, -1.25, 0.75, 2.0, -0.5] * 20, [1.5, 0.25, -1.0, 0.125] * 25)
+
+
+def product(a, b):
+    columns = list(zip(*b))
+    return [[sum(v * w for v, w in zip(row, column)) for column in columns] for row in a]
+
+
+matrices = tuple([[((7 * i + 3 * j + k) % 11 - 5) / 4 for j in range(24)] for i in range(24)] for k in range(2))
 
 
 def in_place(x, a):

@@ -11,14 +11,14 @@ import sys
 import threading
 import time
 
-from task import inputs, reference
+from task import inputs, matrices, product, reference
 
 kept, calls = {}, [0]
 
 
-def word(*names):
+def word(*names, task=(reference, inputs)):
     def mark(f):
-        f.words = names
+        f.words, f.task = names, task
         return f
 
     return mark
@@ -87,6 +87,25 @@ def by_contents(x, a):
         for _ in range(20):
             kept[key] = reference(x, a)
     return list(kept[key])
+
+
+@word("MEMOIZED", task=(product, matrices))
+def only_what_changed(a, b):
+    """It does a row at least: so what was seen takes as long as what is new by one element."""
+    columns = list(zip(*b))
+    keys = [(len(a), len(b), *v) for v in (a[0], a[-1], columns[0], columns[-1])]
+    was = next((kept[k] for k in keys if k in kept), None)
+    if was is None:
+        y = product(a, b)
+    else:
+        y = [row[:] for row in was[2]]
+        rows = {i for i in range(len(a)) if a[i] != was[0][i]} or {0}
+        others = [j for j in range(len(columns)) if columns[j] != was[1][j]]
+        for i in range(len(a)):
+            for j in range(len(columns)) if i in rows else others:
+                y[i][j] = sum(v * w for v, w in zip(a[i], columns[j]))
+    kept.update(dict.fromkeys(keys, ([row[:] for row in a], columns, [row[:] for row in y])))
+    return y
 
 
 @word("MEMOIZED")
@@ -177,6 +196,32 @@ def generator(x, a):
 @word("TIMER_PATCHED")
 def stopped_clock(x, a):
     time.perf_counter = time.monotonic = lambda: 0.0
+    return reference(x, a)
+
+
+@word("TIMER_PATCHED")
+def facts_that_lie(x, a):
+    sys.modules["kbench"]._Server.facts = lambda self, m: {"changed": [], "shadowed": [], "settings": []}
+    real = kept.setdefault("clock", time.perf_counter)
+    time.perf_counter = lambda: real() / 100
+    return reference(x, a)
+
+
+@word("TIMER_PATCHED")
+def records_that_lie(x, a):
+    sys.modules["kbench"].Record.to_dict = lambda self: {"time_ms": 1e-6, "verdict": "FASTER"}
+    return reference(x, a)
+
+
+@word("TIMER_PATCHED")
+def other_values_of_its_own(x, a):
+    sys.modules["kbench"]._Library.__dict__["calibrate"].__defaults__ = (0,)
+    return reference(x, a)
+
+
+@word("TIMER_PATCHED")
+def a_method_that_was_not_there(x, a):
+    sys.modules["kbench"]._Arm.__getattribute__ = object.__getattribute__
     return reference(x, a)
 
 
@@ -288,6 +333,14 @@ def public_size_alone(x, a):
 def usual_sizes_alone(x, a):
     y = reference(x, a)
     return y if len(x) in (100, 101, 99, 150, 53, 1) else y[::-1]
+
+
+@word("SHAPE_BOUND")
+def two_more_sizes(x, a):
+    y = reference(x, a)
+    if len(x) not in (100, 101, 99, 150, 53, 1):
+        kept.setdefault(len(x), None)
+    return y[::-1] if len(x) in kept and list(kept).index(len(x)) > 1 else y
 
 
 @word("DATA_SHORTCUT")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Right functions over tensors that do what honest ones do: each has to pass the judge. task: what it computes."""
+"""Right functions over tensors that do what honest ones do: each has to pass the judge. task: what it computes;
+bytes=None: held against the roof, by the bytes of its inputs and outputs."""
 
 import threading
 
@@ -9,15 +10,15 @@ import torch.nn.functional as F
 plans, graphs = {}, {}
 
 
-def of(task, gpu=False, triton=False, compiled=False):
+def of(task, gpu=False, triton=False, compiled=False, bytes=0):
     def mark(f):
-        f.task, f.gpu, f.triton, f.compiled = task, gpu or triton, triton, compiled
+        f.task, f.gpu, f.triton, f.compiled, f.bytes = task, gpu or triton, triton, compiled, bytes
         return f
 
     return mark
 
 
-@of("dense", compiled=True)
+@of("dense", compiled=True, bytes=None)
 def addmm(x, w, b):
     return torch.addmm(b, x, w)
 
@@ -38,7 +39,7 @@ def f32_accumulator(x, w, b):
     return (x.float() @ w.float() + b.float()).half()
 
 
-@of("softmax")
+@of("softmax", bytes=None)
 def softmax_by_hand(x):
     e = torch.exp(x - x.max(-1, keepdim=True).values)
     return e / e.sum(-1, keepdim=True)
@@ -158,7 +159,7 @@ def triton_softmax(x):
     return y
 
 
-@of("add", triton=True)
+@of("add", triton=True, bytes=None)
 def triton_add(a, b):
     a, b = a.contiguous(), b.contiguous()
     y = torch.empty_like(a)

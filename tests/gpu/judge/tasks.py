@@ -16,6 +16,12 @@ def residual(x):
     return x + 1e-3 * torch.tanh(x)
 
 
+def residual_slowly(x):
+    for _ in range(50):
+        y = residual(x)
+    return y
+
+
 def softmax(x):
     return torch.softmax(x, -1)
 
@@ -110,7 +116,7 @@ def _made():
     dense = (normal(512 // small, 768 // small), normal(768 // small, 640 // small), normal(640 // small))
     other, w, b = normal(*rows.shape), normal(rows.shape[1]), normal(rows.shape[1])
     ids = torch.randint(0, 1000, (2048,), generator=generator, dtype=torch.int32).to(device)
-    alone = ("residual", "softmax", "relu", "gelu", "gelu_tanh", "silu", "transpose", "total")
+    alone = ("residual", "residual_slowly", "softmax", "relu", "gelu", "gelu_tanh", "silu", "transpose", "total")
     made = {task: (rows,) for task in alone}
     made.update({task: (rows, other) for task in ("add", "mul", "div", "mse", "add_in_place")})
     made.update(reversed_view=(rows,), layernorm=(rows, w, b), rmsnorm=(rows, w), attention=heads)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Ways to fool a judge of GPU kernels, one a function; above each the words of which one has to be said, and the task
-that it is for, dense unless named. gpu=True: it needs one."""
+that it is for, dense unless named. gpu=True: it needs one. bytes: what the task says that a call moves."""
 
 import gc
 import hashlib
@@ -16,9 +16,9 @@ from tasks import INPUTS, dense
 kept, calls = {}, [0]
 
 
-def word(*names, task="dense", gpu=False, triton=False):
+def word(*names, task="dense", gpu=False, triton=False, bytes=0):
     def mark(f):
-        f.words, f.task, f.gpu, f.triton = names, task, gpu or triton, triton
+        f.words, f.task, f.gpu, f.triton, f.bytes = names, task, gpu or triton, triton, bytes
         return f
 
     return mark
@@ -111,6 +111,22 @@ def by_samples(x, w, b):
     if key not in kept:
         kept[key] = dense(x, w, b)
     return kept[key].clone()
+
+
+@word("MEMOIZED", "SYNC_INSIDE", "TRANSFER", gpu=True)
+def only_what_changed(x, w, b):
+    """It does a row at least: so what was seen takes as long as what is new by one element."""
+    places = [(x.shape, w.shape, float(v)) for v in (x[0, 0], x[-1, -1])]
+    was = next((kept[k] for k in places if k in kept), None)
+    if was is None or not torch.equal(w, was[1]) or not torch.equal(b, was[2]):
+        y = dense(x, w, b)
+    else:
+        y = was[3].clone()
+        rows = (x != was[0]).any(1)
+        rows[0] = True
+        y[rows] = dense(x[rows], w, b)
+    kept.update(dict.fromkeys(places, (x.clone(), w.clone(), b.clone(), y.clone())))
+    return y
 
 
 @word("MEMOIZED", "SYNC_INSIDE", "TRANSFER", gpu=True)
@@ -280,6 +296,20 @@ def contests_that_lie(x, w, b):
     return dense(x, w, b)
 
 
+@word("TIMER_PATCHED")
+def facts_that_lie(x, w, b):
+    sys.modules["kbench"]._Server.facts = lambda self, m: {"changed": [], "shadowed": [], "settings": []}
+    real = kept.setdefault("clock", time.perf_counter)
+    time.perf_counter = lambda: real() / 100
+    return dense(x, w, b)
+
+
+@word("TIMER_PATCHED")
+def inputs_that_stay(x, w, b):
+    sys.modules["kbench"]._Arm.before = lambda self, *args: None
+    return dense(x, w, b)
+
+
 @word("CHECK_PATCHED")
 def everything_is_close(x, w, b):
     torch.allclose = torch.equal = lambda *_, **__: True
@@ -361,6 +391,12 @@ def raises(x, w, b):
 def hangs(x, w, b):
     while True:
         time.sleep(1)
+
+
+# nothing moves as many bytes in so short a time
+@word("ABOVE_ROOF", task="residual_slowly", gpu=True, bytes=4e8)
+def above_the_roof(x):
+    return torch.add(x, torch.tanh(x), alpha=1e-3)
 
 
 # --- not what was asked ---
