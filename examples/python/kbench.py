@@ -4694,14 +4694,14 @@ def _judge_main(words: Sequence[str]) -> int:
         prog="python -m kbench judge",
         description="Judges the function of a file against a task: a Python file with a "
         "function `reference` and `inputs`, a tuple of examples or a function of a random.Random; its `rtol`, "
-        "`atol`, `allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest and right, as "
-        "--task has it; 1 not, or FILE is its own task; 2 usage.",
+        "`atol`, `allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest and right by "
+        "the task; 1 not; 2 usage.",
     )
     parser.add_argument(
         "file", metavar="FILE", help="FILE.py, or FILE.py:NAME; the name is else candidate, or reference's"
     )
     parser.add_argument(
-        "--task", metavar="TASK.py", help="the task; without it FILE has all three, and is imported here"
+        "--task", metavar="TASK.py", help="the task; without it FILE has all three, and is trusted so far"
     )
     parser.add_argument("--rtol", type=float)
     parser.add_argument("--seed", type=int)
@@ -4713,17 +4713,23 @@ def _judge_main(words: Sequence[str]) -> int:
     file = o.file.partition(".py:")[0] + (".py" if ".py:" in o.file else "")
     if o.task and not (os.path.isfile(file) and os.path.isfile(o.task) and os.path.samefile(file, o.task)):
         return _judge_with(o, o.task)
-    # nobody can say that who is judged by a task of his own is right: and what the file does when it is imported it
-    # does to another process than the one that has the last word
+    # what the file does when it is imported, leave at once for example, it does to another process
     sys.stdout.flush()
+    answer, say = os.pipe()
     pid = os.fork()
     if not pid:
-        sys.exit(_judge_with(o, file))
-    _, status = os.waitpid(pid, 0)
-    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 2:
-        return 2
-    print(f"kbench: {file} is its own task: exit code 0 takes one that is not (--task)", file=sys.stderr)
-    return 1
+        os.write(say, bytes([_judge_with(o, file)]))
+        sys.exit()
+    os.close(say)
+    code = os.read(answer, 1)
+    os.close(answer)
+    os.waitpid(pid, 0)
+    if not code:
+        print(f"kbench: judge: {file} ended its process before there was a verdict", file=sys.stderr)
+    elif code[0] == 0:
+        print(f"kbench: judge: {file} is its own task, and right by that; whom nobody trusts needs --task of another",
+              file=sys.stderr)
+    return code[0] if code else 1
 
 
 def _judge_with(o: Any, path: str) -> int:

@@ -94,15 +94,17 @@ def candidate(x, a):
     return reference(x, a)
 END
 run "$PYTHON" -m kbench judge "$tmp/all.py" --max-time 0.1
-check_rc "judge: all in one file" 1
+check_rc "judge: all in one file" 0
 check_out "judge: all in one file" '"word": "TASK_SHARED"'
 check_out "judge: all in one file: a time" '"time_ms": [0-9.e-]+,'
-check_err "judge: all in one file" 'is its own task: exit code 0 takes one that is not'
+check_err "judge: all in one file" 'is its own task, and right by that'
 run "$PYTHON" -m kbench judge "$tmp/all.py" --task "$tmp/../${tmp##*/}/all.py" --max-time 0.1
-check_rc "judge: the same file as its task" 1
+check_rc "judge: the same file as its task" 0
+check_err "judge: the same file as its task" 'is its own task, and right by that'
 echo 'import os; print("{}", flush=True); os._exit(0)' >> "$tmp/all.py"
 run "$PYTHON" -m kbench judge "$tmp/all.py" --max-time 0.1
 check_rc "judge: a file that leaves when it is imported" 1
+check_err "judge: a file that leaves when it is imported" 'ended its process before there was a verdict'
 run "$PYTHON" -m kbench judge tests/cli/python/none.py --task $task
 check_rc "judge: no file" 2
 check_err "judge: no file" 'there is no file'
