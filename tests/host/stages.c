@@ -1328,7 +1328,6 @@ static void test_empty_loops(void) {
         CHECK_INT(run->m.n, 100), CHECK_INT(run->m.loops, machines[k].turn > 3 ? 0 : 100);
         CHECK_THAT(run->m.idle == machines[k].idle, "machine %d: %d idle of 100", k, (int)run->m.idle);
         kb_result r;
-        kbi_result_clear(&r);
         kbi_judge(&r, &run->m, run->sampling.samples, &machine_here);
         CHECK_THAT(RAISED(r, NO_WORK) == machines[k].empty, "machine %d: NO_WORK %d", k, RAISED(r, NO_WORK));
         kb_result_free(&r);
@@ -1373,7 +1372,7 @@ static void test_amounts(void) {
     CHECK_INT(run->m.n_counters, 1), CHECK_REAL(run->m.counters[0].value, 2, 0),
         CHECK_STR(run->m.counters[0].unit, "");
     for (int i = 1; i < KBI_COUNTERS; i++) {
-        char of[8];
+        char of[16];
         snprintf(of, sizeof of, "n_%d", i), kb_count(kb, of, i, "");
         CHECK_INT(run->m.n_counters, i + 1), CHECK_REAL(run->m.counters[i].value, i, 0),
             CHECK_STR(run->m.counters[i].name, of);
