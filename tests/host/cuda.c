@@ -6,6 +6,12 @@
 #include "json.h"
 #include "virtual_gpu.h"
 
+#ifdef TEST_SANITIZE
+enum { STAGES = 0 }; // each buffer is an allocation by itself, so that a sanitizer sees behind its end
+#else
+enum { STAGES = 1 };
+#endif
+
 // --- benchmarks ---
 
 static void kernel(double ns, size_t bytes, kb_stream s) {
@@ -649,6 +655,7 @@ static int moved_to(moved* of, int most) { // what each process says, which may 
 }
 static void test_moved(void) {
     moved of[8];
+    if (!STAGES) return;
     run("--op moved --fast");
     CHECK_INT(moved_to(of, 8), 1);
     CHECK(of[0].pages == 0 && of[0].at == KBI_GUARD && of[0].large == KBI_GUARD);
@@ -968,6 +975,7 @@ static void test_states(void) {
     // rivals lie at the same addresses, wherever these are
     char at[3][32];
     double ms[3];
+    if (!STAGES) return;
     for (int base = 0; base < 3; base++) {
         snprintf(arguments, sizeof arguments, "VIRTUAL_BASE=%d --op placed --fast", 5 * base + 1);
         run(arguments);
@@ -1073,15 +1081,14 @@ static void test_rotation(void) {
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "mode"), "\"rotate\"");
-        CHECK_STR(text(i, "stage_shared"), "true");
+        CHECK_STR(text(i, "stage_shared"), STAGES ? "true" : "false");
         CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 18, 0.02); // the case's own, without copies
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - 5400) < 30, "%s: %g ms", text(i, "name"), number(i, "time_ms"));
     }
     struct ends all = ends_of("in_turn", ""), one = ends_of("in_turn", "one"), two = ends_of("in_turn", "two");
     CHECK_INT(two.said, 10); // of 1 MiB: twice 4 MiB of L2, and more
     CHECK_INT(one.said, 20); // the baseline, and its equal
-    CHECK_INT(one.places, 10);
-    CHECK_INT(all.places, 10);
+    if (STAGES) CHECK_INT(one.places, 10), CHECK_INT(all.places, 10);
     CHECK_INT(all.gone, 0);
     CHECK_INT(two.least, two.most); // each copy as often as any other
     CHECK_THAT(two.least > 100, "a copy was launched %d times", two.least);
@@ -1102,7 +1109,7 @@ static void test_rotation(void) {
     run("VIRTUAL_L2=4 --op unsteady --fast --rotate");
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "status"), "\"ok\"");
-        CHECK_STR(text(i, "stage_shared"), i ? "false" : "true");
+        CHECK_STR(text(i, "stage_shared"), STAGES && !i ? "true" : "false");
     }
     CHECK_INT(ends_of("unsteady", "").gone, 0);
     run("VIRTUAL_L2=4 --op broken --fast --rotate");
@@ -1136,7 +1143,7 @@ static void test_selftest(void) {
     start("VIRTUAL_LIGHT=1 VIRTUAL_CUPTI=1 --selftest --fast");
     for (int i = 0; i < 10; i++) {
         snprintf(line, sizeof line, "pass  %-30s ", bars[i]);
-        check_output(line);
+        if (STAGES || !strstr(bars[i], "2 %")) check_output(line); // which rivals in other places hide
     }
     check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; at least 90 %");
     check_output("100 % of what persists in 32 MiB was gone; without the reset 0 %");

@@ -373,9 +373,11 @@ static void test_core(void) {
                    r.of[which[i]]);
         CHECK(r.took[which[i]] > 0);
     }
+#ifndef TEST_SANITIZE // which looks at each word that is read
     // what a copy reads, half of its bytes, reading alone reads as fast
     CHECK_THAT(r.of[KBI_ROOF_READ] > 0.42 * r.of[KBI_ROOF_COPY], "read %g, copy %g", r.of[KBI_ROOF_READ],
                r.of[KBI_ROOF_COPY]);
+#endif
     // by as many looks as 50 ms have room for: a turn of the scheduler's, which may take 20, is not all that was seen
     CHECK_THAT(r.took[KBI_ROOF_F32] >= 0.05, "%g s for the roof of f32", r.took[KBI_ROOF_F32]);
     double ratio = 0, f32 = 0, f64 = 0; // twice as many lanes; where others compute too it takes a few looks
