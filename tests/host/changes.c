@@ -444,7 +444,7 @@ static void test_machines(void) {
     c.of = of + 2, c.n = 2, of[2].before = &a, of[3].after = &b; // no case in common: the first of each
     kbi_differences_of(&d, &c);
     CHECK(d.pairs == 1 && d.n == 4 && d.of[0].pairs == 1);
-    char key[80][8];
+    char key[80][16];
     for (int turn = 0; turn < 2; turn++)
         for (int i = 0; i < 70; i++)
             snprintf(key[i], sizeof key[i], "k%d", i), kbi_differences_put(&d, key[i], "x", "y", i % 2 > 0);

@@ -140,7 +140,7 @@ static void test_differs(void) {
 // Of what is told of a machine as much as there is room for, and no text longer than its place.
 static void test_room(void) {
     static kbi_facts f;
-    char text[100], name[20][8];
+    char text[100], name[20][16];
     memset(&f, 0, sizeof f), memset(text, 'x', sizeof text - 1), text[99] = 0;
     for (int i = 0; i < 20; i++)
         snprintf(name[i], sizeof name[i], "n%d", i), kbi_fact(&f, name[i], i % 3 == 2 ? "" : text);

@@ -699,6 +699,7 @@ static void test_added(void) {
         if (!i) CHECK(kb_write_json(r, 0, g.history_path.s) && kbi_file_text(path, &got)), CHECK_STR(got.s, "[]\n");
         kbi_text_free(&got), kbi_text_free(&g.history_path);
     }
+    for (int i = 0; i < 2; i++) kb_result_free(&r[i]);
     // a pipe whose reader comes later
     kbi_text pipe = { NULL, 0, 0 };
     kbi_putf(&pipe, "%s.pipe", path), unlink(pipe.s);

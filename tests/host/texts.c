@@ -825,6 +825,7 @@ static void test_sweeps(void) {
         kbi_lot two = { s.timed.of, 2 };
         CHECK(!kbi_fit_of(&s, two, &fit)); // two values of an axis
         kbi_arena_free(&s.arena);
+        for (int i = 0; i < n; i++) kb_result_free(&of[i]);
     }
     fit.off = 0.17, CHECK(kbi_fit_follows(&fit)), fit.off = 0.19, CHECK(!kbi_fit_follows(&fit));
     double a[KBI_AXES + 1][KBI_AXES + 2] = { { 0, 2, 1, 9 }, { 1, 1, 1, 6 }, { 3, 0, 1, 7 } };

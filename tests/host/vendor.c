@@ -299,7 +299,7 @@ static void test_added(void) {
         int all = kbi_look_find(&looks, 0, NULL, NULL, NULL);
         kbi_look* l = &looks.of[all];
         for (int k = 0; k < 40; k++) { // behind many others
-            char other[16];
+            char other[24];
             snprintf(other, sizeof other, "m%d.sum", k);
             kbi_metric_add(&looks, l, other, "", k, 1);
         }
