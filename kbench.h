@@ -10498,8 +10498,8 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     if (which == KBI_ROOF_F32) of = most = kbi_fma_roof(KBI_F_FMA, 256, 200);
     if (which == KBI_ROOF_F64) fma = kbi_fma_roof(KBI_F_FMA64, 32, 1600);
     double took = kbi_seconds_since(began);
-    bool opened =
-        which != KBI_ROOF_F32 && kbi_cublas_open(&c); // a quarter of a second when first, which is no roof's
+    // the library takes a quarter of a second to open when first, which is no roof's
+    bool opened = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
     began = kbi_now();
     if (opened) {
         kbi_product_roof(&c, which, &of, &most);
