@@ -9169,19 +9169,22 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Whether the device is still at work when the stream that took `stream` ns, up to now, has finished. Two looks have to
-// find it so: one may be long because the host was away.
+// Whether the device is still at work when the stream that took `stream` ns, up to now, has finished. Three looks in a
+// row have to find it so: one is long where the host was away, and of many thousand pairs of looks two were.
+enum { KBI_LOOKS_BESIDE = 3 };
+
 static bool kbi_busy_beside(kbi_run* run, int64_t stream) {
     int64_t begin = kbi_now();
     cudaDeviceSynchronize();
     int64_t longer = kbi_now() - begin;
     if (longer <= 50000 || longer <= stream / 20 || cudaPeekAtLastError() != cudaSuccess) return false;
-    if (run->work.beside++) kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
+    if (++run->work.beside < KBI_LOOKS_BESIDE) return true;
+    kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     return true;
 }
 
 // When the bench stream has finished and the device has not, some of the work is elsewhere, and events would miss it.
-// Seen after the first run; what that or the audit has found, again behind the first whole sample.
+// Seen after the first run; what that or the audit has found, again behind whole samples.
 static void kbi_gpu_settle(kbi_run* run) {
     int64_t begin = kbi_now();
     cudaStreamSynchronize(kbi_lab.gpu.stream);
