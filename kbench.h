@@ -160,13 +160,13 @@ HOW A MEASUREMENT WORKS
     another one in its second call, or too large), the noise floor is 3 % at least (of host code 1 %, for where that
     lies): neither is FASTER or SLOWER by less; PLACEMENT says that it withheld a verdict; EQUIVALENT is of that data.
 
-    A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. All of it waits in the stream behind
-    a gate until it is queued: no launch latency lies between the events; a sample is the mean of eight such launches
-    (one where it takes longer than 0.5 ms; --launches N). From it goes what the same events read too much around an
-    empty kernel, timed in turn with the block; time_ms_raw and bias_ms keep both. What that one takes CUPTI tells
-    another process. Where nobody asked it (C's kb_open, kb_run, kb_compare) it is half of what one takes in a row of
-    them, the +- holds all of that, and environment says bias: fitted. --rotate takes nothing off: the gap from one
-    launch to the next is in its times. The stream is a blocking one: work on the default stream is waited for.
+    A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. All of it waits behind a gate until
+    it is queued: no launch latency lies between the events; a sample is the mean of eight such launches (one beyond 0.5
+    ms; --launches N). From it goes what the same events read too much around an empty kernel of its shape, timed in
+    turn with it; time_ms_raw and bias_ms keep both, and the interval, also of a ratio of two shapes, what that may be
+    off. CUPTI tells another process what an empty one takes. Where nobody asks it (kb_open, kb_run, kb_compare) it is
+    half of what one takes in a row of them, the +- holds it all, and environment says bias: fitted. --rotate takes
+    nothing off: the gaps between launches are in its times. The stream waits for work on the default one.
     A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number; 20 us
     at least. One shorter than 10 ms in which others had the processor (the thread's own clock stood still, and it did
     not wait by itself) is taken again, unless they have it in more than a third of them. --cpu N keeps the measuring
@@ -3413,6 +3413,7 @@ typedef struct kbi_measured {
     int32_t core;                // the roofs are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
     int32_t bias_fitted;         // nobody measured what an empty kernel takes itself
+    int32_t empty;               // the shape of launch whose bias was taken off
     uint64_t flags;
     char message[1024];
     char mode[8];
@@ -3421,6 +3422,7 @@ typedef struct kbi_measured {
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
     int64_t loops, idle;        // samples beside which empty loops were timed; those not 1.5 times as long
     double bias_error_ns;       // standard deviation of what the bias may be off
+    double bias_apart_ns;       // and of what of that it does not share with launches of another shape
     double bytes, flops, items; // NaN: not said
     double max_error, tolerance;
     int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
@@ -3474,7 +3476,7 @@ static void kbi_measured_clear(kbi_measured* m) {
     m->verified = m->stage = -1;
     m->settled = 1;
     m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
-    m->bias_error_ns = 0;
+    m->bias_error_ns = m->bias_apart_ns = 0;
     m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = NAN;
     m->sm_clock = m->memory_clock = m->power = m->temperature = m->clock_low = m->clock_high = NAN;
     m->cpu_clock = m->cpu_waited = m->cpu_stolen = NAN;
@@ -8638,13 +8640,16 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
 }
 
 // What an empty kernel takes itself: as measured, or the middle of what is possible; and the standard deviation of what
-// the bias may be off by then, where all that is possible is as likely.
-static double kbi_own_of(kbi_mode mode, int which, double* error) {
+// the bias may be off by then, where all that is possible is as likely: all told, and without what a kernel in a row of
+// them takes at most, which all shapes have in common.
+static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* of = &kbi_lab.calibration.empties[which];
-    *error = kbi_bias_error_ns;
+    double row = kbi_lab.calibration.row;
+    *error = *apart = kbi_bias_error_ns;
     if (kbi_lab.calibration.measured) return kbi_truth_of(mode, &of->shape);
     if (!(of->most[mode] > 0)) of->most[mode] = kbi_most_of_empty(mode, which);
     *error = hypot(*error, of->most[mode] / sqrt(12));
+    *apart = hypot(*apart, KBI_MAX(of->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
     return of->most[mode] / 2;
 }
 
@@ -8653,8 +8658,9 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     double empty = NAN;
     int more = of->read[mode][gated && !kbi_lab.gpu.ungated].n == 0 ? KBI_RECENT / 4 : KBI_EMPTIES;
     for (int i = 0; i < more; i++) empty = kbi_time_empty(mode, gated, run->work.empty);
-    run->m.bias_ns = empty - kbi_own_of(mode, run->work.empty, &run->m.bias_error_ns);
+    run->m.bias_ns = empty - kbi_own_of(mode, run->work.empty, &run->m.bias_error_ns, &run->m.bias_apart_ns);
     run->m.bias_fitted = !kbi_lab.calibration.measured;
+    run->m.empty = run->work.empty;
     run->m.floor_ns = empty;
     run->m.step_ns = kbi_lab.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
 }
@@ -8920,7 +8926,7 @@ static double kbi_calibrate_graph(const kbi_shape* shape) {
 static void kbi_calibrate(kbi_machine* m) {
     static const kbi_shape plainest = { 1, 32, 0, 1, 0, 1 };
     kbi_calibration* c = &kbi_lab.calibration;
-    double error;
+    double error, apart;
     for (int i = 0; i < 200; i++) kbi_evict(); // out of the idle clock
     kbi_empty_of(&plainest);
     kbi_calibrate_quantum();
@@ -8929,7 +8935,7 @@ static void kbi_calibrate(kbi_machine* m) {
     c->graph_floor = kbi_calibrate_graph(NULL);
     c->row = c->measured ? (double)NAN : kbi_calibrate_graph(&plainest);
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++) {
-        double own = kbi_own_of((kbi_mode)mode, 0, &error);
+        double own = kbi_own_of((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
         m->own_error = c->measured ? 0 : own; // the hot one's, which --env shows
@@ -12884,7 +12890,7 @@ static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, i
 }
 
 // What all processes say: of one its rounds, of several the t interval of their log ratios.
-static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
+static double kbi_judge_ratio_said(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
     if (c->processes == 1) return kbi_judge_ratio_in(c, 0, theirs, mine, alpha, lo, hi);
     *lo = *hi = (double)NAN;
     for (const kbi_pair* p = c->pairs; p < c->pairs + c->n_pairs; p++) {
@@ -12896,6 +12902,19 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, do
         return exp(mean);
     }
     return (double)NAN;
+}
+
+// And as surely as the biases are known that were taken off, which no repetition shows. Launches of one shape have the
+// same, whatever it is: then it says little of their ratio.
+static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
+    double ratio = kbi_judge_ratio_said(c, theirs, mine, alpha, lo, hi);
+    const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
+    if (!a || !b || a->empty == b->empty || !(*lo > 0)) return ratio;
+    double sd = hypot(a->bias_apart_ns / c->results[theirs].time_ms, b->bias_apart_ns / c->results[mine].time_ms) * 1e-6;
+    *lo = log(*lo), *hi = log(*hi);
+    kbi_interval_add(log(ratio), sd, lo, hi);
+    *lo = exp(*lo), *hi = exp(*hi);
+    return ratio;
 }
 
 // The shorter of two says how far their ratio scatters.

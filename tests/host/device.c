@@ -468,7 +468,8 @@ static void test_calibration(void) {
     kbi_launch_empty(&third);
     int wide = kbi_empty_of(&third);
     CHECK(wide > 0);
-    double plain = kbi_time_empty(KBI_HOT, true, 0), reads = kbi_time_empty(KBI_HOT, true, wide), row = c->row, off;
+    double plain = kbi_time_empty(KBI_HOT, true, 0), reads = kbi_time_empty(KBI_HOT, true, wide), row = c->row, off,
+           apart;
     CHECK_THAT(fabs(kbi_most_of_empty(KBI_HOT, wide) - row - KBI_MAX(reads - plain, 0)) < 40,
                "in a row %g, read %g and %g", row, plain, reads);
     static const double rows_of[] = { NAN, 1e6, 0 };
@@ -479,8 +480,13 @@ static void test_calibration(void) {
     c->row = row;
     // all between nothing and that is as likely: 1.96 standard deviations reach beyond both
     c->empties[wide].most[KBI_HOT] = 1000;
-    CHECK_REAL(kbi_own_of(KBI_HOT, wide, &off), 500, 0), CHECK_REAL(off, hypot(60, 1000 / sqrt(12.0)), 1e-12);
+    c->row = 700;
+    CHECK_REAL(kbi_own_of(KBI_HOT, wide, &off, &apart), 500, 0), CHECK_REAL(off, hypot(60, 1000 / sqrt(12.0)), 1e-12);
     CHECK(1.96 * off > 500);
+    CHECK_REAL(apart, hypot(60, 300 / sqrt(12.0)), 1e-12); // a row of the plainest is in all of them
+    c->row = NAN;
+    kbi_own_of(KBI_HOT, wide, &off, &apart), CHECK_REAL(apart, off, 0);
+    c->row = row;
     // measured elsewhere
     kbi_truth truth;
     for (int i = 0; i < 24; i++) truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 500 + i;
@@ -502,6 +508,7 @@ static void test_calibration(void) {
             CHECK_REAL(run->m.step_ns, 4, 1e-6);
         CHECK_REAL(run->m.bias_error_ns, measured ? 60 : hypot(60, most / sqrt(12.0)), 1e-12);
         CHECK_INT(run->m.bias_fitted, !measured);
+        if (measured) CHECK_REAL(run->m.bias_apart_ns, 60, 0);
         CHECK_INT(c->empties[0].read[KBI_HOT][1].n - n, 2);
     }
     run->sampling.launches = 0;

@@ -705,7 +705,7 @@ static void test_rivals(void) {
     CHECK_STR(contest.of[2].rating, "fair"), CHECK_INT(contest.c.end.fastest, 0);
     // what keeps two from being held against each other, and what widens what may be chance
     static const double two[] = { 1.02, 1 };
-    for (int what = 0; what < 9; what++) {
+    for (int what = 0; what < 11; what++) {
         meet(2, 1, two);
         kbi_measured *base = &contest.m[0], *mine = &contest.m[1];
         if (what == 1) mine->stage = 0;
@@ -716,10 +716,13 @@ static void test_rivals(void) {
         if (what == 6) contest.of[0].status = KB_FAILED;
         if (what == 7) base->again = 0;
         if (what == 8) base->bias_ns = mine->bias_ns = 5e5; // of a millisecond
+        if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // together sd 1 % of a millisecond
+        if (what == 10) mine->empty = 1;
         judge_group();
         const kb_result* of = &contest.of[1];
         bool met = what < 4 || what > 6;
-        bool unsure = !met || what == 1 || what == 2 || what == 7; // 7: nobody knows how much equal ones differ
+        // 7: nobody knows how much equal ones differ; 10: nor how much the biases of these launches do
+        bool unsure = !met || what == 1 || what == 2 || what == 7 || what == 10;
         kb_verdict want = what == 6 ? KB_NO_VERDICT : unsure ? KB_UNRESOLVED : KB_FASTER;
         CHECK_THAT(of->verdict == want, "rivals %d: verdict %d", what, (int)of->verdict);
         CHECK_THAT((of->flags != 0) == (what == 1 || what == 2), "rivals %d: flags %llx", what,
@@ -737,6 +740,23 @@ static void test_rivals(void) {
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
     CHECK(contest.of[1].verdict == KB_EQUIVALENT && !contest.c.end.certain && contest.c.end.fastest == 0);
+    // launches of two shapes, whose biases may be off by as much as the ratio: by so much its interval is wider, of one
+    // process and of several, each by its own time
+    static const double unlike[] = { 0.002, 0.001 };
+    for (int processes = 1; processes <= PROCESSES; processes += 2) {
+        double low[2], high[2];
+        for (int apart = 0; apart < 2; apart++) {
+            meet(2, processes, unlike);
+            for (int i = 0; i < 2 * processes; i++)
+                contest.m[i].bias_apart_ns = 60, contest.m[i].empty = apart ? i % 2 : 1;
+            judge_group();
+            low[apart] = log(contest.of[1].speedup_low), high[apart] = log(contest.of[1].speedup_high);
+        }
+        double ratio = log(contest.of[1].speedup), error = 1.959964 * hypot(60.0 / 2000, 60.0 / 1000);
+        CHECK_REAL(ratio - low[1], hypot(ratio - low[0], error), 1e-6);
+        CHECK_REAL(high[1] - ratio, hypot(high[0] - ratio, error), 1e-6);
+        CHECK(contest.of[1].verdict == KB_FASTER && contest.of[1].noise_floor < 0.02);
+    }
     for (int rounds = 5; rounds <= 6; rounds++) {
         meet(2, 1, two);
         for (int k = rounds; k < ROUNDS; k++) contest.samples[1][2 + k] = NAN;
