@@ -12910,7 +12910,8 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, do
     double ratio = kbi_judge_ratio_said(c, theirs, mine, alpha, lo, hi);
     const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
     if (!a || !b || a->empty == b->empty || !(*lo > 0)) return ratio;
-    double sd = hypot(a->bias_apart_ns / c->results[theirs].time_ms, b->bias_apart_ns / c->results[mine].time_ms) * 1e-6;
+    double sd =
+        hypot(a->bias_apart_ns / c->results[theirs].time_ms, b->bias_apart_ns / c->results[mine].time_ms) * 1e-6;
     *lo = log(*lo), *hi = log(*hi);
     kbi_interval_add(log(ratio), sd, lo, hi);
     *lo = exp(*lo), *hi = exp(*hi);

@@ -715,7 +715,7 @@ static void test_rivals(void) {
         if (what == 5) mine->rounds = ROUNDS - 1;
         if (what == 6) contest.of[0].status = KB_FAILED;
         if (what == 7) base->again = 0;
-        if (what == 8) base->bias_ns = mine->bias_ns = 5e5; // of a millisecond
+        if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // of a millisecond
         if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // together sd 1 % of a millisecond
         if (what == 10) mine->empty = 1;
         judge_group();
