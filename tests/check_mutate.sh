@@ -42,6 +42,11 @@ int behind(int n) { // the sum of none of the list's, or of one behind its last
     return all;
 }
 int same(int a) { return a * 0 + 0 * above(a); }
+int numbered(int a) {
+    a = a +
+        0;
+    return a + __LINE__;
+}
 end
 cat > "$toy/tests/host/t.c" << 'end'
 #include "test.h"
@@ -51,6 +56,7 @@ int main(void) {
     ends(3);
     unlooked(1);
     same(1);
+    numbered(1);
     behind(2);
     return test_end();
 }
@@ -107,6 +113,8 @@ mutate --at "$(at 'int nobody'):plus" --least 0
 check_rc "--least" 0
 mutate --at "$(at 'int same'):plus"
 check_out "a mutant of the same object code is none" '0 of 0 caught; thrown away: 0 .* 1 of the same object code'
+mutate --at "$(at 'a = a +'):delete"
+check_out "a mutant moves no line" '0 of 0 caught; thrown away: 0 .* 1 of the same object code'
 mutate --at "$(at 'if (n > 0)'):plus" --json "$tmp/result.json"
 check_out "a mutant that ends the process is caught" '^looked .* plus +caught'
 check_out "a mutant that ends the process: how" '^ +host/t: (crash|time)'

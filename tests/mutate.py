@@ -298,7 +298,8 @@ class Mutant:
         return self.start, self.end, self.new
 
     def text(self, s):
-        return s.text[:self.start] + self.new + s.text[self.end:]
+        lines = s.text.count("\n", self.start, self.end) - self.new.count("\n")  # none moves: __LINE__ is in the object code
+        return s.text[:self.start] + self.new + "\n" * lines + s.text[self.end:]
 
     def words(self, s):
         """The line's part around it, as in: n [< -> <=] size"""
@@ -439,7 +440,7 @@ class Tests:
         with open(os.path.join(self.headers, self.header), "w", encoding="utf-8") as f:
             f.write(source.text)
         folder = os.path.join(root, "tests")
-        for f in sorted(glob.glob(folder + "/host/*.c") + glob.glob(folder + "/cli/*.sh")):
+        for f in sorted(glob.glob(folder + "/host/*.c")) + sorted(glob.glob(folder + "/cli/*.sh")):
             self.names.append(os.path.relpath(f, folder).rsplit(".", 1)[0])
         self.known, self.unused = {}, {}
 
