@@ -7785,7 +7785,7 @@ static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memo
     if (!s->size) return false;
     size_t shift = kbi_shift(b, memories[0]->placement, true);
     bool good = (s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift)) != NULL;
-    s->base = (char*)(((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift;
+    s->base = (char*)((((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift);
     for (int i = 0; i < n && n > 1 && good; i++)
         if (memories[i]->most)
             good = (memories[i]->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(memories[i], s->stride))) !=
