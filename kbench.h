@@ -1181,6 +1181,7 @@ static int kbi_high_file(int file) {
 }
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
+static bool kbi_folder_here(char* to, size_t size) { return getcwd(to, size) != NULL; }
 static bool kbi_readable(int file, int milliseconds) { // file -1: only waits
     struct pollfd p = { file, POLLIN, 0 };
     return poll(&p, 1, milliseconds) > 0;
@@ -7786,7 +7787,7 @@ static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memo
     if (!s->size) return false;
     size_t shift = kbi_shift(b, memories[0]->placement, true);
     bool good = (s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift)) != NULL;
-    s->base = (char*)(((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift;
+    s->base = (char*)((((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift);
     for (int i = 0; i < n && n > 1 && good; i++)
         if (memories[i]->most)
             good = (memories[i]->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(memories[i], s->stride))) !=
@@ -14735,7 +14736,7 @@ static bool kbi_store_open_json(kbi_store* s) {
     if (stat(s->json, &about) == 0 && S_ISREG(about.st_mode) && realpath(s->json, s->path)) s->json = s->path;
     bool plain = lstat(s->json, &about) != 0 || S_ISREG(about.st_mode); // else a link to nowhere, too
     char here[4096];
-    if (plain && *s->json != '/' && getcwd(here, sizeof here)) {
+    if (plain && *s->json != '/' && kbi_folder_here(here, sizeof here)) {
         if (snprintf(s->path, sizeof s->path, "%s/%s", here, s->json) < (int)sizeof s->path) s->json = s->path;
     }
     kbi_text name = KBI_BLANK;
@@ -20972,7 +20973,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const kbi_options* o, const char* 
     const char* start = folder ? folder : path;
     if (!*start) return kbi_error("--%s needs a name; its is empty", option), false;
     bool standard = !folder && kbi_is(path, "-");
-    if (*start != '/' && !standard && getcwd(here, sizeof here)) kbi_putf(&full, "%s/", here);
+    if (*start != '/' && !standard && kbi_folder_here(here, sizeof here)) kbi_putf(&full, "%s/", here);
     if (folder) kbi_putf(&full, "%s/", folder);
     kbi_puts(&full, path);
     memset(out, 0, sizeof *out);
@@ -23180,7 +23181,7 @@ static bool kbi_toll_wanted(const kbi_options* o) {
 
 static void kbi_path_here(kbi_text* out, const char* path) {
     char here[4096];
-    if (*path != '/' && getcwd(here, sizeof here)) kbi_putf(out, "%s/", here);
+    if (*path != '/' && kbi_folder_here(here, sizeof here)) kbi_putf(out, "%s/", here);
     kbi_puts(out, path);
 }
 

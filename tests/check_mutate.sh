@@ -11,6 +11,8 @@ mkdir -p "$toy/tests/host" "$toy/tests/cli"
 cp tests/test.h tests/json.h tests/lib.sh "$toy/tests"
 cat > "$toy/kbench.h" << 'end'
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 static int above(int x) { return x + 1; }
 /*---------------------------------------------------------------------------------------------------------------
   Stop here if you only want the API.
@@ -42,6 +44,22 @@ int behind(int n) { // the sum of none of the list's, or of one behind its last
     return all;
 }
 int same(int a) { return a * 0 + 0 * above(a); }
+int cut(const char* text) { // how much of a text a buffer takes
+    char part[8];
+    snprintf(part, sizeof part - 1, "%s", text);
+    return (int)strlen(part);
+}
+int room_for(int n) {
+    char* p = (char*)malloc((size_t)n + 9);
+    int fine = p != NULL;
+    free(p);
+    return fine;
+}
+int numbered(int a) {
+    a = a +
+        0;
+    return a + __LINE__;
+}
 end
 cat > "$toy/tests/host/t.c" << 'end'
 #include "test.h"
@@ -51,6 +69,9 @@ int main(void) {
     ends(3);
     unlooked(1);
     same(1);
+    numbered(1);
+    CHECK_INT(cut("abc"), 3);
+    CHECK_INT(room_for(3), 1);
     behind(2);
     return test_end();
 }
@@ -82,7 +103,7 @@ check_rc "--coverage" 0
 check_out "--coverage: what no test executes" "^>>not_looked .* [1-9][0-9]* not executed .*$(at 'int nobody')"
 check_out "--coverage: what tests execute" '^>>looked .* 0 not executed'
 mutate --list
-check_not_out "--list: comments, #if, sizes of arrays, what stands above" '(at|/\*) \[\+|room\[|#if|return x'
+check_not_out "--list: comments, #if, sizes of arrays, what stands above" '(at|/\*) \[\+|room\[|\[9 ->|#if|return x'
 check_out "--list: the code" '^looked .*a \[\+ -> -\] b'
 mutate --at "$(at 'int sum'):plus"
 check_rc "a sum that is a difference" 0
@@ -103,10 +124,16 @@ if echo 'int main(void) { return 0; }' | $CC -fsanitize=address,undefined -x c -
     mutate --at "$(at 'while (at < n)'):less"
     check_out "what only a sanitizer sees is caught" '^ +host/t, sanitized: crash'
 fi
+if echo 'int main(void) { return 0; }' | clang -x c - -o "$tmp/empty" 2> /dev/null; then
+    mutate --at "$(at 'sizeof part'):plus"
+    check_out "what only a checked buffer sees is caught" '^ +host/t, fortified: crash'
+fi
 mutate --at "$(at 'int nobody'):plus" --least 0
 check_rc "--least" 0
 mutate --at "$(at 'int same'):plus"
 check_out "a mutant of the same object code is none" '0 of 0 caught; thrown away: 0 .* 1 of the same object code'
+mutate --at "$(at 'a = a +'):delete"
+check_out "a mutant moves no line" '0 of 0 caught; thrown away: 0 .* 1 of the same object code'
 mutate --at "$(at 'if (n > 0)'):plus" --json "$tmp/result.json"
 check_out "a mutant that ends the process is caught" '^looked .* plus +caught'
 check_out "a mutant that ends the process: how" '^ +host/t: (crash|time)'

@@ -10,22 +10,25 @@
     python3 tests/mutate.py --again FILE          those that survived in a --json file of before, on the same header
     python3 tests/mutate.py --coverage            lines that no test executes, by section
 
-Drawn from the code below the "Stop here" line: no comment, string, #if, declared size of an array, or >>ptx. A mutant
-that does not compile, or whose object code at -O1 is that of the header, is none: another is drawn in its place. It is
-caught when a test fails on it (twice, so that no busy machine catches it), crashes, or runs out of its time. The tests
-are those of tests/host and tests/cli; on each mutant only those run that execute its line (gcov says which; where a
-line is data, all), first those that were written for its section. They are built at -O0 and without warnings: neither
-may catch what a user's build would not. What they do not catch those of tests/host see once more with the sanitizers of
-make sanitize. Python's standard library, gcc, gcov; the CUDA back end where CUDA's headers are (NVCC, CUDA_HOME). What
-a test executes is learnt once, and again when it changes; where the header has changed, what is known of its other
-lines stands (--anew learns it again).
+Drawn from the code below the "Stop here" line: no comment, string, #if, declared size of an array, number that is added
+to or multiplies what is allocated, or >>ptx. A mutant that does not compile, or whose object code at -O1 is that of the
+header, is none: another is drawn in its place. It is caught when a test fails on it (twice, so that no busy machine
+catches it), crashes, or runs out of its time. The tests are those of tests/host and tests/cli; on each mutant only
+those run that execute its line (gcov says which; where a line is data, all), first those that were written for its
+section. They are built at -O0 and without warnings: neither may catch what a user's build would not. What they do not
+catch those of tests/host see twice more: with the sanitizers of make sanitize, and with the checks of buffers that
+distributions build with (_FORTIFY_SOURCE). Python's standard library, gcc, gcov; the CUDA back end where CUDA's headers
+are (NVCC, CUDA_HOME). What a test executes is learnt once, and again when it changes; where the header has changed,
+what is known of its other lines stands (--anew learns it again).
 """
 import argparse, bisect, concurrent.futures, difflib, glob, hashlib, json, os, random, re, selectors, shutil, signal
 import subprocess, sys, threading, time
 
 NOT_O0 = {"host/coverage": "-O1", "host/judge": "-O1", "host/procs": "-O1", "host/roofs": "-O1", "cli/big": "-O2",
           "cli/templates": "-O2", "cli/work": "-O2"}  # tests of what only optimised code does
-SANITIZED = " -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE"  # as make sanitize has it
+# how else tests are built, for mutants that pass them: as make sanitize has it, and as distributions build what they ship
+OTHERWISE = {"sanitized": "-fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE",
+             "fortified": "-O1 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"}
 PARTLY, WHOLLY = 1, 2  # executed, of a line: of "if (a && b) f();" perhaps f() not
 KINDS = "plus times less equal logic not number bool return break index swap delete minmax".split()
 REPLACED = {"+": ("plus", "-"), "-": ("plus", "+"), "+=": ("plus", "-="), "-=": ("plus", "+="), "++": ("plus", "--"),
@@ -34,6 +37,7 @@ REPLACED = {"+": ("plus", "-"), "-": ("plus", "+"), "+=": ("plus", "-="), "-=": 
             ">=": ("less", ">"), "==": ("equal", "!="),
             "!=": ("equal", "=="), "&&": ("logic", "||"), "||": ("logic", "&&"), "true": ("bool", "false"),
             "false": ("bool", "true"), "break": ("break", ""), "continue": ("break", "")}
+ALLOCATES = re.compile(r"(?:\w+_)?(?:malloc|realloc|MALLOC|REALLOC|grow|arena_alloc)")
 KEYWORDS = set("return case if else for while do switch sizeof goto break continue default typedef static const struct "
                "union enum extern inline volatile void unsigned signed".split())
 TOKEN = re.compile(r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\\\n)|(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
@@ -188,6 +192,18 @@ class Source:
                 break
         return depth < 0 and self.declares(k)
 
+    def allocated(self, i):
+        """Whether the token is a term of how much is allocated, which nobody sees grow, as of an array's declared size."""
+        depth, k = 0, i
+        while k > self.start_of[i] and self.tokens[i - 1].text in "+*,(":
+            k -= 1
+            depth += {")": 1, "(": -1}.get(self.tokens[k].text, 0)
+            if depth < 0:
+                depth = 0
+                if ALLOCATES.fullmatch(self.tokens[k - 1].text):
+                    return True
+        return False
+
     def declares(self, bracket):
         s, t = self.start_of[bracket], self.tokens
         words = "static", "const", "typedef", "extern", "struct", "union", "unsigned", "volatile"
@@ -232,7 +248,7 @@ def statement_end(s, i):
 
 def sites_of_number(s, i):
     t = s.tokens[i]
-    if s.declared_size(i):
+    if s.declared_size(i) or s.allocated(i):
         return
     if re.fullmatch(r"0[uUlL]*|0*\.?0*f?", t.text):
         yield "number", t.start, t.end, "1"
@@ -298,7 +314,8 @@ class Mutant:
         return self.start, self.end, self.new
 
     def text(self, s):
-        return s.text[:self.start] + self.new + s.text[self.end:]
+        lines = s.text.count("\n", self.start, self.end) - self.new.count("\n")  # none moves: __LINE__ is in the object code
+        return s.text[:self.start] + self.new + "\n" * lines + s.text[self.end:]
 
     def words(self, s):
         """The line's part around it, as in: n [< -> <=] size"""
@@ -365,22 +382,22 @@ class Bench:
         with open(os.path.join(self.folder, "kbench.h"), "w", encoding="utf-8") as f:
             f.write(text)
 
-    def environment(self, test, coverage, sanitized):
+    def environment(self, test, coverage, how):
         e = dict(os.environ, CC=self.cc, CXX=self.cxx, NVCC="", BUILD="build", TEST_CFLAGS="-w", MUTATE_PROGRAMS=self.programs,
                  MUTATE_KEPT=self.kept, MUTATE_O=NOT_O0.get(test, "-O0"), MUTATE_COVERAGE="", LC_ALL="C", CI="1")
         quicker = "clang" if shutil.which("clang") and test not in NOT_O0 else None
         e["MUTATE_CC"] = quicker or os.environ.get("CC", "cc")
-        if sanitized:
-            e["MUTATE_O"] += SANITIZED
+        if how:
+            e["MUTATE_O"] += " " + OTHERWISE[how]
         if coverage:
             e["MUTATE_CC"] = "gcc"
             e["MUTATE_COVERAGE"] = f"{e['MUTATE_O']} -w --coverage -Wl,--wrap=_exit,--wrap=abort,--wrap=raise,--wrap=kill " \
                 f"{self.folder}/dumps.o"
         return e
 
-    def run(self, test, limit, coverage=False, sanitized=False):
+    def run(self, test, limit, coverage=False, how=None):
         """None where it passes, else the first thing that went wrong; stops there."""
-        e = self.environment(test, coverage, sanitized)
+        e = self.environment(test, coverage, how)
         base = os.path.join("tests", test)
         script = os.path.exists(os.path.join(self.folder, base + ".sh")) and test != "host/check"  # all it builds is check.c
         if script:
@@ -439,7 +456,7 @@ class Tests:
         with open(os.path.join(self.headers, self.header), "w", encoding="utf-8") as f:
             f.write(source.text)
         folder = os.path.join(root, "tests")
-        for f in sorted(glob.glob(folder + "/host/*.c") + glob.glob(folder + "/cli/*.sh")):
+        for f in sorted(glob.glob(folder + "/host/*.c")) + sorted(glob.glob(folder + "/cli/*.sh")):
             self.names.append(os.path.relpath(f, folder).rsplit(".", 1)[0])
         self.known, self.unused = {}, {}
 
@@ -477,7 +494,8 @@ class Tests:
                     self.learnt[name] = old
                     self.save()
             if old["fails"]:
-                self.unused[name, False] = self.unused[name, True] = old["fails"]
+                for how in (None, *OTHERWISE):
+                    self.unused[name, how] = old["fails"]
             self.known[name] = dict(old, lines=self.moved(old["header"], old["lines"]))
 
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
@@ -507,17 +525,17 @@ class Tests:
         to = self.moves[header]
         return {to[n]: count for n, count in lines.items() if n in to}
 
-    def passes(self, name, bench, sanitized):
+    def passes(self, name, bench, how):
         """Whether it does without any mutation: asked once a header, when it first fails on a mutant of that."""
-        old, how = self.learnt[name], "sanitized" if sanitized else "passed"
-        if self.header not in (not sanitized and old["header"], old.get(how)):
+        old, key = self.learnt[name], how or "passed"
+        if self.header not in (not how and old["header"], old.get(key)):
             bench.put(self.source.text)
-            fails = bench.run(name, 300, sanitized=sanitized) and bench.run(name, 300, sanitized=sanitized)
+            fails = bench.run(name, 300, how=how) and bench.run(name, 300, how=how)
             if fails:
-                self.unused[name, sanitized] = fails
-                print(f"not used: {name} fails without any mutation{', sanitized' * sanitized}: {fails}", file=sys.stderr)
+                self.unused[name, how] = fails
+                print(f"not used: {name} fails without any mutation{comma(how)}: {fails}", file=sys.stderr)
                 return False
-            old[how] = self.header
+            old[key] = self.header
             self.save()
         return True
 
@@ -538,7 +556,7 @@ class Tests:
     def at(self, line):
         """The tests that execute a line; those that execute its function where the line itself is no code; else all."""
         s = self.source
-        usable = [n for n in self.names if (n, False) not in self.unused]
+        usable = [n for n in self.names if (n, None) not in self.unused]
         beside = set().union({line}, s.spans.get(line, set()))
         code = beside & self.executable
         if line in s.function_at:
@@ -636,33 +654,40 @@ def judge(mutant, k, source, tests, compiled, bench, within):
             compared = True
             if compiled.same(text, name):
                 return 2
-        if caught_by(mutant, name_of_test, tests, bench, text, False):
+        if caught_by(mutant, name_of_test, tests, bench, text, None):
             return 0
     if not compared and compiled.same(text, name):
         return 2
-    spent = 0
-    for name_of_test in (n for n in names if n.startswith("host/")):
-        spent += 3 * tests.known[name_of_test]["seconds"]
-        if spent > within or caught_by(mutant, name_of_test, tests, bench, text, True):
-            break
+    for how in OTHERWISE:
+        spent = 0
+        for name_of_test in (n for n in names if n.startswith("host/")):
+            spent += 3 * tests.known[name_of_test]["seconds"]
+            if spent > within:
+                break
+            if caught_by(mutant, name_of_test, tests, bench, text, how):
+                return 0
     return 0
 
 
-def caught_by(mutant, name, tests, bench, text, sanitized):
-    if (name, sanitized) in tests.unused:
+def comma(how):
+    return f", {how}" if how else ""
+
+
+def caught_by(mutant, name, tests, bench, text, how):
+    if (name, how) in tests.unused:
         return False
-    limit = 20 + (20 if sanitized else 6) * tests.known[name]["seconds"]
-    why = bench.run(name, limit, sanitized=sanitized)
+    limit = 20 + (20 if how else 6) * tests.known[name]["seconds"]
+    why = bench.run(name, limit, how=how)
     if why:
-        again = bench.run(name, limit, sanitized=sanitized)
+        again = bench.run(name, limit, how=how)
         if not again:
             mutant.why += f"; {name} failed once of twice: {why[:80]}"
         why = again
-    if why and not tests.passes(name, bench, sanitized):
+    if why and not tests.passes(name, bench, how):
         bench.put(text)
         return False
     if why:
-        mutant.verdict, mutant.why = "caught", f"{name}{', sanitized' * sanitized}: {why[:140]}"
+        mutant.verdict, mutant.why = "caught", f"{name}{comma(how)}: {why[:140]}"
     return why is not None
 
 

@@ -36,7 +36,7 @@ logs=$BUILD/test/log
 mkdir -p "$logs" || exit 2
 : > "$logs/skips"
 passed=0 failed=0 skipped=0
-cflags="-O2 -g -Wall -Wextra -Werror"
+cflags="-O2 -g -Wall -Wextra -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # as compilers of some distributions do unasked
 if [ -n "$sanitize" ]; then
     cflags="-O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE"
 fi

@@ -3,6 +3,7 @@
 # The headers through gcc and clang, C11 to C17 and C++11 to C++20, warnings as errors; what has to link links, and runs.
 . tests/lib.sh
 
+checked="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # as compilers of some distributions do unasked
 strict="-Wall -Wextra -Wpedantic -Werror -I. -Itests"
 here=tests/compile
 short="--iters 5 --warmup 1 --no-progress"
@@ -45,7 +46,7 @@ done
 
 # --- warnings that only an optimiser finds, and that each of these runs
 for c in $compilers_c; do
-    for options in "-std=c11 -O0" "-std=c11 -O2 -DLATE" "-std=c17 -O3"; do
+    for options in "-std=c11 -O0" "-std=c11 -O2 -DLATE" "-std=c17 -O3" "-std=gnu11 -O2 $checked"; do
         check "$c $options" $c $options $strict $here/impl.c -o "$tmp/impl" $libs || continue
         run "$tmp/impl" $short
         check_rc "$c $options runs" 0
@@ -53,9 +54,11 @@ for c in $compilers_c; do
     done
 done
 for c in $compilers_cxx; do
-    check "$c -O2 faces.cpp" $c -std=c++11 -O2 $strict $here/faces.cpp -o "$tmp/faces" $libs || continue
-    run "$tmp/faces" $short
-    check_rc "$c: lambda, kb_open and a registered body" 0
+    for options in "-std=c++11 -O2" "-std=gnu++17 -O1 $checked"; do
+        check "$c $options faces.cpp" $c $options $strict $here/faces.cpp -o "$tmp/faces" $libs || continue
+        run "$tmp/faces" $short
+        check_rc "$c $options: lambda, kb_open and a registered body" 0
+    done
 done
 
 # --- element types can be left out, as operations can
@@ -143,6 +146,7 @@ fi
 if [ -n "$NVCC" ]; then
     strict_cuda="-O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I."
     check "nvcc five_lines.cu" $NVCC $strict_cuda -c $here/five_lines.cu -o "$tmp/nvcc.o"
+    check "nvcc, as distributions have it" $NVCC $strict_cuda -Xcompiler -U_FORTIFY_SOURCE,-D_FORTIFY_SOURCE=2 -c $here/five_lines.cu -o "$tmp/nvcc.o"
     check "nvcc host_and_gpu.cu" $NVCC $strict_cuda $here/host_and_gpu.cu -o "$tmp/mixed" &&
         if nvidia-smi -L 2> /dev/null | grep -q '^GPU '; then
             run "$tmp/mixed" $short

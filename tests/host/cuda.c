@@ -915,10 +915,11 @@ static void test_fresh(void) {
     run("VIRTUAL_LIGHT=1 VIRTUAL_MIB=4000 --op many_blocks,no_room --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
-        const char* said = strstr(text(i, "message"), "not proven that the last launch wrote the outputs");
+        static const char note[] = "not proven that the last launch wrote the outputs";
+        const char* said = strstr(text(i, "message"), note);
         CHECK_STR(text(i, "status"), "\"ok\""), CHECK_STR(text(i, "verified"), "true");
-        CHECK_THAT((said != NULL) == (i > 0) && !(said && strstr(said + 1, "not proven")), "%s: %s", text(i, "name"),
-                   text(i, "message"));
+        CHECK_THAT((said != NULL) == (i > 0) && !(said && strstr(said + 1, note)), "%s: %s", text(i, "name"),
+                   text(i, "message")); // what it says of a busy machine's caches is something else
     }
     run("--op caches,computes --fast");
     for (int i = 0; i < file.n; i++) CHECK_STR(text(i, "status"), "\"ok\"");

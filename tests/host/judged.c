@@ -691,6 +691,13 @@ static void test_rivals(void) {
         CHECK_STR(of[0].rating, "good"), CHECK_STR(of[1].rating, "excellent"), CHECK_STR(of[2].rating, "needs work");
         if (processes > 1) CHECK_INT(contest.c.n_pairs, 4); // to the baseline, itself too, and to the fastest
     }
+    // a pair scatters as the shorter of the two does: 0 and its equal; 0 and 1, 0 and 2, 2 and the fastest
+    kbi_pools pools;
+    memset(&pools, 0, sizeof pools);
+    meet(3, PROCESSES, three), kbi_rivals_open(&contest.c, &pools);
+    CHECK_INT(pools.equals.rows, 1), CHECK_INT(pools.ratios.rows, 3);
+    CHECK(pools.equals.ms[0] == 2 && pools.ratios.ms[0] == 1 && pools.ratios.ms[1] == 2 && pools.ratios.ms[2] == 1);
+    kbi_pools_free(&pools);
     // ratings, by the best time that was checked
     static const double rated[][RIVALS] = { { 1, 1.24, 1.26, 1.99 }, { 1, 2.01, 4.99, 5.01 } };
     static const char* const words[][RIVALS] = { { "excellent", "excellent", "good", "good" },

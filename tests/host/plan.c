@@ -657,6 +657,25 @@ static void test_parts(void) {
     }
 }
 
+// Entries stand as in the source, by file and line, whatever order they came in; all of an operation where its first is.
+static void test_registry(void) {
+    static kb_entry all[] = { { .operation = "zebra", .implementation = "two", .file = "b", .line = 7 },
+                              { .operation = "zebra", .implementation = "three", .file = "b", .line = 7 },
+                              { .operation = "ape", .implementation = "late", .file = "b", .line = 5 },
+                              { .operation = "zebra", .implementation = "one", .file = "b", .line = 3 },
+                              { .operation = "yak", .implementation = "one", .file = "a", .line = 9 },
+                              { .operation = "ape", .implementation = "one", .file = "a", .line = 8 } };
+    kbi_process.entries = NULL, kbi_process.entry_count = 0;
+    for (int i = 0; i < 12; i++) kb_add_from(&all[i % 6], NULL); // twice is once
+    kbi_registered registered = kbi_registry();
+    kbi_text said = KBI_BLANK;
+    for (int i = 0; i < registered.n; i++)
+        kbi_putf(&said, "%s.%s ", registered.of[i]->operation, registered.of[i]->implementation);
+    CHECK_STR(said.s, "ape.one ape.late yak.one zebra.one zebra.two zebra.three ");
+    kbi_text_free(&said);
+    KBENCH_FREE(registered.of);
+}
+
 int main(void) {
     static const char* const variables[] = { "GTEST_SHARD_INDEX", "GTEST_TOTAL_SHARDS" };
     for (int i = 0; i < 2; i++) unsetenv(variables[i]);
@@ -673,6 +692,7 @@ int main(void) {
     test_dealing();
     test_seconds();
     test_parts();
+    test_registry();
     KBENCH_FREE(options.load);
     return test_end();
 }
