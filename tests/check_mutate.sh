@@ -33,6 +33,7 @@ int ends(int n) { return weak(n); }
   >>not_looked at
 ---------------------------------------------------------------------------------------------------------------*/
 int nobody(int a, int b) { return a + b; }
+int later(int a) { return a + 1; }
 int unlooked(int a) {
     char room[64];
     return snprintf(room, sizeof room, "%d + 1", a) + 2 * a;
@@ -64,6 +65,7 @@ end
 cat > "$toy/tests/host/t.c" << 'end'
 #include "test.h"
 #include "kbench.h"
+#include <signal.h>
 int main(void) {
     CHECK_INT(sum(2, 3), 5);
     ends(3);
@@ -73,6 +75,8 @@ int main(void) {
     CHECK_INT(cut("abc"), 3);
     CHECK_INT(room_for(3), 1);
     behind(2);
+    raise(SIGCONT);
+    later(2);
     return test_end();
 }
 end
@@ -117,6 +121,8 @@ mutate --at "$(at 'return snprintf'):plus"
 check_rc "what is executed and not looked at" 1
 check_out "what is executed and not looked at: survives" '^not_looked .* plus +SURVIVED'
 check_out "what is executed and not looked at: tests were run" '^ +1 tests'
+mutate --at "$(at 'int later'):plus"
+check_out "what is executed behind a signal: tests were run" '^ +1 tests'
 mutate --at "$(at 'int nobody'):plus"
 check_rc "what no test executes" 1
 check_out "what no test executes: survives at once" '^ +no test executes it'

@@ -72,17 +72,17 @@ if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # whatever file brought
 cp "$to" "$store/$name.$$" && mv "$store/$name.$$" "$store/$name"
 """
 # processes that end without exit() leave their counts all the same: those that crash, and a worker that the supervisor
-# kills is asked first
+# kills is asked first. Where they go on they count anew: what was written once is not written again
 DUMPS = """#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
-extern void __gcov_dump(void);
+extern void __gcov_dump(void), __gcov_reset(void);
 void __real__exit(int code);
 void __real_abort(void);
 int __real_raise(int number);
 int __real_kill(pid_t process, int number);
-static void dump(int number) { (void)number, __gcov_dump(); }
+static void dump(int number) { (void)number, __gcov_dump(), __gcov_reset(); }
 static void crash(int number) { __gcov_dump(), __real_raise(number); }
 __attribute__((constructor)) static void ready(void) {
     struct sigaction a = { .sa_handler = dump, .sa_flags = SA_RESTART };
@@ -94,7 +94,7 @@ __attribute__((constructor)) static void ready(void) {
 }
 void __wrap__exit(int code) { __gcov_dump(), __real__exit(code); }
 void __wrap_abort(void) { __gcov_dump(), __real_abort(); }
-int __wrap_raise(int number) { return __gcov_dump(), __real_raise(number); }
+int __wrap_raise(int number) { return dump(number), __real_raise(number); }
 int __wrap_kill(pid_t process, int number) {
     if (number == SIGKILL && __real_kill(process, SIGRTMIN + 3) == 0) usleep(200000);
     return __real_kill(process, number);

@@ -78,6 +78,22 @@ run "$old" --race "$tmp/a" "$tmp/b" "$tmp/c"
 check_rc "three programs alike" 0
 check_same "whose turn it is" "$(cat "$tmp/turns")" "a b c c b a b c a a c b c a b b a c "
 
+# --- in a window one line says how far it is, and goes away
+if have python3 && python3 -c 'import pty, termios' 2> /dev/null; then
+    # window OPTION...: what is on the screen in the end, and in $err what that line said
+    window() { run python3 tests/cli/terminal.py 120 TERM=xterm LANG=C.UTF-8 -- "$old" --race "$old" "$tmp/slow3" "$@"; }
+    window --budget 50s --threshold 6 -- $quick
+    check_rc "a window" 0
+    check_err "a window: the first round" '^\[round 1\]  0 s of 50 s at most +[^ ]*slow3$'
+    check_err "a window: a later round" '^\[round 6\]  [0-9]+ s of 50 s at most  known to [0-9.]+%, wanted 1\.9% +[^ ]*slow3$'
+    for option in --quiet --no-progress; do
+        window $option --threshold 6 -- $quick
+        check_not_err "a window: $option" 'round'
+    done
+else
+    skip "no python3 that opens a terminal"
+fi
+
 # --- the budget ends it, and it says so
 run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s --fail-on never -- $quick
 check_rc "a budget that is too short" 0
@@ -108,6 +124,16 @@ chmod +x "$tmp/garbled"
 run "$old" --race "$old" "$tmp/garbled" -- $quick
 check_rc "a program whose records are none" 1
 check_err "a program whose records are none" "this is no file that --json"
+cat > "$tmp/killed" << 'end'
+#!/bin/sh
+echo "out of luck" >&2
+kill -9 $$
+end
+chmod +x "$tmp/killed"
+run "$old" --race "$old" "$tmp/killed" -- $quick
+check_rc "a program that a signal ends" 2
+check_err "a program that a signal ends" "killed was ended by signal 9"
+check_err "a program that a signal ends: what it said" "^    out of luck"
 mkdir -p "$tmp/folder"
 : > "$tmp/file"
 for none in folder file; do
@@ -125,6 +151,12 @@ run "$old" --race "$old" "$tmp/slow3" -- --jsonl x
 check_rc "the records' own file" 2
 run "$old" --race "$old" "$tmp/work" -- --device cpu --iters 10 --exclude op
 check_rc "no case in common" 2
+gpus "$tmp/others" 1.00 1.00
+sed 's,op/impl,other/impl,' "$tmp/others" > "$tmp/strangers" && chmod +x "$tmp/strangers"
+run "$old" --race "$tmp/two_gpus" "$tmp/strangers"
+check_rc "no case of the same name" 1
+check_err "no case of the same name" "no case in common that has a time"
+check_out "no case of the same name: a round says that" ": 1 rounds in"
 run env FAILS=1 "$old" --race "$old" "$tmp/slow3" -- $quick
 check_rc "a case that fails in both" 1
 check_out "a case that fails in both" "failed .*n=10"

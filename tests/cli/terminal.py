@@ -5,7 +5,7 @@
 
 prints the screen. Exit code 2, with the reason on stderr: the program sent something that is no text, no colour and no
 rewriting of its line, or a line that the window has no room for, or it left its progress line behind, or showed a time
-left above the one before."""
+left above the one before. On stderr: what its progress line said, a line each time."""
 import fcntl, os, pty, re, struct, sys, termios, unicodedata
 
 SECONDS = {"s": 1, "min": 60, "h": 3600}
@@ -48,6 +48,8 @@ def main(arguments):
             plain = state.replace("\x1b[K", "")
             if wide(plain) > columns:
                 refuse("no room for %d columns: %s" % (wide(plain), plain))
+            if re.match(r"\[(\d+/\d+|round \d+)\]", plain):
+                print(plain, file=sys.stderr)
             said = re.search(r"^\[\d+/\d+\].*?  (\d+) (s|min|h) left", plain)
             seconds = int(said.group(1)) * SECONDS[said.group(2)] if said else None
             if said and left is not None and seconds > left:
@@ -55,7 +57,7 @@ def main(arguments):
             left = seconds if said else left
             shown = plain if plain or "\x1b[K" in state else shown
         screen.append(shown)
-    if any(re.match(r"\[\d+/\d+\]", line) for line in screen):
+    if any(re.match(r"\[(\d+/\d+|round \d+)\]", line) for line in screen):
         refuse("a progress line was left behind")
     print("\n".join(screen))
 

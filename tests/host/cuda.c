@@ -1276,6 +1276,11 @@ static void launch_5us(kb_stream stream, void* user) {
     (void)user;
     kernel(5000, 24, stream);
 }
+static void launch_faulty(kb_stream stream, void* user) { // after both are checked
+    static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
+    operation o = { KERNEL, ++*(int*)user < 400 ? &of : &faulty, 5000, NULL, NULL, NULL };
+    submit(stream, o);
+}
 static void answer(kb_stream stream, void* captured) { // whether nothing was run for the latest
     kernel(5000, 24, stream);
     *(bool*)captured = gpu.capture != NULL;
@@ -1352,6 +1357,26 @@ static void test_in_process(void) {
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "device");
     kb_result_free(&r);
+}
+
+// A function that breaks the device ends its rivals, whose records say that it was not they; to be called last.
+static void test_lost_contest(void) {
+    int launches = 0;
+    void* users[2] = { NULL, &launches };
+    kb_function fns[2] = { launch_5us, launch_faulty };
+    kb_desc d[2];
+    kb_result r[2];
+    memset(d, 0, sizeof d);
+    d[0].name = d[1].name = "contest", d[0].implementation = "sound", d[1].implementation = "breaks";
+    d[0].max_time = 0.1;
+    CHECK(!kb_compare(d, fns, users, 2, r));
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(r[i].status, KB_FAILED), CHECK((r[i].flags >> KB_FLAG_CUDA_ERROR) & 1);
+        CHECK(isnan(r[i].time_ms));
+        CHECK_THAT((strstr(r[i].message, "another function of the contest lost the device") != NULL) == (i == 0),
+                   "%d: %s", i, r[i].message);
+        kb_result_free(&r[i]);
+    }
 }
 
 int main(int argc, char** argv) {
@@ -1499,6 +1524,7 @@ int main(int argc, char** argv) {
     test_in_process();
     test_roofs();
     test_selftest();
+    test_lost_contest();
     json_free(&file);
     return test_end();
 }

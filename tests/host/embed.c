@@ -214,6 +214,31 @@ static void test_descriptions(void) {
     kb_result r = kb_run(&g.descs[0], spin, &g.jobs[0]);
     CHECK_HAS(r.message, "n_params");
     kb_result_free(&r);
+
+    static const kb_param fine = { .name = "n", .type = KB_AXIS_INTS, .i = 1 };
+    kb_param params[] = { { .name = NULL, .type = KB_AXIS_INTS },
+                          { .name = "", .type = KB_AXIS_INTS },
+                          { .name = "n", .type = KB_AXIS_STRINGS },
+                          { .name = "n", .type = KB_AXIS_SIZE },
+                          fine };
+    for (int i = 0; i < 5; i++) {
+        kb_param two[] = { fine, params[i] };
+        two[0].name = "m";
+        game_of(&g, 20000, 20000, 20000);
+        g.descs[0].samples = 10, g.descs[0].params = two, g.descs[0].n_params = 2;
+        r = kb_run(&g.descs[0], spin, &g.jobs[0]);
+        CHECK_THAT((r.status == KB_OK) == (i == 4), "parameter %d", i);
+        if (i < 4)
+            CHECK_HAS(r.message, "each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value");
+        kb_result_free(&r);
+    }
+    game_of(&g, 20000, 20000, 20000);
+    CHECK(!kb_compare(g.descs, g.fns, g.users, 0, g.results) && !kb_compare(g.descs, NULL, g.users, 1, g.results));
+    CHECK(!kb_compare(g.descs, g.fns, g.users, 1, NULL));
+    CHECK_INT(g.jobs[0].runs, 0);
+    r = kb_close(NULL); // of a kb_open that had no memory
+    CHECK_INT(r.status, KB_FAILED), CHECK((r.flags >> KB_FLAG_OOM) & 1), CHECK(isnan(r.time_ms));
+    kb_result_free(&r);
 }
 
 // the process is the program's own: its folder, its timers, its children

@@ -657,6 +657,45 @@ static void test_parts(void) {
     }
 }
 
+// Axes as a program declares them: sizes that can be read, and 16 dimensions at most.
+static void test_declared(void) {
+    static const struct {
+        const char* spec;
+        int cases; // 0: refused
+    } sizes[] = { { "rows=512 cols=1,2", 2 },
+                  { " rows=512  cols=1 ", 1 },
+                  { "rows=512 cols", 0 },
+                  { "rows=512 cols=", 0 },
+                  { "rows=512 =1", 0 },
+                  { "rows=512 cols=x", 0 },
+                  { "a=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1 j=1 k=1 l=1 m=1 n=1 o=1 p=1", 1 },
+                  { "a=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1 j=1 k=1 l=1 m=1 n=1 o=1 p=1 q=1", 0 } };
+    kb_axis axes[18];
+    kb_entry e = { .operation = "d", .implementation = "one", .body = body, .axes = axes }, *all[] = { &e };
+    kbi_registered registered = { all, 1 };
+    kbi_plan plan;
+    CHECK(parse(""));
+    for (int i = 0; i < KBI_COUNT(sizes); i++) {
+        kb_axis size = KB_SIZE("some", sizes[i].spec), end = END;
+        axes[0] = size, axes[1] = end;
+        bool good = kbi_plan_make(&plan, &options, &registered);
+        CHECK_THAT(good == (sizes[i].cases > 0) && (!good || plan.n == sizes[i].cases), "'%s'", sizes[i].spec);
+        if (good) kbi_plan_free(&plan);
+    }
+    char names[17][2] = { "" };
+    for (int n = 16; n <= 17; n++) {
+        for (int i = 0; i < n; i++) {
+            kb_axis axis = KB_AXIS("n", 7);
+            names[i][0] = (char)('a' + i), axis.name = names[i], axes[i] = axis;
+        }
+        kb_axis end = END;
+        axes[n] = end;
+        bool good = kbi_plan_make(&plan, &options, &registered);
+        CHECK_THAT(good == (n == 16), "%d axes", n);
+        if (good) CHECK_INT(plan.cases[0].n_params, 16), kbi_plan_free(&plan);
+    }
+}
+
 // Entries stand as in the source, by file and line, whatever order they came in; all of an operation where its first is.
 static void test_registry(void) {
     static kb_entry all[] = { { .operation = "zebra", .implementation = "two", .file = "b", .line = 7 },
@@ -692,6 +731,7 @@ int main(void) {
     test_dealing();
     test_seconds();
     test_parts();
+    test_declared();
     test_registry();
     KBENCH_FREE(options.load);
     return test_end();
