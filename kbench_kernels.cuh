@@ -7956,27 +7956,30 @@ KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* i
 }
 
 #ifdef __CUDACC__
-// What turns a row's logits into its gradients: factor * exp(x - m), less `unit` at the target.
+// What turns a row's logits into its gradients: unit * p, and unit * (p - 1) at the target; p = norm * exp(x - m).
 template <class T> struct kbki_ce_row {
     kbki_base base;
-    float factor, unit;
+    float norm, unit;
     int64_t at;
     bool ignore;
     __device__ __forceinline__ void target(int t, int64_t cols) {
         at = t, ignore = t == KBK_IGNORE;
-        if (!ignore && (t < 0 || t >= cols)) factor = __int_as_float(0x7FC00000);
+        if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
     }
     // Width logits; the target is so many columns after the first of them.
     template <int Width>
     __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
         float f[Width];
+        const float factor = norm * unit;
         v.get(f);
 #pragma unroll
         for (int k = 0; k < Width; k++) f[k] = kbki_exp_from(f[k], base) * factor;
         if (target < Width) {
+            float x[Width];
+            v.get(x);
 #pragma unroll
-            for (int k = 0; k < Width; k++)
-                if (target == k) f[k] -= unit;
+            for (int k = 0; k < Width; k++) // not f[k] - unit: both may be infinite
+                if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
         }
         v.set(f);
         if (ignore) v.fill(0);
@@ -8007,13 +8010,13 @@ template <class T> struct kbki_ce_grad {
     __device__ __forceinline__ kbki_ce_row<T> row(int64_t r) const {
         kbki_ce_row<T> row;
         if (pair) {
-            row.base = kbki_base(pair[r].m), row.factor = scale / pair[r].s, row.unit = scale;
+            row.base = kbki_base(pair[r].m), row.norm = 1 / pair[r].s, row.unit = scale;
         } else {
-            // what the base is rounded by goes into the factor: at lse = 1000 it is 6e-5
+            // what the base is rounded by goes into the norm: at lse = 1000 it is 6e-5
             const float l = __ldg(lse + r);
             row.base = kbki_base(l), row.unit = __ldg(g);
-            row.factor = row.unit * kbki_exp2(-row.base.rest(l));
-            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.factor = row.unit; // infinite or NaN: it stays so
+            row.norm = kbki_exp2(-row.base.rest(l));
+            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.norm = 1; // infinite or NaN: it stays so
         }
         row.target(__ldg(t + r), cols);
         return row;
@@ -8170,7 +8173,7 @@ template <class T> struct kbki_ce_both {
     // The row's pair is complete. logit: of the target, as it was before dx was written.
     __device__ __forceinline__ kbki_ce_row<T> row(kbki_pair p, int at) const {
         kbki_ce_row<T> row;
-        row.base = kbki_base(p.m), row.factor = scale / p.s, row.unit = scale;
+        row.base = kbki_base(p.m), row.norm = 1 / p.s, row.unit = scale;
         row.target(at, cols);
         return row;
     }

@@ -157,11 +157,10 @@ static double one_of_three(const job* j) {
     return turn ? inf[turn] : kbki_from_bits(0x7FF8ull << 48);
 }
 /* Whether an infinite statistic, scale or gradient leads to the same infinities and NaN in whatever form a formula is
-   computed. Not so: g p - g for g (p - 1) at cross_entropy's target; rstd where few columns may all be of one sign, so
-   that no sum over the row is NaN; a scale times a sum that rounding may have left on either side of 0. */
+   computed. Not so: rstd where few columns may all be of one sign, so that no sum over the row is NaN; a scale times a
+   sum that rounding may have left on either side of 0. */
 static int may_be_infinite(const job* j, const side* x) {
     if (!strcmp(j->op->name, "matmul_e4m3")) return 0;
-    if (!strcmp(j->op->name, "cross_entropy")) return strcmp(x->t.name, "g") != 0;
     return strcmp(x->t.name, "rstd") || j->s.cols >= 31;
 }
 /* What of n numbers is not finite, 0 elsewhere: all three kinds in any tensor that has room for them, the last of them
