@@ -22,7 +22,7 @@
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
    size, and any row length; but for what tensor copies cannot take: rungs 5, 6, 9 to 14 and 16 of
-   matmul in 16 bits, 3 and 4 of matmul_e4m3, 5 and 7 of attention say so.
+   matmul in 16 bits, 3 and 4 of matmul_e4m3, 7 and 8 of attention say so.
 
    THE TABLE
 
@@ -87,7 +87,7 @@
        tiles    regblock  register tile per thread
                 cpasync   multi-stage cp.async
                 warptile  CTA, warp and thread tiles
-                warpmma   mma.sync on tiles loaded number by number
+                warpmma   mma.sync on tiles loaded by all threads, in turn
                 tmaload   the same on tiles loaded by TMA
                 warpgroup wgmma on such tiles, in turn with loading them
                 mma       mma.sync on swizzled tiles
@@ -110,7 +110,8 @@
        From naive up each rung adds one idea, in a kernel of at most 60 lines that does nothing else: those are the
        plain rungs. Then comes a line that says that they end; what stands below it is as fast as we could make it.
        Behind a card stand the times that its rungs took on an H200, and where one loses. Matrix products on tensor
-       cores begin in >>matmul_steps, attention without them in >>attention_simt and >>attention_bwd.
+       cores begin in >>matmul_steps, attention without them in >>attention_simt and >>attention_bwd, attention on
+       them in >>attention_mma and >>attention_bwd_mma.
 
    COUNTING
        FLOPs: add, sub, mul, div, sqrt, rsqrt, exp, log, tanh, erf, max count 1, an FMA 2, a reduction of n
@@ -295,7 +296,7 @@
     KBK_TABLE  op, dir, variant, rung, dtypes, sm, origin, note
       dtypes   KBK_ALL: f32, f16, bf16.   KBK_HALF: f16, bf16.   KBK_SINGLE: f32.   KBK_BRAIN: bf16.   Others
                are not even compiled.
-      sm       least compute capability, 0 for any; 90a means exactly 9.0
+      sm       least compute capability, 0 for any; 90a means exactly 9.0; 75, of tensor cores, is 80 for bf16
       origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED where atomics add in whatever order they come;
                | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE, | KBK_TF32: see >>shapes */
 // clang-format off
@@ -626,7 +627,7 @@
     row(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async ring of four tiles")                   \
     row(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragments ahead, bands, split K")
 #define KBK_TABLE_MATMUL_STEPS(row)                                                                              \
-    row(matmul,    fwd,  warpmma,  4,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded plainly")      \
+    row(matmul,    fwd,  warpmma,  4,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded plainly")      \
     row(matmul,    fwd,  tmaload,  5,  KBK_HALF, 90,  KBK_OWN,  "tiles fetched by one thread, by TMA")           \
     row(matmul,    fwd,  warpgroup, 6, KBK_HALF, 90a, KBK_OWN,  "these tiles multiplied by wgmma")
 #define KBK_TABLE_MATMUL_MMA(row)                                                                                \
@@ -687,14 +688,18 @@
     row(attention, bwd,  KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse")
 #define KBK_TABLE_ATTENTION(row)                                                                                 \
     row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")          \
-    row(attention, fwd,  flash,    3,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, running softmax, FMAs")          \
-    row(attention, fwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, P in registers, two buffers")         \
-    row(attention, fwd,  flashws,  5,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, producer and consumers")         \
-    row(attention, fwd,  flashpp,  7,  KBK_HALF, 90a, KBK_OWN,  "scores a tile ahead, consumers in turn")        \
+    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, running softmax, 32 keys a time") \
+    row(attention, fwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 4 x 4 scores per thread, FMAs")  \
+    row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, tiles loaded by all threads, in turn") \
+    row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, two buffers")       \
+    row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, producer and consumers")         \
+    row(attention, fwd,  flashpp,  8,  KBK_HALF, 90a, KBK_OWN,  "scores a tile ahead, consumers in turn")        \
     row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
-    row(attention, bwd,  flash,    3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, p and ds computed anew, FMAs")   \
-    row(attention, bwd,  flashmma, 4,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")   \
-    row(attention, bwd,  flashws,  5,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "the same through wgmma and TMA")
+    row(attention, bwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, then per key, p and ds anew")     \
+    row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs")   \
+    row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, tiles loaded by all threads, in turn") \
+    row(attention, bwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")   \
+    row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "the same through wgmma and TMA")
 #else
 #define KBK_OPS_ATTENTION(row)
 #define KBK_TABLE_ATTENTION(row)
@@ -851,6 +856,7 @@ enum {
 enum {
     KBK_SM_EXACT = 0x1000,
     KBK_SM_0 = 0,
+    KBK_SM_75 = 75, // f16 on tensor cores; bf16 wants 80
     KBK_SM_80 = 80,
     KBK_SM_89 = 89,
     KBK_SM_90 = 90,
@@ -1684,6 +1690,10 @@ template <int Capability> const char* kbki_needs() {
     return compiled < Capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
                                  : NULL;
 }
+// The same for kbki_mma_fixed: tensor cores take f16 from compute capability 7.5 on, bf16 from 8.0.
+template <class T> const char* kbki_needs_mma() {
+    return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs<75>() : kbki_needs<80>();
+}
 KBK_FN int kbki_sms(void) {
     int n = kbki_attribute(cudaDevAttrMultiProcessorCount);
     return n > 0 ? n : 1;
@@ -1878,12 +1888,17 @@ __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #endif
 }
 /*  c (16 x 8, f32) += a (16 x 16) b (16 x 8). Of two forms, as kernels were tuned with them: one that the compiler
-    moves at will, among the exponentials of attention say, and one that stays in order with its operands' loads. */
+    moves at will, among the exponentials of attention say, and one that stays in order with its operands' loads. That
+    one is there for f16 from compute capability 7.5 on, whose instruction takes half of a's columns: see
+    kbki_needs_mma. */
 // clang-format off
 #define KBKI_MMA(type)                                                                                               \
     "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
     "{%0, %1, %2, %3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                             \
                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])
+#define KBKI_MMA_75(a0, a1, b0)                                                                                      \
+    "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"           \
+    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(b0)
 // clang-format on
 template <class T> __device__ __forceinline__ void kbki_mma_free(float* c, const uint32_t* a, const uint32_t* b) {
 #if __CUDA_ARCH__ >= 800
@@ -1901,6 +1916,12 @@ template <class T> __device__ __forceinline__ void kbki_mma_fixed(float* c, cons
         asm volatile(KBKI_MMA("f16"));
     else
         asm volatile(KBKI_MMA("bf16"));
+#elif __CUDA_ARCH__ >= 750
+    if (kbki_type<T>::cuda == CUDA_R_16F) {
+        asm volatile(KBKI_MMA_75(a[0], a[1], b[0]));
+        asm volatile(KBKI_MMA_75(a[2], a[3], b[1]));
+    } else
+        __trap();
 #else
     __trap();
 #endif
@@ -7956,27 +7977,30 @@ KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* i
 }
 
 #ifdef __CUDACC__
-// What turns a row's logits into its gradients: factor * exp(x - m), less `unit` at the target.
+// What turns a row's logits into its gradients: unit * p, and unit * (p - 1) at the target; p = norm * exp(x - m).
 template <class T> struct kbki_ce_row {
     kbki_base base;
-    float factor, unit;
+    float norm, unit;
     int64_t at;
     bool ignore;
     __device__ __forceinline__ void target(int t, int64_t cols) {
         at = t, ignore = t == KBK_IGNORE;
-        if (!ignore && (t < 0 || t >= cols)) factor = __int_as_float(0x7FC00000);
+        if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
     }
     // Width logits; the target is so many columns after the first of them.
     template <int Width>
     __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
         float f[Width];
+        const float factor = norm * unit;
         v.get(f);
 #pragma unroll
         for (int k = 0; k < Width; k++) f[k] = kbki_exp_from(f[k], base) * factor;
         if (target < Width) {
+            float x[Width];
+            v.get(x);
 #pragma unroll
-            for (int k = 0; k < Width; k++)
-                if (target == k) f[k] -= unit;
+            for (int k = 0; k < Width; k++) // not f[k] - unit: both may be infinite
+                if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
         }
         v.set(f);
         if (ignore) v.fill(0);
@@ -8007,13 +8031,13 @@ template <class T> struct kbki_ce_grad {
     __device__ __forceinline__ kbki_ce_row<T> row(int64_t r) const {
         kbki_ce_row<T> row;
         if (pair) {
-            row.base = kbki_base(pair[r].m), row.factor = scale / pair[r].s, row.unit = scale;
+            row.base = kbki_base(pair[r].m), row.norm = 1 / pair[r].s, row.unit = scale;
         } else {
-            // what the base is rounded by goes into the factor: at lse = 1000 it is 6e-5
+            // what the base is rounded by goes into the norm: at lse = 1000 it is 6e-5
             const float l = __ldg(lse + r);
             row.base = kbki_base(l), row.unit = __ldg(g);
-            row.factor = row.unit * kbki_exp2(-row.base.rest(l));
-            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.factor = row.unit; // infinite or NaN: it stays so
+            row.norm = kbki_exp2(-row.base.rest(l));
+            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.norm = 1; // infinite or NaN: it stays so
         }
         row.target(__ldg(t + r), cols);
         return row;
@@ -8170,7 +8194,7 @@ template <class T> struct kbki_ce_both {
     // The row's pair is complete. logit: of the target, as it was before dx was written.
     __device__ __forceinline__ kbki_ce_row<T> row(kbki_pair p, int at) const {
         kbki_ce_row<T> row;
-        row.base = kbki_base(p.m), row.factor = scale / p.s, row.unit = scale;
+        row.base = kbki_base(p.m), row.norm = 1 / p.s, row.unit = scale;
         row.target(at, cols);
         return row;
     }
@@ -9612,7 +9636,7 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     int64_t ctas;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
+    if ((why = kbki_needs_mma<T>()) != NULL) return why;
     kbk_matmul_fwd_warpmma_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
@@ -11656,7 +11680,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_simt     Attention forward: scores in memory, by the vendor's GEMMs, and in tiles that stay on
                        the SM.
-                       Public: kbk_attention_fwd_naive, _cublas, _flash      Used by: the table
+                       Public: kbk_attention_fwd_naive, _cublas, _online, _flash      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd --------------------------------------------------------------------------------------------
@@ -11671,23 +11695,30 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     1 naive    scores in memory, three passes        <- slow: S^2 scores written three times and read four, and
                                                         every FMA fetches its operands from cache. S <= 2048
     2 cublas   the vendor's GEMMs, own softmax       <- tensor cores; the scores still go through memory
-    3 flash    64 x 64 tiles, running (max, sum)     <- scores never leave the SM: traffic falls from S^2 to
-                                                        S^2 d / 64, out of L2; FMAs limit
-    4 flashmma mma.sync on 16-bit tiles              <- in >>attention_mma
-    5 flashws, 7 flashpp   wgmma and TMA             <- in >>attention_hopper
-    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
-               key that causality hides leaves no trace, except that cublas multiplies v by its zeros */
-/*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-23
-     1 naive       165.6 ms    0 %      -  score matrix in memory, three passes
-     2 cublas       1382 us   12 %  120 x  vendor's batched GEMMs, own softmax
-     3 flash        6111 us    3 % 0.23 x  64 x 64 tiles, running softmax, FMAs
-                 loses at bf16 4 x 16 x 4096 x 128 (0.20 x) and 4 of 10 more; gains at bf16 32 x 8 x 128 x 64 (2.22
+    3 online   warp per row, running (max, sum)      <- scores never leave the SM: nothing of S^2 is in memory. Every
+                                                        FMA still fetches an operand or two from shared memory
+    4 flash    64 x 64 tiles, 4 x 4 scores a thread  <- an operand serves four FMAs, and what is read from L2 falls
+                                                        from S^2 d / 8 to S^2 d / 64; FMAs limit
+    5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply, those of 7.5 in f16; all load, then
+                                                        multiply, in turn. In >>attention_mma
+    6 flashmma the same, in earnest                  <- in >>attention_mma
+    7 flashws, 8 flashpp   wgmma and TMA             <- in >>attention_hopper
+    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a key that
+               causality hides leaves no trace, except that cublas and warpmma multiply v by its zeros */
+/*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
+     1 naive       165.5 ms    0 %      -  score matrix in memory, three passes
+     2 cublas       1378 us   12 %  120 x  vendor's batched GEMMs, own softmax
+     3 online      20.64 ms    1 % 0.07 x  warp per row, running softmax, 32 keys a time
+                 loses at bf16 4 x 16 x 2048 x 128 (0.07 x)
+     4 flash        6130 us    3 % 3.37 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
+                 loses at bf16 4 x 16 x 4096 x 128 (0.20 x) and 3 of 10 more; gains at bf16 4 x 16 x 2048 x 128 (3.37
                  x)
-     4 flashmma    387.1 us   43 % 15.8 x  mma.sync, P in registers, two buffers
-     5 flashws     259.9 us   65 % 1.49 x  wgmma and TMA, producer and consumers
+     5 warpmma     931.4 us   18 % 6.58 x  mma.sync, tiles loaded by all threads, in turn
+     6 flashmma    386.5 us   44 % 2.41 x  mma.sync, 32 rows per warp, two buffers
+     7 flashws     259.5 us   65 % 1.49 x  wgmma and TMA, producer and consumers
                  loses at bf16 32 x 8 x 128 x 64 (0.75 x) and 6 of 37 more; gains at bf16 1 x 32 x 2048 x 128 causal
                  (1.89 x)
-     7 flashpp     221.2 us   76 % 1.17 x  scores a tile ahead, consumers in turn
+     8 flashpp     221.3 us   76 % 1.17 x  scores a tile ahead, consumers in turn
                  loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 37 more; gains at f16 32 x 8 x 256 x 64
                  (1.28 x)
     end of measured */
@@ -11845,7 +11876,66 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-/*  Everything as f32 in shared memory: a 64-row tile of q, one that holds k and then v, and the
+// Rows of Dim elements to shared memory, number by number, as U; zeros after the last of those that are left.
+template <int Dim, class T, class U, int Rows, int Pitch>
+__device__ __forceinline__ void kbki_attn_stage(U (&to)[Rows][Pitch], const T* from, int left) {
+#pragma unroll 8
+    for (int i = threadIdx.x; i < Rows * Dim; i += blockDim.x)
+        to[i / Dim][i % Dim] = kbki_type<U>::from(i / Dim < left ? kbki_float(from[i]) : 0.0f);
+}
+/*  A warp per row of q. Keys come 32 at a time: a lane computes the score of one of them, and then adds to every 32nd
+    column of o. What was added before a greater score came is made smaller by `factor`. A line of k begins one bank
+    after the one before it, so that lanes that read a column of them meet different banks. */
+template <class T, int Dim> __global__ void __launch_bounds__(256, 4) kbk_attention_fwd_online_k(kbki_attn<T> io) {
+    __shared__ float q[8][Dim], k[32][Dim + 1], v[32][Dim + 1];
+    int n = (int)io.rows, tiles = (n + 7) / 8, row0 = blockIdx.x % tiles * 8;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row0 + warp;
+    int end = io.causal && row0 + 8 < n ? row0 + 8 : n, last = io.causal && row < n ? row : n - 1; // key that it sees
+    int64_t head = blockIdx.x / tiles * io.rows;                                                   // its first row
+    float o[Dim / 32] = {}, top = -INFINITY, sum = 0;
+    kbki_attn_stage<Dim>(q, io.q + (head + row0) * Dim, n - row0);
+    for (int key = 0; key < end; key += 32) {
+        float x = 0;
+        __syncthreads(); // all are done with the keys before
+        kbki_attn_stage<Dim>(k, io.k + (head + key) * Dim, n - key);
+        kbki_attn_stage<Dim>(v, io.v + (head + key) * Dim, n - key);
+        __syncthreads();
+#pragma unroll 16
+        for (int c = 0; c < Dim; c++) x = fmaf(q[warp][c], k[lane][c], x);
+        x = key + lane <= last ? __fmul_rn(x, io.scale) : -INFINITY; // rounded, so that the greatest less itself is 0
+        float now = fmaxf(top, kbki_warp_all<kbki_max>(x)), base = now == -INFINITY ? 0.0f : now;
+        float p = expf(x - base), factor = expf(top - base);
+        sum = sum * factor + kbki_warp_all<kbki_sum<float>>(p), top = now;
+#pragma unroll
+        for (int c = 0; c < Dim / 32; c++) o[c] *= factor;
+        for (int j = 0; j < 32 && key + j <= last; j++) { // what is hidden may be NaN, and 0 * NaN is NaN
+            float weight = __shfl_sync(~0u, p, j);
+#pragma unroll
+            for (int c = 0; c < Dim / 32; c++) o[c] = fmaf(weight, v[j][lane + 32 * c], o[c]);
+        }
+    }
+    if (row >= n) return;
+#pragma unroll
+    for (int c = 0; c < Dim / 32; c++)
+        io.o[(head + row) * Dim + lane + 32 * c] = kbki_type<T>::from(sum == 0 ? 0.0f : o[c] / sum);
+    if (lane == 0) io.lse[head + row] = (top == -INFINITY ? 0.0f : top) + logf(sum);
+}
+template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_stream st) {
+    kbki_attn<T> io;
+    const char* why = kbki_attn_args(a, &io);
+    int64_t ctas = io.heads * kbki_ceil(io.rows, 8);
+    if (why || !io.heads) return why;
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    if (a->s.cols == 64)
+        kbk_attention_fwd_online_k<T, 64><<<(unsigned)ctas, 256, 0, st>>>(io);
+    else
+        kbk_attention_fwd_online_k<T, 128><<<(unsigned)ctas, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+
+// ---- The plain rungs without tensor cores end here. What follows is built to be fast, and longer for it.
+
+/*  flash. Everything as f32 in shared memory: a 64-row tile of q, one that holds k and then v, and the
     probabilities. Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3; columns x, x + 16, ... of the scores and
     4 x .. 4 x + 3 of every 64 of the output. Rows are 4 floats longer than needed, so that 16-byte accesses of
     neighbouring rows meet different banks. Sixteen lanes of one warp share their rows: reductions are
@@ -12063,7 +12153,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_mma     Attention forward on tensor cores, by mma.sync: what both directions need for it, too.
-                      Public: kbk_attention_fwd_flashmma      Used by: the table, >>attention_hopper,
+                      Public: kbk_attention_fwd_warpmma, _flashmma      Used by: the table, >>attention_hopper,
                       >>attention_bwd_mma
 ------------------------------------------------------------------------------------------------------------*/
 
@@ -12079,6 +12169,118 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     why the output is rarely rescaled: the running maximum settles after a few tiles; where no row of a warp
     has a new one, all factors are 1 and the multiplications are left out. */
 #ifdef __CUDACC__
+
+template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
+    float f[2] = { x, y };
+    return kbki_word((T*)0, f);
+}
+// Rows of Dim elements to shared memory, 8 of them at a time where they lie on 16 bytes; zeros after the last of those
+// that are left. A line has 8 numbers more than needed and begins 4 banks after the one before, so that ldmatrix reads
+// eight of them without bank conflicts.
+template <int Dim, class T, int Rows>
+__device__ __forceinline__ void kbki_attn_plain_stage(T (&to)[Rows][Dim + 8], const T* from, int left, bool vector) {
+#pragma unroll
+    for (int i = threadIdx.x; i < Rows * Dim / 8; i += 128) {
+        int r = i / (Dim / 8), c = i % (Dim / 8) * 8;
+        uint4 pack = {};
+        if (r < left && vector) pack = *reinterpret_cast<const uint4*>(from + r * Dim + c);
+        *reinterpret_cast<uint4*>(&to[r][c]) = pack;
+        for (int k = 0; k < 8 && r < left && !vector; k++) to[r][c + k] = from[r * Dim + c + k];
+    }
+}
+// s += a b': 16 rows of a by 8 * Across rows of b.
+template <class T, int Dim, int Across>
+__device__ __forceinline__ void kbki_attn_plain_scores(float (&s)[Across][4], const T (*a)[Dim + 8],
+                                                       const T (*b)[Dim + 8]) {
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int c = 0; c < Dim; c += 16) {
+        uint32_t x[4], y[4];
+        kbki_ldmatrix<false>(kbki_shared(&a[lane % 16][c + lane / 16 * 8]), x);
+#pragma unroll
+        for (int j = 0; j < Across; j += 2) {
+            kbki_ldmatrix<false>(kbki_shared(&b[8 * j + lane % 8 + lane / 16 * 8][c + lane / 8 % 2 * 8]), y);
+            kbki_mma_fixed<T>(s[j], x, y), kbki_mma_fixed<T>(s[j + 1], x, y + 2);
+        }
+    }
+}
+// o += p v: p as such scores came out, which is how a left operand lies, but for its type; 8 * Across rows of v.
+template <class T, int Dim, int Across>
+__device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], const float (&p)[Across][4],
+                                                       const T (*v)[Dim + 8]) {
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int j = 0; j < Across; j += 2) {
+        const float(&left)[4] = p[j], (&right)[4] = p[j + 1];
+        uint32_t y[4], x[4] = { kbki_attn_pack<T>(left[0], left[1]), kbki_attn_pack<T>(left[2], left[3]),
+                                kbki_attn_pack<T>(right[0], right[1]), kbki_attn_pack<T>(right[2], right[3]) };
+#pragma unroll
+        for (int c = 0; c < Dim; c += 16) {
+            kbki_ldmatrix<true>(kbki_shared(&v[8 * j + lane % 16][c + lane / 16 * 8]), y);
+            kbki_mma_fixed<T>(o[c / 8], x, y), kbki_mma_fixed<T>(o[c / 8 + 1], x, y + 2);
+        }
+    }
+}
+/*  A warp has 16 rows of q and meets 32 keys at a time: of every 16 x 8 scores, lane l has columns 2 (l % 4) and one
+    more of the rows l / 4 and l / 4 + 8. So four lanes share a row, and each has two of them, h. */
+template <class T, int Dim> __global__ void __launch_bounds__(128) kbk_attention_fwd_warpmma_k(kbki_attn<T> io) {
+    __shared__ __align__(16) T q[64][Dim + 8], k[32][Dim + 8], v[32][Dim + 8];
+    int n = (int)io.rows, tiles = (n + 63) / 64, row0 = blockIdx.x % tiles * 64;
+    int lane = threadIdx.x % 32, y = threadIdx.x / 32 * 16, end = io.causal && row0 + 64 < n ? row0 + 64 : n;
+    int64_t head = blockIdx.x / tiles * io.rows;
+    float o[Dim / 8][4] = {}, top[2] = { -INFINITY, -INFINITY }, sum[2] = {};
+    kbki_attn_plain_stage<Dim>(q, io.q + (head + row0) * Dim, n - row0, io.vector);
+    for (int key = 0; key < end; key += 32) {
+        float s[4][4] = {};
+        __syncthreads(); // all are done with the keys before
+        kbki_attn_plain_stage<Dim>(k, io.k + (head + key) * Dim, n - key, io.vector);
+        kbki_attn_plain_stage<Dim>(v, io.v + (head + key) * Dim, n - key, io.vector);
+        __syncthreads();
+        kbki_attn_plain_scores<T, Dim>(s, q + y, k);
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int row = row0 + y + lane / 4 + 8 * h, last = io.causal && row < n ? row : n - 1;
+            float now = top[h];
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                float& x = s[e / 2][2 * h + e % 2];
+                x = key + e / 2 * 8 + lane % 4 * 2 + e % 2 <= last ? __fmul_rn(x, io.scale) : -INFINITY;
+                now = fmaxf(now, x);
+            }
+            now = kbki_warp_all<kbki_max, 4>(now);
+            float base = now == -INFINITY ? 0.0f : now, factor = expf(top[h] - base);
+            sum[h] *= factor, top[h] = now;
+#pragma unroll
+            for (int e = 0; e < 8; e++) sum[h] += s[e / 2][2 * h + e % 2] = expf(s[e / 2][2 * h + e % 2] - base);
+#pragma unroll
+            for (int c = 0; c < Dim / 8; c++) o[c][2 * h] *= factor, o[c][2 * h + 1] *= factor;
+        }
+        kbki_attn_plain_values<T, Dim>(o, s, v);
+    }
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        int row = row0 + y + lane / 4 + 8 * h;
+        float all = kbki_warp_all<kbki_sum<float>, 4>(sum[h]), inv = all == 0 ? 1.0f : 1.0f / all;
+        if (row >= n) continue;
+        T* to = io.o + (head + row) * Dim + lane % 4 * 2;
+#pragma unroll
+        for (int e = 0; e < Dim / 4; e++) to[e / 2 * 8 + e % 2] = kbki_type<T>::from(o[e / 2][2 * h + e % 2] * inv);
+        if (lane % 4 == 0) io.lse[head + row] = (top[h] == -INFINITY ? 0.0f : top[h]) + logf(all);
+    }
+}
+template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_stream st) {
+    kbki_attn<T> io;
+    const char* why = kbki_attn_args(a, &io);
+    int64_t ctas = io.heads * kbki_ceil(io.rows, 64);
+    if (why || !io.heads) return why;
+    if ((why = kbki_needs_mma<T>()) != NULL) return why;
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    if (a->s.cols == 64)
+        kbk_attention_fwd_warpmma_k<T, 64><<<(unsigned)ctas, 128, 0, st>>>(io);
+    else
+        kbk_attention_fwd_warpmma_k<T, 128><<<(unsigned)ctas, 128, 0, st>>>(io);
+    return kbki_launched();
+}
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
@@ -12097,10 +12299,6 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
         unsigned short x = valid ? h[i] : (unsigned short)0;
         asm volatile("st.shared.u16 [%0], %1;" ::"r"(to + 2 * i), "h"(x) : "memory");
     }
-}
-template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
-    float f[2] = { x, y };
-    return kbki_word((T*)0, f);
 }
 /*  Tiles in shared memory: rows of Dim elements in chunks of 16 bytes; chunk c of row r lies at c ^ (r & 7), so
     that the eight rows of a matrix, taken at the same chunk, are in different banks. */
@@ -12434,18 +12632,18 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 5 and 7, for compute capability 9.0
+  >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 7 and 8, for compute capability 9.0
                          alone.
                          Public: kbk_attention_fwd_flashws, _flashpp      Used by: the table,
                          >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    5 flashws  a thread of other warps keeps a ring of K and V tiles of 128 keys full; warpgroups of 64 rows each, two
+    7 flashws  a thread of other warps keeps a ring of K and V tiles of 128 keys full; warpgroups of 64 rows each, two
                at d = 128 and three at d = 64, take scores, exponentials and products in turn
                <- no thread moves operands: scores are products out of shared memory, probabilities go to the second
                product in the registers that they were made in, and one warpgroup exponentiates while another multiplies
-    7 flashpp  the scores of a tile are asked for before the product with V of the tile before, and exponentials wait
+    8 flashpp  the scores of a tile are asked for before the product with V of the tile before, and exponentials wait
                for the scores alone; warpgroups take turns at asking; CTAs stay, and go through rows of q, in causal
                attention from the longest to the shortest, the way back and forth
                <- the tensor cores have a product to work at while a warpgroup exponentiates, its own or its
@@ -12908,7 +13106,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 /*------------------------------------------------------------------------------------------------------------
   >>attention_bwd     Attention backward: shapes, oracle, the card of its ladder; without tensor cores, with the S^2
                       matrices in memory, and in tiles.
-                      Public: kbk_attention_bwd_naive, _flash      Used by: the table, >>attention_bwd_mma,
+                      Public: kbk_attention_bwd_naive, _shared, _flash      Used by: the table, >>attention_bwd_mma,
                       >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
@@ -12921,20 +13119,26 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
            scale or of the root of the sum of squares of what was added
     1 naive    p and ds in memory                 <- slow: as forward, twice over. S <= 2048
-    3 flash    32 x 32 tiles, p and ds anew       <- nothing of S^2 in memory; five products become seven, and
-                                                     FMAs limit
-    4 flashmma mma.sync; p computed anew          <- CTA per 128 keys, whose dk and dv stay in registers while rows
+    3 shared   warp per row, then per key         <- nothing of S^2 in memory: p and ds are computed anew, twice, so
+                                                     that five products become seven
+    4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- an operand serves several FMAs, which limit
+    5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply, those of 7.5 in f16; all load, then
+                                                     multiply, in turn; in >>attention_bwd_mma
+    6 flashmma mma.sync; p computed anew          <- CTA per 128 keys, whose dk and dv stay in registers while rows
                                                      pass by; dq collects by atomics in f32, laid out as accumulators
                                                      are: full lines. It waits for the next tile's barrier: one each;
                                                      in >>attention_bwd_mma
-    5 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
+    7 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
     bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
-               lse has no room there for the logarithm of a sum */
-/*  measured attention bwd: bf16 4 x 16 x 4096 x 128, NVIDIA H200, 2026-11-23
-     1 naive              -      -      -  both S x S matrices in memory
-     3 flash       79.48 ms    2 %      -  32 x 32 tiles, p and ds computed anew, FMAs
-     4 flashmma     4301 us   39 % 18.5 x  128 keys stay, dq by atomics
-     5 flashws      2354 us   71 % 1.83 x  the same through wgmma and TMA
+               lse has no room there for the logarithm of a sum. NaN or infinity in a row or a key that causality
+               hides leaves no trace, except that warpmma multiplies q, k and do by its zeros */
+/*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
+     1 naive       327.4 ms    0 %      -  both S x S matrices in memory
+     3 shared      51.98 ms    1 % 6.30 x  warp per row, then per key, p and ds anew
+     4 flash       20.39 ms    2 % 2.55 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
+     5 warpmma      5382 us    8 % 3.79 x  mma.sync, tiles loaded by all threads, in turn
+     6 flashmma     1138 us   37 % 4.73 x  128 keys stay, dq by atomics
+     7 flashws     650.0 us   65 % 1.75 x  the same through wgmma and TMA
     end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -12955,7 +13159,8 @@ KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s) {
 KBK_FN size_t kbki_scratch_attention_bwd(const kbk_shape* s, int word) {
     size_t heads = (size_t)kbki_attn_heads(s), rows = (size_t)s->rows, padded = (rows + 63) / 64 * 64;
     if (word == KBKI_WORD_naive) return KBK_TICKETS + heads * rows * (8 * rows + 4);
-    if (word == KBKI_WORD_flash) return KBK_TICKETS + heads * rows * 4;
+    if (word == KBKI_WORD_shared || word == KBKI_WORD_flash || word == KBKI_WORD_warpmma)
+        return KBK_TICKETS + heads * rows * 4;
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
@@ -13098,7 +13303,70 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-/*  p and ds are computed anew wherever they are wanted, a tile of 32 x 32 at a time, and never leave the SM: once for
+/*  p and ds are computed anew wherever they are wanted, and are never in memory. A warp has a row of q and its dq, or,
+    with Keys, a key and its dk and dv: its lines of a and b stay, and those of the others, u and w, pass by, 32 at a
+    time. A lane computes p and ds of one pair, and then adds to every 32nd column. So nobody adds to another's sums. */
+template <class T, int Dim, bool Keys>
+__global__ void __launch_bounds__(256) kbk_attention_bwd_shared_k(kbki_attn_back<T> io, const float* dot) {
+    __shared__ float a[8][Dim], b[8][Dim], u[32][Dim + 1], w[32][Dim + 1];
+    int n = (int)io.rows, tiles = (n + 7) / 8, first = blockIdx.x % tiles * 8;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, me = first + warp;
+    int end = io.causal && !Keys && first + 8 < n ? first + 8 : n;
+    int64_t head = blockIdx.x / tiles * io.rows; // its first row
+    float sum_u[Dim / 32] = {}, sum_w[Dim / 32] = {};
+    kbki_attn_stage<Dim>(a, (Keys ? io.k : io.q) + (head + first) * Dim, n - first);
+    kbki_attn_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first);
+    for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
+        float s = 0, dp = 0, p = 0, ds = 0;
+        __syncthreads(); // all are done with the others before
+        kbki_attn_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at);
+        kbki_attn_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at);
+        __syncthreads();
+#pragma unroll 16
+        for (int c = 0; c < Dim; c++) s = fmaf(a[warp][c], u[lane][c], s), dp = fmaf(b[warp][c], w[lane][c], dp);
+        int row = Keys ? at + lane : me, key = Keys ? me : at + lane;
+        bool seen = row < n && key < n && (!io.causal || key <= row);
+        if (seen) {
+            float lse = io.lse[head + row]; // of a row that saw nothing -inf
+            p = expf(s * io.scale - (lse == -INFINITY ? INFINITY : lse)), ds = p * (dp - dot[head + row]) * io.scale;
+        }
+        for (unsigned all = __ballot_sync(~0u, seen); all; all &= all - 1) { // what is hidden may be NaN
+            int l = __ffs((int)all) - 1;
+            float its_p = __shfl_sync(~0u, p, l), its_ds = __shfl_sync(~0u, ds, l);
+#pragma unroll
+            for (int c = 0; c < Dim / 32; c++) {
+                sum_u[c] = fmaf(its_ds, u[l][lane + 32 * c], sum_u[c]);
+                if (Keys) sum_w[c] = fmaf(its_p, w[l][lane + 32 * c], sum_w[c]);
+            }
+        }
+    }
+#pragma unroll
+    for (int c = 0; c < Dim / 32 && me < n; c++) {
+        int64_t to = (head + me) * Dim + lane + 32 * c;
+        (Keys ? io.dk : io.dq)[to] = kbki_type<T>::from(sum_u[c]);
+        if (Keys) io.dv[to] = kbki_type<T>::from(sum_w[c]);
+    }
+}
+template <class T> const char* kbk_attention_bwd_shared(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (why || !io.heads) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_shared))) != NULL) return why;
+    float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
+    int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, 8);
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, (int)a->s.cols, dot);
+    auto run = [&](auto query, auto key) {
+        query<<<(unsigned)ctas, 256, 0, st>>>(io, dot), key<<<(unsigned)ctas, 256, 0, st>>>(io, dot);
+        return kbki_launched();
+    };
+    return a->s.cols == 64 ? run(kbk_attention_bwd_shared_k<T, 64, false>, kbk_attention_bwd_shared_k<T, 64, true>)
+                           : run(kbk_attention_bwd_shared_k<T, 128, false>, kbk_attention_bwd_shared_k<T, 128, true>);
+}
+
+// ---- The plain rungs without tensor cores end here. What follows is built to be fast, and longer for it.
+
+/*  flash. p and ds anew, as in rung 3, but a tile of 32 x 32 at a time: once for
     dq, by CTAs that keep 32 rows of q and meet all keys, and once for dk and dv, by CTAs that keep 32 keys and meet
     all rows. So nobody adds to another's sums. Everything is f32 in shared memory, three tiles and the small one: 55
     KiB at d = 128; what passes by is therefore read twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows
@@ -13241,9 +13509,70 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_bwd_mma     Attention backward on tensor cores, by mma.sync; the card is in >>attention_bwd.
-                          Public: kbk_attention_bwd_flashmma      Used by: the table, >>attention_bwd_hopper
+                          Public: kbk_attention_bwd_warpmma, _flashmma
+                          Used by: the table, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
+
+/*  warpmma. As in rung 3, a or b by u or w, but a warp has 16 rows or keys, meets 16 of the others at a time, and
+    multiplies as rung 5 of forward does: p and ds come out as left operands of the products that they go into. */
+template <class T, int Dim, bool Keys>
+__global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
+    __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
+    int n = (int)io.rows, tiles = (n + 63) / 64, first = blockIdx.x % tiles * 64;
+    int lane = threadIdx.x % 32, y = threadIdx.x / 32 * 16;
+    int end = io.causal && !Keys && first + 64 < n ? first + 64 : n;
+    int64_t head = blockIdx.x / tiles * io.rows;
+    float sum_u[Dim / 8][4] = {}, sum_w[Dim / 8][4] = {};
+    kbki_attn_plain_stage<Dim>(a, (Keys ? io.k : io.q) + (head + first) * Dim, n - first, io.vector);
+    kbki_attn_plain_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first, io.vector);
+    for (int at = io.causal && Keys ? first : 0; at < end; at += 16) {
+        float p[2][4] = {}, ds[2][4] = {};
+        __syncthreads(); // all are done with the others before
+        kbki_attn_plain_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at, io.vector);
+        kbki_attn_plain_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at, io.vector);
+        __syncthreads();
+        kbki_attn_plain_scores<T, Dim>(p, a + y, u), kbki_attn_plain_scores<T, Dim>(ds, b + y, w);
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            int me = first + y + lane / 4 + e / 2 % 2 * 8, other = at + e / 4 * 8 + lane % 4 * 2 + e % 2;
+            int row = Keys ? other : me, key = Keys ? me : other;
+            float &s = p[e / 4][e % 4], &dp = ds[e / 4][e % 4];
+            bool seen = row < n && key < n && (!io.causal || key <= row);
+            float lse = seen ? io.lse[head + row] : INFINITY; // of a row that saw nothing -inf
+            s = seen ? expf(s * io.scale - (lse == -INFINITY ? INFINITY : lse)) : 0.0f;
+            dp = seen ? s * (dp - dot[head + row]) : 0.0f;
+        }
+        kbki_attn_plain_values<T, Dim>(sum_u, ds, u);
+        if (Keys) kbki_attn_plain_values<T, Dim>(sum_w, p, w);
+    }
+#pragma unroll
+    for (int e = 0; e < Dim / 2; e++) {
+        int me = first + y + lane / 4 + e / 2 % 2 * 8;
+        int64_t to = (head + me) * Dim + e / 4 * 8 + lane % 4 * 2 + e % 2;
+        if (me >= n) continue;
+        (Keys ? io.dk : io.dq)[to] = kbki_type<T>::from(sum_u[e / 4][e % 4] * io.scale);
+        if (Keys) io.dv[to] = kbki_type<T>::from(sum_w[e / 4][e % 4]);
+    }
+}
+template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_stream st) {
+    kbki_attn_back<T> io;
+    const char* why = kbki_attn_back_args(a, &io);
+    if (why || !io.heads) return why;
+    if ((why = kbki_needs_mma<T>()) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_warpmma))) != NULL) return why;
+    float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
+    int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, 64);
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, (int)a->s.cols, dot);
+    auto run = [&](auto query, auto key) {
+        query<<<(unsigned)ctas, 128, 0, st>>>(io, dot), key<<<(unsigned)ctas, 128, 0, st>>>(io, dot);
+        return kbki_launched();
+    };
+    return a->s.cols == 64
+               ? run(kbk_attention_bwd_warpmma_k<T, 64, false>, kbk_attention_bwd_warpmma_k<T, 64, true>)
+               : run(kbk_attention_bwd_warpmma_k<T, 128, false>, kbk_attention_bwd_warpmma_k<T, 128, true>);
+}
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
@@ -13567,13 +13896,13 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd_hopper     Attention backward through wgmma and tensor copies: rung 5, for compute capability 9.0
+  >>attention_bwd_hopper     Attention backward through wgmma and tensor copies: rung 7, for compute capability 9.0
                              alone.
                              Public: kbk_attention_bwd_flashws      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    5 flashws  128 keys stay in shared memory, two warpgroups have the dk and dv of 64 each in registers, and a thread
+    7 flashws  128 keys stay in shared memory, two warpgroups have the dk and dv of 64 each in registers, and a thread
                of other warps keeps a ring of two tiles of q and do full: 64 rows at d = 128, 128 at d = 64. Scores
                come with keys as rows, so that p and ds are left operands of dv and dk in the registers that they were
                made in; ds goes to shared memory as well, for dq: each warpgroup has 64 x 64 of it, over all 128 keys
@@ -14121,17 +14450,21 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
 // Bytes of scratch memory that a launch wants.
 KBK_FN size_t kbk_workspace(const kbk_variant* v, const kbk_shape* s) { return v->op->scratch(s, v->word); }
 
+// A variant's KBK_SM_<...> in an element type.
+KBK_FN int kbk_least_sm(const kbk_variant* v, int dtype) {
+    return v->sm == KBK_SM_75 && dtype == KBK_BF16 ? KBK_SM_80 : v->sm;
+}
 // sm: compute capability times ten.
-KBK_FN int kbk_runs_on(const kbk_variant* v, int sm) {
-    int least = v->sm & ~KBK_SM_EXACT;
-    return v->sm & KBK_SM_EXACT ? sm == least : sm >= least;
+KBK_FN int kbk_runs_on(const kbk_variant* v, int dtype, int sm) {
+    int least = kbk_least_sm(v, dtype);
+    return least & KBK_SM_EXACT ? sm == (least & ~KBK_SM_EXACT) : sm >= least;
 }
 
 KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a, kbk_stream stream) {
     if (!v || dtype < 0 || dtype >= KBK_DTYPES) return "no such variant or element type";
 #ifdef __CUDACC__
     if (!v->launch[dtype]) return "this variant does not take this element type";
-    if (v->sm && !kbk_runs_on(v, kbki_capability())) return "this variant needs another compute capability";
+    if (v->sm && !kbk_runs_on(v, dtype, kbki_capability())) return "this variant needs another compute capability";
     return v->launch[dtype](a, stream);
 #else
     (void)a, (void)stream;
@@ -14161,7 +14494,7 @@ typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *note, *group; // group: of KBK_NO_<GROUP>
     int32_t family, rung, origin;
     int32_t dtypes;                // bit 1 << KBK_F32, ...; 0: built without them
-    int32_t sm, exact;             // least compute capability, 90 for 9.0; exact: no later one does
+    int32_t sm, exact;             // least compute capability, 90 for 9.0 (75: 80 in bf16); exact: no later one does
     int32_t alignment[KBK_DTYPES]; // bytes; 0: not in this type
 } kbk_row;
 

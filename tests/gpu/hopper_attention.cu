@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it proves: attention forward through wgmma and tensor copies (rungs 5 and 7) picks the right key out of all
+/* What it proves: attention forward through wgmma and tensor copies (rungs 7 and 8) picks the right key out of all
    keys to the last bit, counts every key that a row sees once and no other, is as near to arithmetic in double as 16
    bits allow, leaves no trace of what causality hides, writes o and lse whole and nothing else, and refuses what TMA
-   cannot take. Of attention backward (rung 5) the same: each row's slope goes to the key that it matches and to no
+   cannot take. Of attention backward (rung 7) the same: each row's slope goes to the key that it matches and to no
    other; dk and dv come out bit for bit the same each time. Then it shows how fast they are.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper_attention.cu -o fa && ./fa [OPTION...]

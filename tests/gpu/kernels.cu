@@ -157,11 +157,10 @@ static double one_of_three(const job* j) {
     return turn ? inf[turn] : kbki_from_bits(0x7FF8ull << 48);
 }
 /* Whether an infinite statistic, scale or gradient leads to the same infinities and NaN in whatever form a formula is
-   computed. Not so: g p - g for g (p - 1) at cross_entropy's target; rstd where few columns may all be of one sign, so
-   that no sum over the row is NaN; a scale times a sum that rounding may have left on either side of 0. */
+   computed. Not so: rstd where few columns may all be of one sign, so that no sum over the row is NaN; a scale times a
+   sum that rounding may have left on either side of 0. */
 static int may_be_infinite(const job* j, const side* x) {
     if (!strcmp(j->op->name, "matmul_e4m3")) return 0;
-    if (!strcmp(j->op->name, "cross_entropy")) return strcmp(x->t.name, "g") != 0;
     return strcmp(x->t.name, "rstd") || j->s.cols >= 31;
 }
 /* What of n numbers is not finite, 0 elsewhere: all three kinds in any tensor that has room for them, the last of them
@@ -496,8 +495,8 @@ static const dims wide_tiles[] = {
     { 136, 15112, 512, 0 }, { 136, 6000, 72, 0 },   { 136, 19776, 8, 0 },  { 72, 4288, 8, 0 },
     { 136, 3776, 1024, 0 }, { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 }, { 5, 6344, 1032, 0 },
 };
-// of e4m3, whose lines of K start on 16 bytes: tiles of 128 x 128, of 256 x 128, those of 128 x 128 in pieces, small ones;
-// K in pieces, and with an end that is no whole stage; C in lines that are not for tensor copies
+// of e4m3, whose lines of K start on 16 bytes: tiles of 128 x 128, of 256 x 128, those of 128 x 128 in pieces, small
+// ones; K in pieces, and with an end that is no whole stage; C in lines that are not for tensor copies
 static const dims byte_shapes[] = {
     { 200, 6040, 144, 0 }, { 132, 11456, 1488, 0 }, { 8, 4264, 11344, 0 }, { 68, 12697, 16, 0 }, { 130, 131, 272, 0 },
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
@@ -514,10 +513,10 @@ static const struct {
 };
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-// NULL, or what this machine lacks for a variant.
-static const char* lacks(const kbk_variant* v) {
+// NULL, or what this machine lacks for a variant in an element type.
+static const char* lacks(const kbk_variant* v, int dtype) {
     static char text[64];
-    int sm = v->sm & ~KBK_SM_EXACT;
+    int sm = kbk_least_sm(v, dtype) & ~KBK_SM_EXACT;
 #ifdef KBK_CUBLAS
     static kbki_cublas library;
     if (v->origin & KBK_VENDOR && !strcmp(v->name, "cublas")) {
@@ -525,13 +524,13 @@ static const char* lacks(const kbk_variant* v) {
         if (!library.create) return "libcublas";
     }
 #endif
-    if (kbk_runs_on(v, capability))
+    if (kbk_runs_on(v, dtype, capability))
         return v->sm & KBK_SM_EXACT && kbki_needs_hopper() ? "to be compiled for sm_90a" : NULL;
     snprintf(text, sizeof text, "compute capability %d.%d", sm / 10, sm % 10);
     return text;
 }
 static int wanted(const kbk_variant* v, const kbk_op* op, int dtype) {
-    return v->op == op && v->launch[dtype] && !lacks(v) && !(only && strcmp(only, v->name));
+    return v->op == op && v->launch[dtype] && !lacks(v, dtype) && !(only && strcmp(only, v->name));
 }
 // Whether this fill says anything about the operation.
 static int fits(const kbk_op* op, int fill, int spoiled) {
@@ -552,12 +551,14 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         return op->family == KBK_ATTN && strcmp(op->dir, "fwd") == 0 && spoiled == 0;
     return spoiled == 0 || fill == NANS || (fill == MINUS_INF && op->family == KBK_ATTN);
 }
-/* Attention by the vendor's matrix products multiplies hidden values by zero: NaN or infinity there are not
-   for it. Many f32 terms added one by one to a first that is far larger lose more than a tree's sums do. */
+/* Attention by the vendor's matrix products multiplies hidden values by zero, and so does its plain rung on tensor
+   cores, backward q, k and do: NaN or infinity there are not for them. Many f32 terms added one by one to a first that
+   is far larger lose more than a tree's sums do. */
 static int cannot(const job* j, const kbk_variant* v) {
     bool one_by_one = !strcmp(v->name, "naive") || !strcmp(v->name, "matmul");
     if (j->fill == OUTLIERS && is(j->op, "weighted_sum") && !strcmp(j->op->dir, "fwd") && one_by_one) return 1;
-    return j->op->family == KBK_ATTN && v->origin & KBK_VENDOR && j->s.causal && j->spoiled == 2 &&
+    bool bwd = !strcmp(j->op->dir, "bwd"), zeros = v->origin & KBK_VENDOR || !strcmp(v->name, "warpmma");
+    return j->op->family == KBK_ATTN && zeros && j->s.causal && (bwd ? j->spoiled < 3 : j->spoiled == 2) &&
            (j->fill == NANS || j->fill == MINUS_INF);
 }
 
@@ -821,6 +822,33 @@ static void run_large(const kbk_op* op) {
     free(block), free(x);
 }
 
+// As on a GPU that gives a CTA 99 KiB of shared memory: flashmma goes another way there, backward at d = 128. What has
+// no way on one with less refuses.
+static void run_smaller_gpu(const kbk_op* op, int dtype) {
+    const cudaDeviceAttr most = cudaDevAttrMaxSharedMemoryPerBlockOptin;
+    const kbk_variant* v = kbk_find(op->name, op->dir, "flashmma");
+    const char* option = only;
+    kbki_fact* room = kbki_fact_of(NULL, KBKI_ATTRIBUTE, 0, 0, (size_t)most);
+    int was = kbki_attribute(most) + 1; // as a fact keeps it
+    if (counting || !wanted(v, op, dtype) || !room) return;
+    only = v->name;
+    for (int i = 0; i < 4; i++) {
+        kbk_shape s = { 1, 2, i / 2 ? 65 : 300, 128, 0, 0, i % 2, 0, 0, 0 };
+        if (sanitize && s.rows == 300) continue;
+        room->value = 99 * 1024 + 1, run_shape(op, dtype, s, 0, 0);
+    }
+    kbk_args a = {};
+    a.s.batch = a.s.heads = 1, a.s.rows = 64, a.s.cols = 128, a.s.elem = kbk_dtype_size(dtype);
+    a.workspace = arena, a.workspace_bytes = (size_t)(arena_end - arena);
+    room->value = 64 * 1024 + 1;
+    const char* why = kbk_launch(v, dtype, &a, stream);
+    room->value = was, only = option;
+    if (why && strstr(why, "shared memory"))
+        passed++;
+    else
+        printf("FAIL: %s_%s/%s on an SM with 64 KiB: %s\n", op->name, op->dir, v->name, why ? why : "launched"),
+            failed++;
+}
 static void run_attention(const kbk_op* op, int dtype) {
     int inputs = strcmp(op->dir, "fwd") ? 6 : 3;
     kbk_args a;
@@ -849,6 +877,7 @@ static void run_attention(const kbk_op* op, int dtype) {
         else
             printf("FAIL: %s_%s/%s took d = 96\n", op->name, op->dir, kbk_table[i].name), failed++;
     }
+    if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
 }
 static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     int gemm = op->family == KBK_GEMM, pick = op->family == KBK_PICK, layouts = gemm ? 3 : pick ? 2 : 1;
@@ -905,9 +934,12 @@ static void run_op(const kbk_op* op) {
 static void skip_others(const char* op) {
     for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
         const kbk_variant* v = &kbk_table[i];
-        if ((op && !is(v->op, op)) || (only && strcmp(only, v->name)) || !lacks(v)) continue;
-        printf("SKIP: %s_%s/%s needs %s\n", v->op->name, v->op->dir, v->name, lacks(v));
-        skipped++;
+        if ((op && !is(v->op, op)) || (only && strcmp(only, v->name))) continue;
+        for (int dtype = 0; dtype < KBK_DTYPES; dtype++)
+            if (v->launch[dtype] && lacks(v, dtype)) {
+                printf("SKIP: %s_%s/%s needs %s\n", v->op->name, v->op->dir, v->name, lacks(v, dtype)), skipped++;
+                break;
+            }
     }
 }
 

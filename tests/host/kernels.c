@@ -599,9 +599,12 @@ static void test_table(void) {
           "no launch without CUDA, but a text");
     kbk_variant v = kbk_table[0];
     v.sm = KBK_SM_90a;
-    check(kbk_runs_on(&v, 90) && !kbk_runs_on(&v, 100) && !kbk_runs_on(&v, 80), "90a means 9.0 alone");
+    check(kbk_runs_on(&v, 0, 90) && !kbk_runs_on(&v, 0, 100) && !kbk_runs_on(&v, 0, 80), "90a means 9.0 alone");
     v.sm = KBK_SM_80;
-    check(kbk_runs_on(&v, 90) && !kbk_runs_on(&v, 75), "80 means 8.0 and later");
+    check(kbk_runs_on(&v, 0, 90) && !kbk_runs_on(&v, 0, 75), "80 means 8.0 and later");
+    v.sm = KBK_SM_75;
+    check(kbk_runs_on(&v, KBK_F16, 75) && !kbk_runs_on(&v, KBK_BF16, 75) && kbk_runs_on(&v, KBK_BF16, 80),
+          "75 means 8.0 and later in bf16");
 }
 
 // --- how products are cut on compute capability 9.0: enough CTAs, and room for what they leave

@@ -81,7 +81,10 @@ def table():
             words = [w for w in implementations.split() if w != "oracle"]
             theirs[operation] = (directions, [t for t in types.split() if t != "f64"], words)
     ours = {}
-    for dtype, k in ((t, k) for t in ("f32", "f16", "bf16") for k in kernels if t in k.dtypes):  # as the suite does
+    cases = [(t, k) for t in ("f32", "f16", "bf16") for k in kernels if t in k.dtypes]
+    ways = list(dict.fromkeys((k.operation, k.direction) for k in kernels))
+    cases.sort(key=lambda case: ways.index((case[1].operation, case[1].direction)))  # as the suite does
+    for dtype, k in cases:
         directions, types, words = ours.setdefault(k.operation, ([], [], []))
         for into, new in ((directions, k.direction), (types, dtype), (words, k.implementation)):
             into += [n for n in [new] if n not in into]
