@@ -1122,6 +1122,11 @@ def _contest(
     expect: Iterable[str] = (),
     calibrate: bool = True,
 ) -> List[Record]:
+    if mode == "rotate":
+        raise Error(
+            "mode='rotate' times launches on copies of the data beyond L2, and kbench copies what it owns alone: take "
+            "the data from kb.alloc, in a function under @kbench.bench, and run that script with --rotate"
+        )
     library = _library()
     if calibrate and not host:
         library.calibrate(int(device or 0))
@@ -1245,7 +1250,9 @@ def compare(
         4e-3, bf16 3e-2, all else exact), atol as rtol.
     bytes, flops, items: of one call, for rates. params, dtype: what the contest is about, for the record.
     before(*inputs): untimed, before each sample.
-    host=True: host work, without a GPU. mode: of GPU work, "cold" (default) or "hot". device: which GPU.
+    host=True: host work, without a GPU. device: which GPU.
+    mode: of GPU work, "cold" (default), or "hot": back to back on the same data, as one CUDA graph where that can be
+        captured. On copies of the data beyond L2 runs what bench registers, with kb.alloc: --rotate.
     precision: half the interval over the median to stop at (0.005). max_time: seconds of samples (1).
     samples: exactly so many.
     expect: of "transfer", "alloc", "sync" what the functions may do because it is what is measured;
@@ -1351,15 +1358,141 @@ def time(
     return record
 
 
+# --- DLPack: memory that other libraries take without a copy (github.com/dmlc/dlpack, dlpack.h 1.0) ----------
+
+
+class _DlTensor(C.Structure):
+    _fields_ = [
+        ("data", C.c_void_p),
+        ("device_type", C.c_int32),
+        ("device", C.c_int32),
+        ("ndim", C.c_int32),
+        ("code", C.c_uint8),
+        ("bits", C.c_uint8),
+        ("lanes", C.c_uint16),
+        ("shape", C.POINTER(C.c_int64)),
+        ("strides", C.POINTER(C.c_int64)),
+        ("byte_offset", C.c_uint64),
+    ]
+
+
+class _DlManaged(C.Structure):
+    _fields_ = [("tensor", _DlTensor), ("context", C.c_void_p), ("deleter", C.c_void_p)]
+
+
+class _DlVersioned(C.Structure):
+    _fields_ = [
+        ("major", C.c_uint32),
+        ("minor", C.c_uint32),
+        ("context", C.c_void_p),
+        ("deleter", C.c_void_p),
+        ("flags", C.c_uint64),
+        ("tensor", _DlTensor),
+    ]
+
+
+_DL_CPU, _DL_CUDA = 1, 2
+_DL_TYPES = {f"{kind}{bits}": (code, bits) for code, kind in enumerate("iu") for bits in (8, 16, 32, 64)}
+_DL_TYPES.update(f16=(2, 16), f32=(2, 32), f64=(2, 64), tf32=(2, 32), bf16=(4, 16), e4m3=(10, 8), e5m2=(12, 8))
+_DL_NAMES = {b"dltensor": _DlManaged, b"dltensor_versioned": _DlVersioned}  # of capsules that nobody has taken
+_lent: Dict[int, Any] = {}  # what keeps lent memory alive, by the address of its description
+
+_capsule_new, _capsule_pointer, _capsule_is = (
+    C.PYFUNCTYPE(result, *arguments)((name, C.pythonapi))
+    for name, result, arguments in (
+        ("PyCapsule_New", C.py_object, (C.c_void_p, C.c_char_p, C.c_void_p)),
+        ("PyCapsule_GetPointer", C.c_void_p, (C.c_void_p, C.c_char_p)),
+        ("PyCapsule_IsValid", C.c_int, (C.c_void_p, C.c_char_p)),
+    )
+)
+
+
+# Both may be called when this module has already been taken apart: they hold what they need.
+def _given_back(address: int, forget: Any = _lent.pop) -> None:
+    forget(address, None)
+
+
+def _capsule_gone(
+    capsule: int,
+    names: Any = tuple(_DL_NAMES),
+    valid: Any = _capsule_is,
+    pointer: Any = _capsule_pointer,
+    forget: Any = _lent.pop,
+) -> None:
+    for name in names:
+        if valid(capsule, name):
+            forget(pointer(capsule, name), None)
+
+
+_on_given_back, _on_capsule_gone = (C.CFUNCTYPE(None, C.c_void_p)(f) for f in (_given_back, _capsule_gone))
+for _kept_for_good in (_on_given_back, _on_capsule_gone):
+    C.pythonapi.Py_IncRef(C.py_object(_kept_for_good))
+
+
+class _Lends:
+    """What has address, shape, dtype (f32, ...) and device (None: the host): torch.from_dlpack and numpy.from_dlpack
+    take it."""
+
+    address: int
+    shape: Tuple[int, ...]
+
+    def _lent_as(self) -> Tuple[str, Optional[int]]:
+        raise NotImplementedError
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        device = self._lent_as()[1]
+        return (_DL_CPU, 0) if device is None else (_DL_CUDA, device)
+
+    def __dlpack__(
+        self, *, stream: Optional[int] = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        """A capsule; where it is GPU memory what was submitted is waited for, unless stream is -1."""
+        dtype, where = self._lent_as()[0], self.__dlpack_device__()
+        if dtype not in _DL_TYPES:
+            raise BufferError(f"DLPack has no {dtype}")
+        if copy or (dl_device is not None and tuple(dl_device) != where):
+            raise BufferError("it is lent where it lies, and not copied")
+        if where[0] == _DL_CUDA and stream != -1:
+            _library().handle.cudaDeviceSynchronize()
+        name = b"dltensor_versioned" if max_version and max_version[0] >= 1 else b"dltensor"
+        lent, n = _DL_NAMES[name](), len(self.shape)
+        shape = (C.c_int64 * max(1, n))(*self.shape)
+        strides = (C.c_int64 * max(1, n))(*(math.prod(self.shape[i + 1 :]) for i in range(n)))
+        code, bits = _DL_TYPES[dtype]
+        lent.tensor = _DlTensor(self.address, *where, n, code, bits, 1, shape, strides, 0)
+        lent.deleter = C.cast(_on_given_back, C.c_void_p)
+        if isinstance(lent, _DlVersioned):
+            lent.major = 1
+        _lent[C.addressof(lent)] = lent, shape, strides, name, self
+        return _capsule_new(C.addressof(lent), name, C.cast(_on_capsule_gone, C.c_void_p))
+
+
+def _borrowed(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
+    """Of what lends by DLPack: the capsule, which has to live as long as the memory is read, a _DlTensor, the element
+    type (f32, ...) and the GPU, None on the host. None: it lends nothing."""
+    if not hasattr(value, "__dlpack__") or not hasattr(value, "__dlpack_device__"):
+        return None
+    kind, device = value.__dlpack_device__()
+    on_gpu = int(kind) == _DL_CUDA
+    capsule = value.__dlpack__(stream=1) if on_gpu else value.__dlpack__()  # 1: the default stream
+    name = next((n for n in _DL_NAMES if _capsule_is(id(capsule), n)), None)
+    if name is None or not (on_gpu or int(kind) in (_DL_CPU, 3)):  # 3: pinned
+        return None
+    tensor = _DL_NAMES[name].from_address(_capsule_pointer(id(capsule), name)).tensor
+    types = {v: k for k, v in reversed(list(_DL_TYPES.items()))}
+    dtype = types.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    return capsule, tensor, dtype or f"DLPack's {tensor.code} of {tensor.bits} bits", device if on_gpu else None
+
+
 # --- programs: benchmarks with axes, and kbench's command line ----------------------------------------------
 
 
-class Buffer:
-    """Memory of a case, of kb_alloc: numpy, torch and cupy take it without a copy. It lives as long as the
-    case."""
+class Buffer(_Lends):
+    """Memory of a case, of kb_alloc: numpy, torch and cupy take it without a copy, by DLPack too. It lives as long
+    as the case."""
 
     def __init__(self, address: int, count: int, dtype: str, gpu: bool) -> None:
-        self.address, self.count, self.dtype = address, count, dtype
+        self.address, self.count, self.dtype, self.shape, self._gpu = address, count, dtype, (count,), gpu
         kind = {"f": "f", "i": "i", "u": "u"}.get(dtype[0])
         size = {"8": 1, "16": 2, "32": 4, "64": 8}.get(dtype[1:])
         self.size = size
@@ -1371,6 +1504,9 @@ class Buffer:
         }
         if kind and size:
             setattr(self, "__cuda_array_interface__" if gpu else "__array_interface__", interface)
+
+    def _lent_as(self) -> Tuple[str, Optional[int]]:
+        return self.dtype, _library().device() if self._gpu else None
 
     def values(self) -> Any:
         """A ctypes array over host memory."""

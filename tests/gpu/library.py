@@ -15,7 +15,7 @@ import kbench_kernels as kk
 
 kernels = kbench.kernels
 passed = failed = 0
-NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
+NORM = {"f32": 1e-4, "tf32": 2e-3, "f16": 1e-2, "bf16": 5e-2}
 ROWS = {"batch_size": 2, "sequence_length": 24, "tensor_dimension": 64}
 AXES = {
     "lookup": {**ROWS, "vocabulary": 50},
@@ -126,12 +126,12 @@ def one_kernel(k, dtype, what):
     if k.name == "fill_run":
         return check(what, bool((outputs[0] == 1).all()))
     try:
-        operation.check(outputs, *contest.inputs, **contest.options)
+        k.check(outputs, *contest.inputs, **contest.options)
         check(what, True)
     except AssertionError as error:
         check(what, False, error)
     for name, want in (in_double(contest, operation) or {}).items():
-        near(f"{what}: {name} against PyTorch", outputs[k.outputs.index(name)], want, dtype)
+        near(f"{what}: {name} against PyTorch", outputs[k.outputs.index(name)], want, "tf32" if k.tf32 else dtype)
 
 
 def near_rows(what, got, want, bound, least=0.0):
@@ -257,7 +257,8 @@ def one_gradient(k, dtype, more):
         peer._forward()(**wide), [wide[n] for n in wanted], dy.double().reshape(y.shape)
     )
     for n, g, w in zip(wanted, got, want):
-        near(f"{k.name} {k.implementation} {more.get('layout', '')}: gradient of {n}", g, w, dtype)
+        what = f"{k.name} {k.implementation} {more.get('layout', '')}: gradient of {n}"
+        near(what, g, w, "tf32" if k.tf32 else dtype)
 
 
 def losses():

@@ -142,16 +142,43 @@ said = [r.message for r in kbench.compare(functions, samples=30)]
 check("blocks: of an allocator that does not tell", said == [None] * 3, said)
 del sys.modules["torch"]
 
+def of_two_us(stream=0):
+    library.launch_known(2000, stream)
+
+
+# --- modes: hot is a graph; to rotate takes data that kbench can lay out again
+hot = kbench.time(of_two_us, mode="hot", samples=30)
+check("hot", hot.mode == "hot" and abs(hot.time_ms - 0.002) <= hot.precision * hot.time_ms, hot.to_dict())
+why = ""
+try:
+    kbench.compare({"one": of_two_us, "two": of_two_us}, mode="rotate")
+except kbench.Error as error:
+    why = str(error)
+check("rotate: why not, and what then", "kb.alloc" in why and "--rotate" in why, why)
+
+
+def rotates(kb):
+    x = kb.alloc(1 << 20)
+    kb.time(lambda stream: (addresses.add(x.address), of_two_us(stream)))
+
+
+addresses = set()
+kbench.bench(rotates)
+kbench.bench(lambda kb: kb.time(of_two_us), op="rotates", impl="other memory")
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "rotates.json")
+    words = "--op rotates --no-isolate --rotate --fast --no-progress --json".split()
+    kbench._captured(["kbench", *words, path])
+    own, other = kbench.load(path)
+check("rotate: kb.alloc", own.mode == "rotate" and own.time_ms and len(addresses) > 8, (own.to_dict(), addresses))
+check("rotate: memory that is not kbench's", other.time_ms is None and "KB_ALLOC" in other.message, other.to_dict())
+
 # beside do_bench stands what Triton's reads of the same, where it is installed
 def by_triton(f, **options):
     told.append(options)
     if planted:
         raise planted[0]
     return [0.020, 0.019] if options["quantiles"] else 0.010
-
-
-def of_two_us(stream=0):
-    library.launch_known(2000, stream)
 
 
 told, planted, theirs = [], [], types.ModuleType("triton.testing")
