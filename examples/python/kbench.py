@@ -574,7 +574,7 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
     if str(got.dtype) != str(want.dtype):
         raise _Mismatch(f"its elements are {got.dtype}, expected {want.dtype}")
     if getattr(want, "_truth", None) is not None:
-        return want._truth.compare(got, want, rtol)
+        return want._truth.compare(got, want)
     if _module_of(want) == "torch":
         import torch as xp
 
@@ -2183,8 +2183,9 @@ def _encode(value: Any, layout: bool = False) -> bytes:
             return ["f", v.hex()]
         if kind is complex:
             return ["c", v.real.hex(), v.imag.hex()]
-        if kind is list or kind is tuple:
+        if kind is list or isinstance(v, tuple):
             tag = "l" if kind is list else "t"
+            v = v if kind is list else tuple(tuple.__iter__(v))  # named ones as what is in them, whatever they say
             if v and all(type(e) is float for e in v):
                 blobs.append(array.array("d", v).tobytes())
                 return [tag + "d", len(v)]
@@ -2457,15 +2458,16 @@ class _Fences:
 def _shares(out: Any, args: Any) -> bool:
     """Whether an output is an input, or lies in its memory."""
     numpy = sys.modules.get("numpy")
+    arrays = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if _is_array(o)]
     for v in args if isinstance(args, (tuple, list)) else ():
         if out is v and isinstance(v, (list, dict)):
             return True
-        if numpy is not None and isinstance(out, numpy.ndarray) and isinstance(v, numpy.ndarray):
-            if out.size and numpy.may_share_memory(out, v):
+        if numpy is not None and isinstance(v, numpy.ndarray):
+            if any(isinstance(o, numpy.ndarray) and o.size and numpy.may_share_memory(o, v) for o in arrays):
                 return True
-        if _module_of(v) == "torch" and hasattr(v, "data_ptr") and _module_of(out) == "torch":
-            of = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if hasattr(o, "data_ptr")]
-            if any(_ends(o)[0] < _ends(v)[1] and _ends(v)[0] < _ends(o)[1] for o in of):
+        if _module_of(v) == "torch" and hasattr(v, "data_ptr"):
+            (first, end), of = _ends(v), [_ends(o) for o in arrays if hasattr(o, "data_ptr")]
+            if any(a < end and first < b for a, b in of):
                 return True
     return False
 
@@ -3522,14 +3524,16 @@ def _largest(value: Any) -> float:
 
 
 class _Truth:
-    """Of a tensor that the reference gave: its values in double, and how far off it was itself. atol: what the
-    task allows near zero; None: what the size of the values and the reference's own error make of it."""
+    """Of a tensor that the reference gave: its values in double, and how far off it was itself. rtol and atol: what
+    the task allows; None: what its type does, and near zero what the size of the values and the reference's own error
+    make of it."""
 
-    def __init__(self, own: Any, value: Any, atol: Optional[float]) -> None:
+    def __init__(self, own: Any, value: Any, rtol: Optional[float], atol: Optional[float]) -> None:
         import torch
 
-        self.atol = atol
+        self.rtol, self.atol = _TOLERANCES[_dtype_of(own)] if rtol is None else rtol, atol
         self.overflows = False  # of huge inputs: what is not finite is nobody's fault
+        self.infinite = False  # of such inputs: whether infinite or no number depends on how it is computed
         double = own.to(torch.complex128 if own.dtype.is_complex else torch.float64)
         self.value = value.to(double.dtype)
         self.most = torch.finfo(own.dtype).max
@@ -3548,31 +3552,31 @@ class _Truth:
         off = off[off < math.inf]
         self.worst = max(self.worst, float(off.max()) if off.numel() else 0.0)
 
-    def apart(self, got: Any, rtol: float) -> Any:
+    def apart(self, got: Any) -> Any:
         """Of each element the error over what is allowed of it."""
         import torch
 
         got = got.to(self.value.dtype)
         off = (got - self.value).abs()
-        near_zero = rtol * self.scale + 8 * self.worst if self.atol is None else self.atol
-        allowed = near_zero + rtol * self.value.abs()
+        near_zero = self.rtol * self.scale + 8 * self.worst if self.atol is None else self.atol
+        allowed = near_zero + self.rtol * self.value.abs()
         apart = torch.where(off == 0, torch.zeros_like(off), off / allowed)
         same = (torch.isnan(got) & torch.isnan(self.value)) | (got == self.value) | self.open
         if not got.dtype.is_complex:  # so near to where numbers end the next one is infinite, and as right
             edge = torch.where(self.value.abs() + allowed >= self.most, self.value.sign() * math.inf, self.value)
             same |= got == edge
-        if self.overflows:
-            same |= ~torch.isfinite(got)
+        if self.overflows or self.infinite:
+            same |= ~torch.isfinite(got) & (self.overflows | ~torch.isfinite(self.value))
         apart = torch.where(torch.isfinite(off) & torch.isfinite(apart), apart, torch.full_like(off, math.inf))
         return torch.where(same, torch.zeros_like(off), apart)
 
-    def compare(self, got: Any, own: Any, rtol: float) -> float:
+    def compare(self, got: Any, own: Any) -> float:
         if got.device != own.device:
             raise _Mismatch(f"it lies on {got.device}, expected {own.device}")
         strides = getattr(got, "_strides", None)
         if strides and own.is_contiguous():
             raise _Mismatch(f"its strides are {tuple(strides)}, expected {own.stride()}")
-        apart = self.apart(got, rtol)
+        apart = self.apart(got)
         return float(apart.max()) if apart.numel() else 0.0
 
     def error(self, got: Any) -> float:
@@ -3588,27 +3592,32 @@ class _Truth:
         return error if math.isfinite(error) else math.inf
 
 
-def _with_truth(own: Any, double: Any, atol: Optional[float]) -> Any:
+def _with_truth(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
     """The reference's output, of which each tensor of floats knows its truth; None where they are not alike."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
-        pairs = [_with_truth(o, d, atol) for o, d in zip(own, double)]
-        return None if any(p is None for p in pairs) else type(own)(pairs)
+        pairs = [_with_truth(o, d, rtol, atol) for o, d in zip(own, double)]
+        return None if any(p is None for p in pairs) else _as(own, pairs)
     if _module_of(own) != "torch" or not hasattr(own, "dtype"):
         return own
     if own.dtype.is_floating_point or own.dtype.is_complex:
         if _module_of(double) != "torch" or own.shape != double.shape:
             return None
         own = own.detach()
-        own._truth = _Truth(own, double.detach(), atol)
+        own._truth = _Truth(own, double.detach(), rtol, atol)
     return own
+
+
+def _as(kind: Any, values: Iterable[Any]) -> Any:
+    """A list, or a tuple, also of one whose elements have names."""
+    return list(values) if isinstance(kind, list) else tuple(values)
 
 
 def _in_double(value: Any, shaken: bool = False) -> Any:
     """shaken: off by about a last bit, up or down."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_in_double(v, shaken) for v in value)
+        return _as(value, (_in_double(v, shaken) for v in value))
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
         return value
     if not value.is_floating_point():
@@ -3663,7 +3672,7 @@ def _one_sided(got: Any, want: Any) -> bool:
 
 def _zeros_like(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_zeros_like(v) for v in value)
+        return _as(value, map(_zeros_like, value))
     if isinstance(value, dict):
         return {k: _zeros_like(v) for k, v in value.items()}
     return value * 0 if _is_array(value) else type(value)() if value is not None else None
@@ -3865,6 +3874,7 @@ class _Judge:
         self.odd = False  # whether they are of an odd kind
         self.seconds: Dict[str, float] = {}
         self.claimed: Dict[str, Any] = {}
+        self.staged: Dict[str, Any] = {}  # what is asked of its process for the contest on the GPU
 
     # --- words ---
 
@@ -3898,7 +3908,7 @@ class _Judge:
         wide = _in_double(_copy(args))
         try:
             double = self.reference(*wide)
-            known = _with_truth(want, wide if self.inplace else double, self.atol)
+            known = _with_truth(want, wide if self.inplace else double, self.rtol, self.atol)
             if known is not None and self.odd:
                 near = _in_double(_copy(args), shaken=True)
                 double = self.reference(*near)
@@ -3907,7 +3917,7 @@ class _Judge:
                         t._truth.shake(other)
         except Exception:
             known = None
-        return _with_truth(want, want, self.atol) if known is None else known
+        return _with_truth(want, want, self.rtol, self.atol) if known is None else known
 
     def error(self, got: Any, want: Any, args: Any) -> Tuple[float, str]:
         """Over what is allowed, and what is not alike. Near zero the allowed error grows with the inputs."""
@@ -4003,10 +4013,9 @@ class _Judge:
 
     def _wrong_in(self, got: Any, want: Any) -> List[Tuple[Any, Any, Any]]:
         """Of each tensor of floats: got, its truth, which elements are wrong."""
-        base = _TOLERANCES[_dtype_of(want)] if self.rtol is None else self.rtol
         pairs = zip(_tensors_of(got), _tensors_of(want))
         known = [(g, w._truth) for g, w in pairs if getattr(w, "_truth", None) and g.shape == w.shape]
-        return [(g, truth, truth.apart(g, base) > 1) for g, truth in known]
+        return [(g, truth, truth.apart(g) > 1) for g, truth in known]
 
     def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
         """Whether what is wrong is what memory held before, or one number all over."""
@@ -4082,8 +4091,8 @@ class _Judge:
             self.flag("LOOKS_AROUND", f"{what}: it asked for {', '.join(reply['seen'])}")
         if reply.get("errors"):
             self.flag("FALLBACK", f"{what}: {reply['errors'][0]}")
-        for truth in [t._truth for t in _tensors_of(want) if kind == "huge" and getattr(t, "_truth", None)]:
-            truth.overflows = True
+        for truth in [t._truth for t in _tensors_of(want) if getattr(t, "_truth", None)]:
+            truth.overflows, truth.infinite = kind == "huge", kind in ("nan", "inf")
         worst, mismatch = self.error(reply["value"], want, args)
         # of odd data two honest ways to compute may be further apart
         most = 8 if self.inputs.tensors and self.rtol is None and kind not in ("normal", "nan", "inf") else 1
@@ -4358,10 +4367,12 @@ class _Judge:
             self.flag("CHECK_PATCHED", "replaced: " + ", ".join(reply["changed"][:5]))
         if reply["said"]:
             self.probes["compiled reference"] = "skipped: " + reply["said"]
+        self.remote.ask("draw_from", well=self.inputs.well)
+        made = self.inputs.well["sets"]
+        self.staged = self._stage_of(_copy(made[0]) if made else args)
 
     def perform(self) -> None:
-        made = self.inputs.well["sets"]
-        m = self._stage_of(_copy(made[0]) if made else self.inputs.fresh())
+        m = self.staged
         reply = self.remote.ask("stage", **m)
         m["well"] = self.inputs.well
         if "error" in reply:
@@ -4529,13 +4540,13 @@ class _Judge:
     # --- speed of host work: both in processes of their own, timed from here ---
 
     def race(self) -> None:
-        self.remote.ask("draw_from", well=self.inputs.well)
         if self.device is not None:
             self.perform()
             return
         rival = self._process(self.rival)
         try:
-            rival.ask("draw_from", well=self.inputs.well)
+            for remote in (self.remote, rival):
+                remote.ask("draw_from", well=self.inputs.well)
             batch, empty = self._batch((self.remote, rival), 0.002)
             sides = {
                 "reference": _Side(self, rival, batch, False),

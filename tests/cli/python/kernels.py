@@ -701,7 +701,8 @@ def lending():
         got, want = kernels["softmax", "fwd"].oracle(lent), kernels["softmax", "fwd"].oracle([numbers[:3], numbers[3:]])
         near(f"borrowed: {version}", got, want)
     brain = [v >> 16 for v in struct.unpack("6I", struct.pack("6f", *numbers))]
-    for dtype, form, values in (("f64", "d", numbers), ("f16", "e", numbers), ("bf16", "H", brain), ("i32", "i", range(6))):
+    kinds = (("f64", "d", numbers), ("f16", "e", numbers), ("bf16", "H", brain), ("i32", "i", range(6)))
+    for dtype, form, values in kinds:
         view = kbench_kernels._view(Lender(values, dtype, form))
         want = list(range(6)) if dtype == "i32" else numbers
         said = view.kind, view.dtype, view.shape, list(kbench_kernels._doubles(view, None))
@@ -732,6 +733,7 @@ def lending():
     check("numpy gives it back", held() == 0, held())
 
 
-for part in (table, oracles, formulas, checks, errors, environment, faces, arrays, lending, tables, plans, failing, built):
+parts = (table, oracles, formulas, checks, errors, environment, faces, arrays, lending, tables, plans, failing, built)
+for part in parts:
     part()
 print(f"{passed} passed, {failed} failed")
