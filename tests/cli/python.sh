@@ -54,10 +54,19 @@ check_same "attention_matrix: five shapes, two types" "$(wc -l < "$out" | tr -d 
 run "$PYTHON" examples/python/attention_matrix.py --shape 2,3,128
 check_rc "attention_matrix: three sizes" 2
 check_err "attention_matrix: three sizes" 'batch,heads,length,dimension'
-run "$PYTHON" examples/python/layers.py --dry-run --batch 2,4 --dimension 64 --operation silu,layernorm --direction fwd,bwd
+run "$PYTHON" examples/python/layers.py --dry-run --batch 2,4 --length 512 --dimension 64 --operation silu,layernorm --direction fwd,bwd
 check_rc "layers" 0
 check_out "layers: its plan" '^LayerNorm bwd bf16 4 x 512 x 64 torch compile$'
 check_same "layers: two operations, directions and batches" "$(wc -l < "$out" | tr -d ' ')" 8
+run "$PYTHON" examples/python/layers.py --dry-run --operation mse
+check_same "layers: two batches, lengths and dimensions" "$(wc -l < "$out" | tr -d ' ')" 8
+run "$PYTHON" examples/python/layers.py --dry-run --operation mse --batch 1:64:*4,96 --length 100:350:+100 --dimension 7
+check_out "layers: ranges" '^MSE fwd bf16 64 x 300 x 7 torch'
+check_same "layers: ranges: five batches, three lengths" "$(wc -l < "$out" | tr -d ' ')" 15
+for wrong in 4: 1:8:*1 1:8:+0 0:8:*2 -1 0 8:1:+1; do
+    run "$PYTHON" examples/python/layers.py --dry-run "--batch=$wrong"
+    check_rc "layers: --batch $wrong" 2
+done
 run "$PYTHON" examples/python/layers.py --operation swish
 check_rc "layers: no such operation" 2
 check_err "layers: no such operation" "one of layernorm, gelu_erf, silu"
