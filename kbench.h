@@ -6302,6 +6302,10 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 #ifdef KBENCH_TOOL
     if (!all->n)
         return kbi_error("this is the tool, which has no benchmarks: --load FILE shows those of a run"), false;
+#elif defined(KBENCH_SHARED)
+    if (!all->n)
+        return kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages"),
+               false;
 #endif
     if (!all->n)
         kbi_error(

@@ -774,6 +774,45 @@ def _blocks() -> Optional[int]:
 # --- functions called from C --------------------------------------------------------------------------------
 
 
+class _Backwards:
+    """Backward passes of PyTorch while a function runs: a node runs on the stream that its forward ran on, and where
+    that is not the function's, a capture fails; in PyTorch's own threads, where nobody can catch it."""
+
+    def __init__(self, stream: int) -> None:
+        torch = sys.modules.get("torch")
+        self.stream, self.elsewhere = stream, False
+        self.variable = getattr(getattr(torch, "autograd", None), "Variable", None)
+        self.engine = getattr(self.variable, "_execution_engine", None)
+
+    def __enter__(self) -> "_Backwards":
+        if self.engine is not None:
+            self.variable._execution_engine = self
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.engine is not None:
+            self.variable._execution_engine = self.engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def _look(self, *_: Any) -> None:
+        self.elsewhere |= sys.modules["torch"].cuda.current_stream().cuda_stream != self.stream
+
+    def run_backward(self, outputs: Any, *args: Any, **options: Any) -> Any:
+        nodes, hooks = [getattr(o, "grad_fn", None) or getattr(o, "node", None) for o in outputs], {}
+        while nodes:
+            node = nodes.pop()
+            if node is not None and node not in hooks:
+                hooks[node] = node.register_prehook(self._look)
+                nodes += [of for of, _ in node.next_functions]
+        try:
+            return self.engine.run_backward(outputs, *args, **options)
+        finally:
+            for hook in hooks.values():
+                hook.remove()
+
+
 class _Interrupts:
     """Ctrl-C during a contest: at once where Python's own code runs, else at the next call from C."""
 
@@ -837,7 +876,7 @@ class _Job:
                     self.output = None  # given back before the next one is made, as where nobody keeps it
                     again = self.ran and self.tells_blocks  # the first run also fills caches that stay
                     before = _blocks() if again else None
-                    self.output = call(stream)
+                    self.output = call(stream) if self.ran or not self.trusted else self._first(call, stream)
                     self.ran = True
                     if again:
                         self._tell_blocks(before, _blocks())
@@ -849,6 +888,15 @@ class _Job:
                 self.fail(error, keeps)
 
         return run
+
+    def _first(self, call: Callable[[int], Any], stream: int) -> Any:
+        with _Backwards(stream) as backwards:
+            output = call(stream)
+        kb = self.state or _library().kb_current()
+        if kb and backwards.elsewhere:
+            _library().kb_note(kb, b"%s", _said("PyTorch runs its backward on the stream of its forward"))
+            _library().kb_expect(kb, _EXPECT["no_capture"])
+        return output
 
     def _tell_blocks(self, before: Optional[int], after: Optional[int]) -> None:
         self.tells_blocks, library = False, _library()
@@ -2619,14 +2667,17 @@ class _Server:
     def _late(self, args: Any) -> None:
         """The inputs hold something else until the stream that the candidate is called on has come to them."""
         torch = sys.modules["torch"]
-        for into, value in zip(self.args, args):
-            if type(into) is torch.Tensor and into.is_cuda and into.is_floating_point():
-                into.data.fill_(3.0)
+        floats = [(into, value.detach().clone()) for into, value in zip(self.args, args) if self._is_late(torch, into)]
+        for into, _ in floats:
+            into.data.fill_(3.0)
         self.settle()
         torch.cuda._sleep(20_000_000)  # cycles: some 10 ms
-        for into, value in zip(self.args, args):
-            if type(into) is torch.Tensor and into.is_cuda and into.is_floating_point():
-                into.data.copy_(value)
+        for into, value in floats:
+            into.data.copy_(value)
+
+    @staticmethod
+    def _is_late(torch: Any, value: Any) -> bool:
+        return type(value) is torch.Tensor and value.is_cuda and value.is_floating_point()
 
     def again(self, m: Dict[str, Any]) -> Dict[str, Any]:
         self.settle()
@@ -4463,7 +4514,7 @@ class _Judge:
         claimed = self.speed.get("time_ms")
         if claimed is None:
             return
-        n = max(8, min(128, int(4 / claimed)))  # 3 n launches have to fit into the GPU's queue
+        n = max(8, min(64, int(4 / claimed)))  # 3 n launches have to fit into the GPU's queue
         outer = issue = math.inf
         for _ in range(3):
             outer, issue = min((outer, issue), self._slopes(m["args"], n))
@@ -4839,23 +4890,22 @@ def _judge_main(words: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="python -m kbench judge",
-        description="Judges the function of a file against a task: a Python file with a "
-        "function `reference` and `inputs`, a tuple of examples or a function of a random.Random; its `rtol`, "
-        "`atol`, `allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest and right by "
-        "the task; 1 not; 2 usage.",
+        description="Judges a function against a task: a Python file with a function `reference`, which says what is "
+        "right, and `inputs`, a tuple of examples or a function of a random.Random that makes one; its `rtol`, `atol`, "
+        "`allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest, 1 not, 2 usage.",
     )
     parser.add_argument(
-        "file", metavar="FILE", help="FILE.py, or FILE.py:NAME; the name is else candidate, or reference's"
+        "file", metavar="FILE", help="FILE.py:NAME; without a name `candidate`, or who has the reference's name"
     )
     parser.add_argument(
-        "--task", metavar="TASK.py", help="the task; without it FILE has all three, and is trusted so far"
+        "--task", metavar="TASK.py", help="the task; without it FILE is its own, and trusted with that"
     )
-    parser.add_argument("--rtol", type=float)
-    parser.add_argument("--seed", type=int)
+    parser.add_argument("--rtol", type=float, help="relative error allowed (by element type; the task's rtol)")
+    parser.add_argument("--seed", type=int, help="of the inputs (secret, and another each time)")
     parser.add_argument("--max-time", type=float, default=1, metavar="SECONDS", help="of samples (1)")
     parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="for an answer (60)")
-    parser.add_argument("--no-compile", action="store_true", help="GPU work: not beside torch.compile's, too")
-    parser.add_argument("--do-bench", action="store_true", help="GPU work: with what triton's do_bench reads")
+    parser.add_argument("--no-compile", action="store_true", help="GPU work: without the reference under torch.compile")
+    parser.add_argument("--do-bench", action="store_true", help="GPU work: beside it what triton's do_bench reads")
     o = parser.parse_args(list(words))
     file = o.file.partition(".py:")[0] + (".py" if ".py:" in o.file else "")
     if o.task and not (os.path.isfile(file) and os.path.isfile(o.task) and os.path.samefile(file, o.task)):
@@ -4914,15 +4964,24 @@ def _judge_with(o: Any, path: str) -> int:
     return 1 if verdict["verdict"] in _FAILS else 0
 
 
+_USAGE = """\
+python -m kbench judge FILE [--task TASK.py]   judges a function that one does not trust (judge --help)
+python -m kbench --load FILE...                shows records: as a table, or with --html, --csv, ... as something else
+python -m kbench --selftest                    whether the times of this machine are right
+
+A script that calls kbench.main() is a program of its own: python SCRIPT --help says what it can do."""
+
+
 def _main(words: Sequence[str]) -> int:
     if words and words[0] == "judge":
         return _judge_main(words[1:])
     if words and words[0] in ("-h", "--help"):
-        print(
-            "python -m kbench judge FILE [--task TASK.py]    judges a function (judge --help)\n"
-            "python -m kbench --load FILE...               shows records, as every program of kbench does"
-        )
+        print(_USAGE)
         return 0
+    if not words or not words[0].startswith("-"):
+        said = f"kbench: error: there is no command '{words[0]}'\n" if words else ""
+        print(said + _USAGE, file=sys.stderr)
+        return 2
     try:
         return _call_main(["kbench", *words])
     except Error as error:

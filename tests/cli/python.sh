@@ -86,6 +86,20 @@ echo "# edited" >> "$tmp/edited.py"
 run "$PYTHON" "$tmp/edited.py" --iters 5 --jsonl "$tmp/edited.jsonl" --resume --list
 check_same "an edited script: all is left" "$(wc -l < "$out" | tr -d ' ')" 4
 
+# --- the module's own command line
+run "$PYTHON" -m kbench --help
+check_rc "--help" 0
+check_out "--help" '^python -m kbench judge FILE'
+run "$PYTHON" -m kbench
+check_rc "no command" 2
+check_err "no command" '^python -m kbench judge FILE'
+run "$PYTHON" -m kbench juge x.py
+check_rc "no such command" 2
+check_err "no such command" "there is no command 'juge'"
+run "$PYTHON" -m kbench --list
+check_rc "no benchmark" 2
+check_err "no benchmark" 'no benchmark is registered: @kbench.bench does that'
+
 # --- the judge's command line: one JSON verdict on stdout, exit codes 0, 1, 2
 task=tests/cli/python/task.py
 run "$PYTHON" -m kbench judge tests/cli/python/honest.py:another_order --task $task --max-time 0.1 --seed 7

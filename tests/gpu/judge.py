@@ -8,6 +8,7 @@ beside. A line as each is judged, FAIL lines, what the steps took, and last "N p
 """
 
 import argparse
+import concurrent.futures
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -41,6 +42,7 @@ class Job(NamedTuple):
     do_bench: bool = False
     bytes: Optional[float] = 0  # 0: no roof, which takes its time to be measured in each process
     rtol: Optional[float] = None
+    built: Any = None  # group of kernels and element type that have to be built for it
 
 
 def one(job):
@@ -109,8 +111,8 @@ def of_library(which, folder):
         f.write(f"import os, sys\nos.environ.update({found!r})\nsys.path.append({here!r})\n" + text.read())
     for name in library.names(which, capability()):
         kernel, dtype = library.kernel_of(name), name.rpartition("_")[2]
-        # of f32 it takes 10 of 23 bits, and says so
-        yield Job("library", name, kernel.name, path, (kernel.name, dtype), rtol=1e-2 if kernel.tf32 else None)
+        rtol = 1e-2 if kernel.tf32 else None  # of f32 it takes 10 of 23 bits, and says so
+        yield Job("library", name, kernel.name, path, (kernel.name, dtype), rtol=rtol, built=(kernel.group, dtype))
 
 
 def capability():
@@ -169,11 +171,41 @@ def judging(mine, others):
             return
 
 
-def build(operations, types):
-    os.nice(10)
-    import kbench
+SLOW_TO_BUILD = ("MATMUL", "ATTENTION")
 
-    kbench.kernels.build(operations, types)
+
+class Builder:
+    """Builds the library's kernels while others are judged."""
+
+    def __init__(self, context, jobs):
+        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # and an operation of each
+        wanted = sorted(groups.items(), key=lambda item: item[0][0] not in SLOW_TO_BUILD)
+        self.done, (self.told, tells) = {None}, context.Pipe(False)
+        self.process = context.Process(target=self.build, args=(wanted, tells), daemon=True)
+        self.process.start()
+        tells.close()
+
+    @staticmethod
+    def build(wanted, tells):
+        os.nice(10)
+        import kbench
+
+        def one(built, operation):
+            kbench.kernels.build([operation], [built[1]])
+            return built
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for future in concurrent.futures.as_completed([pool.submit(one, *item) for item in wanted]):
+                tells.send(future.result())
+
+    def look(self):
+        """What is there by now; whether that is all that ever will be."""
+        try:
+            while self.told.poll():
+                self.done.add(self.told.recv())
+        except EOFError:
+            pass
+        return self.done, not self.process.is_alive() and not self.told.poll()
 
 
 class Crew:
@@ -190,7 +222,7 @@ class Crew:
         process = self.context.Process(target=judging, args=(theirs, others), daemon=True)
         process.start()
         theirs.close()
-        self.members.append({"at": mine, "process": process, "job": None, "ready": False})
+        self.members.append({"at": mine, "process": process, "job": None, "tasks": set(), "ready": False})
         return self.members[-1]
 
     def gpu(self):
@@ -244,17 +276,19 @@ def verdicts(crew, jobs, builder, end):
         left = end - time.time()
         if left <= 0:
             return
-        built = builder is None or not builder.is_alive()
-        if built and builder is not None and builder.exitcode:
-            for job in [job for job in waiting if job.file == "library"]:
-                waiting.remove(job)
-                yield job, failure(RuntimeError("the library's kernels could not be built")), 0.0
-        for member in crew.members:
-            job = next((job for job in waiting if built or job.file != "library"), None)
-            if job is None or member["job"]:
-                continue
+        built, over = builder.look() if builder else ({None}, True)
+        for job in [job for job in waiting if over and job.built not in built]:
+            waiting.remove(job)
+            yield job, failure(RuntimeError("the library's kernel could not be built")), 0.0
+        for member in [m for m in crew.members if not m["job"]]:
+            # who has judged of a task knows the time of its reference
+            ready = [job for job in waiting if job.built in built]
+            job = next((job for job in ready if job.task in member["tasks"]), ready[0] if ready else None)
+            if job is None:
+                break
             waiting.remove(job)
             member["job"] = job
+            member["tasks"].add(job.task)
             member["at"].send(job)
         yield from crew.answers(min(left, 0.5))
 
@@ -386,13 +420,8 @@ def start_all(parser, o):
     jobs = [job for job in jobs if chosen(job)][o.shard[0] - 1 :: o.shard[1]]
     if kit.wait():
         parser.error("kbench's library cannot be built")
-    builder = None
-    wanted = {(job.task, job.inputs[1]) for job in jobs if job.file == "library"}
-    if wanted:
-        operations, types = (sorted(set(of)) for of in zip(*((task.rpartition("_")[0], t) for task, t in wanted)))
-        builder = crew.context.Process(target=build, args=(operations, types), daemon=True)
-        builder.start()
-    return crew, jobs, builder
+    to_build = [job for job in jobs if job.built]
+    return crew, jobs, Builder(crew.context, to_build) if to_build else None
 
 
 def main():
@@ -414,7 +443,7 @@ def main():
     took = time.time() - start
     crew.leave()
     if builder is not None:
-        builder.terminate()
+        builder.process.terminate()
     for text in steps(tally.kept):
         print(text)
     left = [job.name for job in jobs if (job.file, job.name) not in judged]
