@@ -336,7 +336,8 @@ def dlpack():
         at = y.address
         del y
         check(f"{dtype} by DLPack: held", bool((got == torch.from_dlpack(Lender(got))).all()) and got.data_ptr() == at)
-    for name, kind in (("f64", torch.float64), ("i64", torch.int64), ("u8", torch.uint8), ("e4m3", torch.float8_e4m3fn)):
+    kinds = {"f64": torch.float64, "i64": torch.int64, "u8": torch.uint8, "e4m3": torch.float8_e4m3fn}
+    for name, kind in kinds.items():
         got = torch.from_dlpack(kbench.Buffer(x.data_ptr(), 16, name, True))
         check(f"a buffer of {name}", (got.dtype, got.shape[0], got.data_ptr()) == (kind, 16, x.data_ptr()), got)
 

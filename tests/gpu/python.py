@@ -152,9 +152,10 @@ def backward():
     with torch.cuda.stream(side):
         of_side = norm()
     torch.cuda.synchronize()
-    want = by_profiler(lambda: (y.backward(dy, retain_graph=True), [setattr(v, "grad", None) for v in (x, w, b)]), "norm")
-    want += by_profiler(lambda: torch.autograd.grad(y, (w, b), dy, retain_graph=True), "GammaBeta")
-    for what, out, leaves in (("", y, [x, w, b]), (" that adds up", y, None), (" of a side stream", of_side, [x, w, b])):
+    grads = lambda: torch.autograd.grad(y, (x, w, b), dy, retain_graph=True)
+    want = by_profiler(grads, "norm") + by_profiler(grads, "GammaBeta")
+    outs = {"": (y, [x, w, b]), " that adds up": (y, None), " of a side stream": (of_side, [x, w, b])}
+    for what, (out, leaves) in outs.items():
         ms = kbench.do_bench(lambda: out.backward(dy, retain_graph=True), grad_to_none=leaves, return_mode="median")
         print(f"backward of layer_norm{what}: {1e3 * ms:.2f} us, its kernels {want:.2f}, triton {kbench.do_bench.last}")
         check(f"backward{what}: {1e3 * ms:.2f} us, its kernels {want:.2f}", 0.8 * want < 1e3 * ms < 2 * want + 10)
