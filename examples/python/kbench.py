@@ -781,8 +781,8 @@ class _Backwards:
     def __init__(self, stream: int) -> None:
         torch = sys.modules.get("torch")
         self.stream, self.elsewhere = stream, False
-        self.variable = getattr(getattr(torch, "autograd", None), "Variable", None)
-        self.engine = getattr(self.variable, "_execution_engine", None)
+        self.variable: Any = getattr(getattr(torch, "autograd", None), "Variable", None)
+        self.engine: Any = getattr(self.variable, "_execution_engine", None)
 
     def __enter__(self) -> "_Backwards":
         if self.engine is not None:

@@ -485,9 +485,9 @@ def _view_by_dlpack(x: Any) -> Optional[_View]:
     if device is not None:
         return _View("cuda", (x, capsule), shape, dtype, whole, address, device)
     size = math.prod(shape) * (tensor.bits // 8) if whole else 0  # what is not is refused unread
-    block = (C.c_ubyte * size).from_address(address) if size else (C.c_ubyte * 0)()
+    block: Any = (C.c_ubyte * size).from_address(address) if size else (C.c_ubyte * 0)()
     block.owner = x, capsule
-    form = next((f for f, name in _FORMATS.items() if name == dtype and f != "e"), "B")
+    form: Any = next((f for f, name in _FORMATS.items() if name == dtype and f != "e"), "B")
     return _View("host", memoryview(block).cast("B").cast(form), shape, dtype, whole, address, None)
 
 
