@@ -776,7 +776,8 @@ def _blocks() -> Optional[int]:
 
 class _Backwards:
     """Backward passes of PyTorch while a function runs: a node runs on the stream that its forward ran on, and where
-    that is not the function's, a capture fails; in PyTorch's own threads, where nobody can catch it."""
+    that is not the function's, a capture fails, by ending the process too: in a thread of PyTorch's, and when a gradient
+    is freed."""
 
     def __init__(self, stream: int) -> None:
         torch = sys.modules.get("torch")
@@ -804,7 +805,8 @@ class _Backwards:
         while nodes:
             node = nodes.pop()
             if node is not None and node not in hooks:
-                hooks[node] = node.register_prehook(self._look)
+                leaf = getattr(node, "variable", None)  # its node does not run where its gradient is only asked for
+                hooks[node] = node.register_prehook(self._look) if leaf is None else leaf.register_hook(self._look)
                 nodes += [of for of, _ in node.next_functions]
         try:
             return self.engine.run_backward(outputs, *args, **options)
@@ -3926,6 +3928,7 @@ class _Judge:
         self.seconds: Dict[str, float] = {}
         self.claimed: Dict[str, Any] = {}
         self.staged: Dict[str, Any] = {}  # what is asked of its process for the contest on the GPU
+        self.played: Dict[str, Any] = {}  # what it answered
 
     # --- words ---
 
@@ -4422,18 +4425,15 @@ class _Judge:
         made = self.inputs.well["sets"]
         self.staged = self._stage_of(_copy(made[0]) if made else args)
 
-    def perform(self) -> None:
-        m = self.staged
-        reply = self.remote.ask("stage", **m)
-        m["well"] = self.inputs.well
-        if "error" in reply:
-            raise _Gone("CRASHED", f"on the stage: {reply['error']}")
-        self._look_at_timed(m, reply)
-        self._note_stage(reply["records"])
-        if not self.condemned:
-            self._outer_clock(m)
-        if not self.condemned:
-            self._baseline(m)
+    def stage(self) -> None:
+        self.played = self.remote.ask("stage", **self.staged)
+        if "error" in self.played:
+            raise _Gone("CRASHED", f"on the stage: {self.played['error']}")
+
+    def timed(self) -> None:
+        self.staged["well"] = self.inputs.well
+        self._look_at_timed(self.staged, self.played)
+        self._note_stage(self.played["records"])
 
     def _stage_of(self, args: Tuple[Any, ...]) -> Dict[str, Any]:
         size = sum(t.nbytes for t in _tensors_of(args) + _tensors_of(self.expected(args)))
@@ -4508,7 +4508,7 @@ class _Judge:
             calls_per_sample=1,
         )
 
-    def _outer_clock(self, m: Dict[str, Any]) -> None:
+    def clock(self) -> None:
         """What a call takes by this process's clock: from times of n and of 3 n calls. How much of that passes before
         the GPU is waited for says whether the GPU or the host is what takes so long."""
         claimed = self.speed.get("time_ms")
@@ -4517,7 +4517,7 @@ class _Judge:
         n = max(8, min(64, int(4 / claimed)))  # 3 n launches have to fit into the GPU's queue
         outer = issue = math.inf
         for _ in range(3):
-            outer, issue = min((outer, issue), self._slopes(m["args"], n))
+            outer, issue = min((outer, issue), self._slopes(self.staged["args"], n))
             if outer <= 1.5 * claimed + 0.005 or issue > 0.7 * outer:
                 break
         self.speed.update(outer_ms=outer, issue_ms=issue)
@@ -4538,7 +4538,7 @@ class _Judge:
         each = max(1, min(3 * n, (1 << 27) // max(1, size)))  # no more than 128 MiB, and as much for copies
         self.remote.ask("keep", which=2, n=each, batch=[args])
         for calls in (n, 3 * n):
-            low.append(min([self._seconds(calls, each) for _ in range(7)][1:]))  # the first may compile, or allocate
+            low.append(min([self._seconds(calls, each) for _ in range(5)][1:]))  # the first may compile, or allocate
         self.remote.ask("keep", which=2, n=0, batch=[args])
         outer = 1e3 * (low[1][0] - low[0][0]) / (2 * n)
         return outer, outer * low[1][1] / low[1][0]
@@ -4558,9 +4558,9 @@ class _Judge:
         self.remote.ask("settled")
         return clock.perf_counter() - begin, submitted - begin
 
-    def _baseline(self, m: Dict[str, Any]) -> None:
+    def baseline(self) -> None:
         """The reference's time in this process, where the candidate never was."""
-        there = self.speed.get("reference_ms")
+        m, there = self.staged, self.speed.get("reference_ms")
         if there is None:
             return
         key = (str(self.rival), str([(v.shape, v.dtype) for v in _tensors_of(m["args"])]), "alone")
@@ -4591,9 +4591,6 @@ class _Judge:
     # --- speed of host work: both in processes of their own, timed from here ---
 
     def race(self) -> None:
-        if self.device is not None:
-            self.perform()
-            return
         rival = self._process(self.rival)
         try:
             for remote in (self.remote, rival):
@@ -4660,8 +4657,8 @@ class _Judge:
         """Whether inputs that it has just seen are faster than fresh ones: results are kept. A machine that is
         busy or half asleep is slow now and then, so that has to show in both orders, and at two looks."""
         n = self.speed.get("calls_per_sample") or 1
-        if self.device is not None:  # enough for 3 ms, and for no more than 256 MiB
-            n = int(3 / (self.speed.get("time_ms") or 3)) + 1
+        if self.device is not None:  # enough for 1 ms, by whoever takes longer, and for no more than 256 MiB
+            n = int(1 / max(self.speed.get("time_ms") or 0, self.speed.get("issue_ms") or 0, 1e-3)) + 1
             n = min(n, (1 << 27) // max(1, sum(t.nbytes for t in self.inputs.tensors)) + 1)
         n = min(n, 64)
         for which in range(2):
@@ -4749,15 +4746,24 @@ class _Judge:
             with self.turn.beside_others():
                 self.steps(self.correctness, self.memory, self.precision, self.threads)
             self.steps(self.ready)
-            if not self.condemned:
-                with self.turn.alone():
-                    self.steps(self.race, self.repeats)
+            self.compete()
             with self.turn.beside_others():
                 self.steps(self.after)
                 self.quiet()
         except _Gone as gone:
             self.gone = True
             self.flag(gone.word, str(gone))
+
+    def compete(self) -> None:
+        """Alone on the GPU for no longer than times are taken."""
+        if self.device is not None and not self.condemned:
+            with self.turn.alone():
+                self.steps(self.stage)
+            with self.turn.beside_others():
+                self.steps(self.timed)
+        if not self.condemned:
+            with self.turn.alone():
+                self.steps(*([self.race] if self.device is None else [self.clock, self.baseline]), self.repeats)
 
     def steps(self, *of: Callable[[], None], always: bool = False) -> None:
         """Until it is condemned. The seconds of each are without those in which others had the GPU."""

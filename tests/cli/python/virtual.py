@@ -185,6 +185,17 @@ class Node:
         return types.SimpleNamespace(remove=lambda: self.hooks.remove(hook))
 
 
+class Leaf(Node):
+    """Does not run where its gradient is only asked for: then its tensor's hooks alone are called."""
+
+    def __init__(self, stream):
+        super().__init__(stream)
+        self.variable = types.SimpleNamespace(register_hook=super().register_prehook)
+
+    def register_prehook(self, hook):
+        return types.SimpleNamespace(remove=lambda: None)
+
+
 class Engine:
     """PyTorch's, which ends the process where a capture fails in its thread."""
 
@@ -206,7 +217,7 @@ class Variable:
     _execution_engine = Engine()
 
 
-here, of_kbench, leaf = [0], [0], Node(None)
+here, of_kbench, leaf, old_leaf = [0], [0], Leaf(None), Leaf(5)
 cuda.current_stream = lambda: types.SimpleNamespace(cuda_stream=here[0])
 sys.modules["torch"] = types.SimpleNamespace(cuda=cuda, autograd=types.SimpleNamespace(Variable=Variable))
 engine = Variable._execution_engine
@@ -221,12 +232,17 @@ def backward_of(*nodes):
     return function
 
 
-functions = {"own": backward_of(Node(None, leaf)), "other": backward_of(Node(None, leaf), Node(None, leaf, Node(5), None))}
-own, other = kbench.compare(functions, samples=30)
+functions = {
+    "own": backward_of(Node(None, leaf)),
+    "other": backward_of(Node(None, leaf), Node(None, leaf, Node(5), None)),
+    "leaf": backward_of(Node(None, old_leaf)),
+}
+own, other, of_leaf = kbench.compare(functions, samples=30)
 check("backward: on kbench's stream", own.status == "ok" and own.message is None, own.to_dict())
 said = "PyTorch runs its backward on the stream of its forward"
 check("backward: on another", other.status == "ok" and said in (other.message or ""), other.to_dict())
 off, known_to = abs(other.time_ms - own.time_ms), sum(r.precision * r.time_ms for r in (own, other))
+check("backward: a leaf's alone", of_leaf.status == "ok" and said in (of_leaf.message or ""), of_leaf.to_dict())
 check("backward: and the time", off <= known_to, (own.time_ms, other.time_ms, known_to))
 check("backward: do_bench", kbench.do_bench(lambda: functions["other"](of_kbench[0]), rep=5) > 0)
 check("backward: all is as it was", Variable._execution_engine is engine and leaf.hooks == [], leaf.hooks)

@@ -16,11 +16,12 @@ def kernel_of(name):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    kernel = kernel_of(name)
-    if kernel.name == "fill_run":
-        return lambda y: kernel(out=y) and None
-    options = OPTIONS.get(kernel.name, {})
-    return lambda *inputs: kernel(*inputs, **options)
+    kernel, options = kernel_of(name), OPTIONS.get(kernel_of(name).name, {})
+
+    def fill(y):
+        kernel(out=y)
+
+    return fill if kernel.name == "fill_run" else lambda *inputs: kernel(*inputs, **options)
 
 
 def names(which, capability):

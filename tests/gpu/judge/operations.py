@@ -15,6 +15,8 @@ OPTIONS = {  # of the library's calls
     "strided_run": {"stride": STRIDE},
     "embedding_bwd": {"vocabulary": VOCABULARY},
 }
+# At infinity their slope is 1, and what PyTorch computes is 0 times infinity: neither is wrong.
+ALLOWED = {name: ("NAN_PASS",) for name in ("gelu_erf_bwd", "gelu_tanh_bwd", "silu_bwd")}
 NOT_JUDGED = {
     "h2d_run": "its input lies on the host: a judge calls that TRANSFER",
     "d2h_run": "its output lies on the host",
