@@ -775,9 +775,8 @@ def _blocks() -> Optional[int]:
 
 
 class _Backwards:
-    """Backward passes of PyTorch while a function runs: a node runs on the stream that its forward ran on, and where
-    that is not the function's, a capture fails, by ending the process too: in a thread of PyTorch's, and when a gradient
-    is freed."""
+    """Backward passes of PyTorch while a function runs: a node runs on the stream that its forward ran on. Where that
+    is not the function's a capture fails, and may end the process: in PyTorch's threads, or when a gradient is freed."""
 
     def __init__(self, stream: int) -> None:
         torch = sys.modules.get("torch")
@@ -1307,7 +1306,7 @@ def compare(
     samples: exactly so many.
     expect: of "transfer", "alloc", "sync" what the functions may do because it is what is measured;
         "no_capture" for what cannot be captured into a graph: it is not audited. Random numbers of
-        PyTorch, and cuBLAS in CuPy, are told without. Memory of torch's caching allocator may be taken: the
+        PyTorch, its backward passes of what ran before, and cuBLAS in CuPy are told without. Memory of torch's caching allocator may be taken: the
         message says how many blocks a run takes.
 
     What a function raised is its record's exception, and the others go on. Ctrl-C ends the contest.
