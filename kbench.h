@@ -322,10 +322,11 @@ LAST REVISIONS
 #define KBI_DEMAND KBI_DEMAND_OF(KBI_DEMAND_, KBENCH_VERSION_MAJOR, KBENCH_VERSION_MINOR, KBENCH_VERSION_PATCH)
 #define KBI_DEMAND_CUDA \
     KBI_DEMAND_OF(KBI_DEMAND_CUDA_, KBENCH_VERSION_MAJOR, KBENCH_VERSION_MINOR, KBENCH_VERSION_PATCH)
-
-#if defined(__GNUC__) || defined(__clang__)
 #define KBI_PRINTF(at, first) __attribute__((format(printf, at, first)))
 #define KBI_CONSTRUCTOR __attribute__((constructor))
+#if defined(KBENCH_SHARED)
+#define KBI_INLINE // other languages call what this header documents by its own name
+#elif defined(__GNUC__) || defined(__clang__)
 #define KBI_INLINE static inline __attribute__((unused))
 #else
 #error "kbench.h needs gcc, clang or nvcc on top of one of them (constructors register the benchmarks)"
@@ -722,7 +723,7 @@ extern "C" {
 int kb_main(int argc, char** argv);
 // Before it: options, as "--fast --part 3m", of a run whose command line neither chooses nor says how long. Kept.
 void kb_default(const char* options);
-// kb_add, kb_open and kb_run (see the end of this section) for other languages: build may be NULL.
+// kb_add, kb_open, kb_run and kb_compare (see the end of this section), told how the caller was built; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
 kb_state* kb_open_from(const kb_desc* desc, const kb_build* build);
 kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_build* build);
@@ -866,10 +867,9 @@ KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kb
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
     return kb_run_from(desc, fn, user, kbi_build());
 }
-// A contest of n functions, as between the implementations of an operation in a program: checked, warmed up, timed in
-// turn, judged against the first. What the contest is about is the first description's: name, params, host, mode,
-// samples, precision, max_time, seed, device; of the others it may be left zero. users: one for each, or NULL. Gives n
-// records, each for kb_result_free; true: all were measured.
+// A contest of n functions: checked, warmed up, timed in turn, judged against the first. What it is about is the first
+// description's: name, params, host, mode, samples, precision, max_time, seed, device; of the others it may be left
+// zero. users: one for each, or NULL. Gives n records, each for kb_result_free; true: all were measured.
 KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n,
                            kb_result* results) {
     return kb_compare_from(descs, fns, users, n, results, kbi_build());
@@ -6305,6 +6305,10 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 #ifdef KBENCH_TOOL
     if (!all->n)
         return kbi_error("this is the tool, which has no benchmarks: --load FILE shows those of a run"), false;
+#elif defined(KBENCH_SHARED)
+    if (!all->n)
+        return kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages"),
+               false;
 #endif
     if (!all->n)
         kbi_error(
@@ -24013,6 +24017,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
         return "kb_desc: samples, precision, max_time and device cannot be negative";
+    if (kbi_is(d->mode, "rotate"))
+        return "kb_desc.mode: to rotate takes a case that sets its data up, which a function is not: KBENCH, and --rotate";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot"))
         return "kb_desc.mode is cold or hot; it is another word";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)

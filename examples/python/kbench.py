@@ -574,7 +574,7 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
     if str(got.dtype) != str(want.dtype):
         raise _Mismatch(f"its elements are {got.dtype}, expected {want.dtype}")
     if getattr(want, "_truth", None) is not None:
-        return want._truth.compare(got, want, rtol)
+        return want._truth.compare(got, want)
     if _module_of(want) == "torch":
         import torch as xp
 
@@ -774,6 +774,46 @@ def _blocks() -> Optional[int]:
 # --- functions called from C --------------------------------------------------------------------------------
 
 
+class _Backwards:
+    """Backward passes of PyTorch while a function runs: a node runs on the stream that its forward ran on. Where that
+    is not the function's a capture fails, and may end the process: in PyTorch's threads, or when a gradient is freed."""
+
+    def __init__(self, stream: int) -> None:
+        torch = sys.modules.get("torch")
+        self.stream, self.elsewhere = stream, False
+        self.variable: Any = getattr(getattr(torch, "autograd", None), "Variable", None)
+        self.engine: Any = getattr(self.variable, "_execution_engine", None)
+
+    def __enter__(self) -> "_Backwards":
+        if self.engine is not None:
+            self.variable._execution_engine = self
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.engine is not None:
+            self.variable._execution_engine = self.engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def _look(self, *_: Any) -> None:
+        self.elsewhere |= sys.modules["torch"].cuda.current_stream().cuda_stream != self.stream
+
+    def run_backward(self, outputs: Any, *args: Any, **options: Any) -> Any:
+        nodes, hooks = [getattr(o, "grad_fn", None) or getattr(o, "node", None) for o in outputs], {}
+        while nodes:
+            node = nodes.pop()
+            if node is not None and node not in hooks:
+                leaf = getattr(node, "variable", None)  # its node does not run where its gradient is only asked for
+                hooks[node] = node.register_prehook(self._look) if leaf is None else leaf.register_hook(self._look)
+                nodes += [of for of, _ in node.next_functions]
+        try:
+            return self.engine.run_backward(outputs, *args, **options)
+        finally:
+            for hook in hooks.values():
+                hook.remove()
+
+
 class _Interrupts:
     """Ctrl-C during a contest: at once where Python's own code runs, else at the next call from C."""
 
@@ -837,7 +877,7 @@ class _Job:
                     self.output = None  # given back before the next one is made, as where nobody keeps it
                     again = self.ran and self.tells_blocks  # the first run also fills caches that stay
                     before = _blocks() if again else None
-                    self.output = call(stream)
+                    self.output = call(stream) if self.ran or not self.trusted else self._first(call, stream)
                     self.ran = True
                     if again:
                         self._tell_blocks(before, _blocks())
@@ -849,6 +889,15 @@ class _Job:
                 self.fail(error, keeps)
 
         return run
+
+    def _first(self, call: Callable[[int], Any], stream: int) -> Any:
+        with _Backwards(stream) as backwards:
+            output = call(stream)
+        kb = self.state or _library().kb_current()
+        if kb and backwards.elsewhere:
+            _library().kb_note(kb, b"%s", _said("PyTorch runs its backward on the stream of its forward"))
+            _library().kb_expect(kb, _EXPECT["no_capture"])
+        return output
 
     def _tell_blocks(self, before: Optional[int], after: Optional[int]) -> None:
         self.tells_blocks, library = False, _library()
@@ -1122,6 +1171,11 @@ def _contest(
     expect: Iterable[str] = (),
     calibrate: bool = True,
 ) -> List[Record]:
+    if mode == "rotate":
+        raise Error(
+            "mode='rotate' times launches on copies of the data beyond L2, and kbench copies what it owns alone: take "
+            "the data from kb.alloc, in a function under @kbench.bench, and run that script with --rotate"
+        )
     library = _library()
     if calibrate and not host:
         library.calibrate(int(device or 0))
@@ -1245,12 +1299,14 @@ def compare(
         4e-3, bf16 3e-2, all else exact), atol as rtol.
     bytes, flops, items: of one call, for rates. params, dtype: what the contest is about, for the record.
     before(*inputs): untimed, before each sample.
-    host=True: host work, without a GPU. mode: of GPU work, "cold" (default) or "hot". device: which GPU.
+    host=True: host work, without a GPU. device: which GPU.
+    mode: of GPU work, "cold" (default), or "hot": back to back on the same data, as one CUDA graph where that can be
+        captured. On copies of the data beyond L2 runs what bench registers, with kb.alloc: --rotate.
     precision: half the interval over the median to stop at (0.005). max_time: seconds of samples (1).
     samples: exactly so many.
     expect: of "transfer", "alloc", "sync" what the functions may do because it is what is measured;
         "no_capture" for what cannot be captured into a graph: it is not audited. Random numbers of
-        PyTorch, and cuBLAS in CuPy, are told without. Memory of torch's caching allocator may be taken: the
+        PyTorch, its backward passes of what ran before, and cuBLAS in CuPy are told without. Memory of torch's caching allocator may be taken: the
         message says how many blocks a run takes.
 
     What a function raised is its record's exception, and the others go on. Ctrl-C ends the contest.
@@ -1351,15 +1407,141 @@ def time(
     return record
 
 
+# --- DLPack: memory that other libraries take without a copy (github.com/dmlc/dlpack, dlpack.h 1.0) ----------
+
+
+class _DlTensor(C.Structure):
+    _fields_ = [
+        ("data", C.c_void_p),
+        ("device_type", C.c_int32),
+        ("device", C.c_int32),
+        ("ndim", C.c_int32),
+        ("code", C.c_uint8),
+        ("bits", C.c_uint8),
+        ("lanes", C.c_uint16),
+        ("shape", C.POINTER(C.c_int64)),
+        ("strides", C.POINTER(C.c_int64)),
+        ("byte_offset", C.c_uint64),
+    ]
+
+
+class _DlManaged(C.Structure):
+    _fields_ = [("tensor", _DlTensor), ("context", C.c_void_p), ("deleter", C.c_void_p)]
+
+
+class _DlVersioned(C.Structure):
+    _fields_ = [
+        ("major", C.c_uint32),
+        ("minor", C.c_uint32),
+        ("context", C.c_void_p),
+        ("deleter", C.c_void_p),
+        ("flags", C.c_uint64),
+        ("tensor", _DlTensor),
+    ]
+
+
+_DL_CPU, _DL_CUDA = 1, 2
+_DL_TYPES = {f"{kind}{bits}": (code, bits) for code, kind in enumerate("iu") for bits in (8, 16, 32, 64)}
+_DL_TYPES.update(f16=(2, 16), f32=(2, 32), f64=(2, 64), tf32=(2, 32), bf16=(4, 16), e4m3=(10, 8), e5m2=(12, 8))
+_DL_NAMES = {b"dltensor": _DlManaged, b"dltensor_versioned": _DlVersioned}  # of capsules that nobody has taken
+_lent: Dict[int, Any] = {}  # what keeps lent memory alive, by the address of its description
+
+_capsule_new, _capsule_pointer, _capsule_is = (
+    C.PYFUNCTYPE(result, *arguments)((name, C.pythonapi))
+    for name, result, arguments in (
+        ("PyCapsule_New", C.py_object, (C.c_void_p, C.c_char_p, C.c_void_p)),
+        ("PyCapsule_GetPointer", C.c_void_p, (C.c_void_p, C.c_char_p)),
+        ("PyCapsule_IsValid", C.c_int, (C.c_void_p, C.c_char_p)),
+    )
+)
+
+
+# Both may be called when this module has already been taken apart: they hold what they need.
+def _given_back(address: int, forget: Any = _lent.pop) -> None:
+    forget(address, None)
+
+
+def _capsule_gone(
+    capsule: int,
+    names: Any = tuple(_DL_NAMES),
+    valid: Any = _capsule_is,
+    pointer: Any = _capsule_pointer,
+    forget: Any = _lent.pop,
+) -> None:
+    for name in names:
+        if valid(capsule, name):
+            forget(pointer(capsule, name), None)
+
+
+_on_given_back, _on_capsule_gone = (C.CFUNCTYPE(None, C.c_void_p)(f) for f in (_given_back, _capsule_gone))
+for _kept_for_good in (_on_given_back, _on_capsule_gone):
+    C.pythonapi.Py_IncRef(C.py_object(_kept_for_good))
+
+
+class _Lends:
+    """What has address, shape, dtype (f32, ...) and device (None: the host): torch.from_dlpack and numpy.from_dlpack
+    take it."""
+
+    address: int
+    shape: Tuple[int, ...]
+
+    def _lent_as(self) -> Tuple[str, Optional[int]]:
+        raise NotImplementedError
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        device = self._lent_as()[1]
+        return (_DL_CPU, 0) if device is None else (_DL_CUDA, device)
+
+    def __dlpack__(
+        self, *, stream: Optional[int] = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        """A capsule; where it is GPU memory what was submitted is waited for, unless stream is -1."""
+        dtype, where = self._lent_as()[0], self.__dlpack_device__()
+        if dtype not in _DL_TYPES:
+            raise BufferError(f"DLPack has no {dtype}")
+        if copy or (dl_device is not None and tuple(dl_device) != where):
+            raise BufferError("it is lent where it lies, and not copied")
+        if where[0] == _DL_CUDA and stream != -1:
+            _library().handle.cudaDeviceSynchronize()
+        name = b"dltensor_versioned" if max_version and max_version[0] >= 1 else b"dltensor"
+        lent, n = _DL_NAMES[name](), len(self.shape)
+        shape = (C.c_int64 * max(1, n))(*self.shape)
+        strides = (C.c_int64 * max(1, n))(*(math.prod(self.shape[i + 1 :]) for i in range(n)))
+        code, bits = _DL_TYPES[dtype]
+        lent.tensor = _DlTensor(self.address, *where, n, code, bits, 1, shape, strides, 0)
+        lent.deleter = C.cast(_on_given_back, C.c_void_p)
+        if isinstance(lent, _DlVersioned):
+            lent.major = 1
+        _lent[C.addressof(lent)] = lent, shape, strides, name, self
+        return _capsule_new(C.addressof(lent), name, C.cast(_on_capsule_gone, C.c_void_p))
+
+
+def _borrowed(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
+    """Of what lends by DLPack: the capsule, which has to live as long as the memory is read, a _DlTensor, the element
+    type (f32, ...) and the GPU, None on the host. None: it lends nothing."""
+    if not hasattr(value, "__dlpack__") or not hasattr(value, "__dlpack_device__"):
+        return None
+    kind, device = value.__dlpack_device__()
+    on_gpu = int(kind) == _DL_CUDA
+    capsule = value.__dlpack__(stream=1) if on_gpu else value.__dlpack__()  # 1: the default stream
+    name = next((n for n in _DL_NAMES if _capsule_is(id(capsule), n)), None)
+    if name is None or not (on_gpu or int(kind) in (_DL_CPU, 3)):  # 3: pinned
+        return None
+    tensor = _DL_NAMES[name].from_address(_capsule_pointer(id(capsule), name)).tensor
+    types = {v: k for k, v in reversed(list(_DL_TYPES.items()))}
+    dtype = types.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    return capsule, tensor, dtype or f"DLPack's {tensor.code} of {tensor.bits} bits", device if on_gpu else None
+
+
 # --- programs: benchmarks with axes, and kbench's command line ----------------------------------------------
 
 
-class Buffer:
-    """Memory of a case, of kb_alloc: numpy, torch and cupy take it without a copy. It lives as long as the
-    case."""
+class Buffer(_Lends):
+    """Memory of a case, of kb_alloc: numpy, torch and cupy take it without a copy, by DLPack too. It lives as long
+    as the case."""
 
     def __init__(self, address: int, count: int, dtype: str, gpu: bool) -> None:
-        self.address, self.count, self.dtype = address, count, dtype
+        self.address, self.count, self.dtype, self.shape, self._gpu = address, count, dtype, (count,), gpu
         kind = {"f": "f", "i": "i", "u": "u"}.get(dtype[0])
         size = {"8": 1, "16": 2, "32": 4, "64": 8}.get(dtype[1:])
         self.size = size
@@ -1371,6 +1553,9 @@ class Buffer:
         }
         if kind and size:
             setattr(self, "__cuda_array_interface__" if gpu else "__array_interface__", interface)
+
+    def _lent_as(self) -> Tuple[str, Optional[int]]:
+        return self.dtype, _library().device() if self._gpu else None
 
     def values(self) -> Any:
         """A ctypes array over host memory."""
@@ -2047,8 +2232,9 @@ def _encode(value: Any, layout: bool = False) -> bytes:
             return ["f", v.hex()]
         if kind is complex:
             return ["c", v.real.hex(), v.imag.hex()]
-        if kind is list or kind is tuple:
+        if kind is list or isinstance(v, tuple):
             tag = "l" if kind is list else "t"
+            v = v if kind is list else tuple(tuple.__iter__(v))  # named ones as what is in them, whatever they say
             if v and all(type(e) is float for e in v):
                 blobs.append(array.array("d", v).tobytes())
                 return [tag + "d", len(v)]
@@ -2321,15 +2507,16 @@ class _Fences:
 def _shares(out: Any, args: Any) -> bool:
     """Whether an output is an input, or lies in its memory."""
     numpy = sys.modules.get("numpy")
+    arrays = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if _is_array(o)]
     for v in args if isinstance(args, (tuple, list)) else ():
         if out is v and isinstance(v, (list, dict)):
             return True
-        if numpy is not None and isinstance(out, numpy.ndarray) and isinstance(v, numpy.ndarray):
-            if out.size and numpy.may_share_memory(out, v):
+        if numpy is not None and isinstance(v, numpy.ndarray):
+            if any(isinstance(o, numpy.ndarray) and o.size and numpy.may_share_memory(o, v) for o in arrays):
                 return True
-        if _module_of(v) == "torch" and hasattr(v, "data_ptr") and _module_of(out) == "torch":
-            of = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if hasattr(o, "data_ptr")]
-            if any(_ends(o)[0] < _ends(v)[1] and _ends(v)[0] < _ends(o)[1] for o in of):
+        if _module_of(v) == "torch" and hasattr(v, "data_ptr"):
+            (first, end), of = _ends(v), [_ends(o) for o in arrays if hasattr(o, "data_ptr")]
+            if any(a < end and first < b for a, b in of):
                 return True
     return False
 
@@ -2481,14 +2668,17 @@ class _Server:
     def _late(self, args: Any) -> None:
         """The inputs hold something else until the stream that the candidate is called on has come to them."""
         torch = sys.modules["torch"]
-        for into, value in zip(self.args, args):
-            if type(into) is torch.Tensor and into.is_cuda and into.is_floating_point():
-                into.data.fill_(3.0)
+        floats = [(into, value.detach().clone()) for into, value in zip(self.args, args) if self._is_late(torch, into)]
+        for into, _ in floats:
+            into.data.fill_(3.0)
         self.settle()
         torch.cuda._sleep(20_000_000)  # cycles: some 10 ms
-        for into, value in zip(self.args, args):
-            if type(into) is torch.Tensor and into.is_cuda and into.is_floating_point():
-                into.data.copy_(value)
+        for into, value in floats:
+            into.data.copy_(value)
+
+    @staticmethod
+    def _is_late(torch: Any, value: Any) -> bool:
+        return type(value) is torch.Tensor and value.is_cuda and value.is_floating_point()
 
     def again(self, m: Dict[str, Any]) -> Dict[str, Any]:
         self.settle()
@@ -3386,14 +3576,16 @@ def _largest(value: Any) -> float:
 
 
 class _Truth:
-    """Of a tensor that the reference gave: its values in double, and how far off it was itself. atol: what the
-    task allows near zero; None: what the size of the values and the reference's own error make of it."""
+    """Of a tensor that the reference gave: its values in double, and how far off it was itself. rtol and atol: what
+    the task allows; None: what its type does, and near zero what the size of the values and the reference's own error
+    make of it."""
 
-    def __init__(self, own: Any, value: Any, atol: Optional[float]) -> None:
+    def __init__(self, own: Any, value: Any, rtol: Optional[float], atol: Optional[float]) -> None:
         import torch
 
-        self.atol = atol
+        self.rtol, self.atol = _TOLERANCES[_dtype_of(own)] if rtol is None else rtol, atol
         self.overflows = False  # of huge inputs: what is not finite is nobody's fault
+        self.infinite = False  # of such inputs: whether infinite or no number depends on how it is computed
         double = own.to(torch.complex128 if own.dtype.is_complex else torch.float64)
         self.value = value.to(double.dtype)
         self.most = torch.finfo(own.dtype).max
@@ -3412,31 +3604,31 @@ class _Truth:
         off = off[off < math.inf]
         self.worst = max(self.worst, float(off.max()) if off.numel() else 0.0)
 
-    def apart(self, got: Any, rtol: float) -> Any:
+    def apart(self, got: Any) -> Any:
         """Of each element the error over what is allowed of it."""
         import torch
 
         got = got.to(self.value.dtype)
         off = (got - self.value).abs()
-        near_zero = rtol * self.scale + 8 * self.worst if self.atol is None else self.atol
-        allowed = near_zero + rtol * self.value.abs()
+        near_zero = self.rtol * self.scale + 8 * self.worst if self.atol is None else self.atol
+        allowed = near_zero + self.rtol * self.value.abs()
         apart = torch.where(off == 0, torch.zeros_like(off), off / allowed)
         same = (torch.isnan(got) & torch.isnan(self.value)) | (got == self.value) | self.open
         if not got.dtype.is_complex:  # so near to where numbers end the next one is infinite, and as right
             edge = torch.where(self.value.abs() + allowed >= self.most, self.value.sign() * math.inf, self.value)
             same |= got == edge
-        if self.overflows:
-            same |= ~torch.isfinite(got)
+        if self.overflows or self.infinite:
+            same |= ~torch.isfinite(got) & (self.overflows | ~torch.isfinite(self.value))
         apart = torch.where(torch.isfinite(off) & torch.isfinite(apart), apart, torch.full_like(off, math.inf))
         return torch.where(same, torch.zeros_like(off), apart)
 
-    def compare(self, got: Any, own: Any, rtol: float) -> float:
+    def compare(self, got: Any, own: Any) -> float:
         if got.device != own.device:
             raise _Mismatch(f"it lies on {got.device}, expected {own.device}")
         strides = getattr(got, "_strides", None)
         if strides and own.is_contiguous():
             raise _Mismatch(f"its strides are {tuple(strides)}, expected {own.stride()}")
-        apart = self.apart(got, rtol)
+        apart = self.apart(got)
         return float(apart.max()) if apart.numel() else 0.0
 
     def error(self, got: Any) -> float:
@@ -3452,27 +3644,32 @@ class _Truth:
         return error if math.isfinite(error) else math.inf
 
 
-def _with_truth(own: Any, double: Any, atol: Optional[float]) -> Any:
+def _with_truth(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
     """The reference's output, of which each tensor of floats knows its truth; None where they are not alike."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
-        pairs = [_with_truth(o, d, atol) for o, d in zip(own, double)]
-        return None if any(p is None for p in pairs) else type(own)(pairs)
+        pairs = [_with_truth(o, d, rtol, atol) for o, d in zip(own, double)]
+        return None if any(p is None for p in pairs) else _as(own, pairs)
     if _module_of(own) != "torch" or not hasattr(own, "dtype"):
         return own
     if own.dtype.is_floating_point or own.dtype.is_complex:
         if _module_of(double) != "torch" or own.shape != double.shape:
             return None
         own = own.detach()
-        own._truth = _Truth(own, double.detach(), atol)
+        own._truth = _Truth(own, double.detach(), rtol, atol)
     return own
+
+
+def _as(kind: Any, values: Iterable[Any]) -> Any:
+    """A list, or a tuple, also of one whose elements have names."""
+    return list(values) if isinstance(kind, list) else tuple(values)
 
 
 def _in_double(value: Any, shaken: bool = False) -> Any:
     """shaken: off by about a last bit, up or down."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_in_double(v, shaken) for v in value)
+        return _as(value, (_in_double(v, shaken) for v in value))
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
         return value
     if not value.is_floating_point():
@@ -3527,7 +3724,7 @@ def _one_sided(got: Any, want: Any) -> bool:
 
 def _zeros_like(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_zeros_like(v) for v in value)
+        return _as(value, map(_zeros_like, value))
     if isinstance(value, dict):
         return {k: _zeros_like(v) for k, v in value.items()}
     return value * 0 if _is_array(value) else type(value)() if value is not None else None
@@ -3729,6 +3926,8 @@ class _Judge:
         self.odd = False  # whether they are of an odd kind
         self.seconds: Dict[str, float] = {}
         self.claimed: Dict[str, Any] = {}
+        self.staged: Dict[str, Any] = {}  # what is asked of its process for the contest on the GPU
+        self.played: Dict[str, Any] = {}  # what it answered
 
     # --- words ---
 
@@ -3762,7 +3961,7 @@ class _Judge:
         wide = _in_double(_copy(args))
         try:
             double = self.reference(*wide)
-            known = _with_truth(want, wide if self.inplace else double, self.atol)
+            known = _with_truth(want, wide if self.inplace else double, self.rtol, self.atol)
             if known is not None and self.odd:
                 near = _in_double(_copy(args), shaken=True)
                 double = self.reference(*near)
@@ -3771,7 +3970,7 @@ class _Judge:
                         t._truth.shake(other)
         except Exception:
             known = None
-        return _with_truth(want, want, self.atol) if known is None else known
+        return _with_truth(want, want, self.rtol, self.atol) if known is None else known
 
     def error(self, got: Any, want: Any, args: Any) -> Tuple[float, str]:
         """Over what is allowed, and what is not alike. Near zero the allowed error grows with the inputs."""
@@ -3867,10 +4066,9 @@ class _Judge:
 
     def _wrong_in(self, got: Any, want: Any) -> List[Tuple[Any, Any, Any]]:
         """Of each tensor of floats: got, its truth, which elements are wrong."""
-        base = _TOLERANCES[_dtype_of(want)] if self.rtol is None else self.rtol
         pairs = zip(_tensors_of(got), _tensors_of(want))
         known = [(g, w._truth) for g, w in pairs if getattr(w, "_truth", None) and g.shape == w.shape]
-        return [(g, truth, truth.apart(g, base) > 1) for g, truth in known]
+        return [(g, truth, truth.apart(g) > 1) for g, truth in known]
 
     def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
         """Whether what is wrong is what memory held before, or one number all over."""
@@ -3946,8 +4144,8 @@ class _Judge:
             self.flag("LOOKS_AROUND", f"{what}: it asked for {', '.join(reply['seen'])}")
         if reply.get("errors"):
             self.flag("FALLBACK", f"{what}: {reply['errors'][0]}")
-        for truth in [t._truth for t in _tensors_of(want) if kind == "huge" and getattr(t, "_truth", None)]:
-            truth.overflows = True
+        for truth in [t._truth for t in _tensors_of(want) if getattr(t, "_truth", None)]:
+            truth.overflows, truth.infinite = kind == "huge", kind in ("nan", "inf")
         worst, mismatch = self.error(reply["value"], want, args)
         # of odd data two honest ways to compute may be further apart
         most = 8 if self.inputs.tensors and self.rtol is None and kind not in ("normal", "nan", "inf") else 1
@@ -4222,20 +4420,19 @@ class _Judge:
             self.flag("CHECK_PATCHED", "replaced: " + ", ".join(reply["changed"][:5]))
         if reply["said"]:
             self.probes["compiled reference"] = "skipped: " + reply["said"]
-
-    def perform(self) -> None:
+        self.remote.ask("draw_from", well=self.inputs.well)
         made = self.inputs.well["sets"]
-        m = self._stage_of(_copy(made[0]) if made else self.inputs.fresh())
-        reply = self.remote.ask("stage", **m)
-        m["well"] = self.inputs.well
-        if "error" in reply:
-            raise _Gone("CRASHED", f"on the stage: {reply['error']}")
-        self._look_at_timed(m, reply)
-        self._note_stage(reply["records"])
-        if not self.condemned:
-            self._outer_clock(m)
-        if not self.condemned:
-            self._baseline(m)
+        self.staged = self._stage_of(_copy(made[0]) if made else args)
+
+    def stage(self) -> None:
+        self.played = self.remote.ask("stage", **self.staged)
+        if "error" in self.played:
+            raise _Gone("CRASHED", f"on the stage: {self.played['error']}")
+
+    def timed(self) -> None:
+        self.staged["well"] = self.inputs.well
+        self._look_at_timed(self.staged, self.played)
+        self._note_stage(self.played["records"])
 
     def _stage_of(self, args: Tuple[Any, ...]) -> Dict[str, Any]:
         size = sum(t.nbytes for t in _tensors_of(args) + _tensors_of(self.expected(args)))
@@ -4310,16 +4507,16 @@ class _Judge:
             calls_per_sample=1,
         )
 
-    def _outer_clock(self, m: Dict[str, Any]) -> None:
+    def clock(self) -> None:
         """What a call takes by this process's clock: from times of n and of 3 n calls. How much of that passes before
         the GPU is waited for says whether the GPU or the host is what takes so long."""
         claimed = self.speed.get("time_ms")
         if claimed is None:
             return
-        n = max(8, min(128, int(4 / claimed)))  # 3 n launches have to fit into the GPU's queue
+        n = max(8, min(64, int(4 / claimed)))  # 3 n launches have to fit into the GPU's queue
         outer = issue = math.inf
         for _ in range(3):
-            outer, issue = min((outer, issue), self._slopes(m["args"], n))
+            outer, issue = min((outer, issue), self._slopes(self.staged["args"], n))
             if outer <= 1.5 * claimed + 0.005 or issue > 0.7 * outer:
                 break
         self.speed.update(outer_ms=outer, issue_ms=issue)
@@ -4340,7 +4537,7 @@ class _Judge:
         each = max(1, min(3 * n, (1 << 27) // max(1, size)))  # no more than 128 MiB, and as much for copies
         self.remote.ask("keep", which=2, n=each, batch=[args])
         for calls in (n, 3 * n):
-            low.append(min([self._seconds(calls, each) for _ in range(7)][1:]))  # the first may compile, or allocate
+            low.append(min([self._seconds(calls, each) for _ in range(5)][1:]))  # the first may compile, or allocate
         self.remote.ask("keep", which=2, n=0, batch=[args])
         outer = 1e3 * (low[1][0] - low[0][0]) / (2 * n)
         return outer, outer * low[1][1] / low[1][0]
@@ -4360,9 +4557,9 @@ class _Judge:
         self.remote.ask("settled")
         return clock.perf_counter() - begin, submitted - begin
 
-    def _baseline(self, m: Dict[str, Any]) -> None:
+    def baseline(self) -> None:
         """The reference's time in this process, where the candidate never was."""
-        there = self.speed.get("reference_ms")
+        m, there = self.staged, self.speed.get("reference_ms")
         if there is None:
             return
         key = (str(self.rival), str([(v.shape, v.dtype) for v in _tensors_of(m["args"])]), "alone")
@@ -4393,13 +4590,10 @@ class _Judge:
     # --- speed of host work: both in processes of their own, timed from here ---
 
     def race(self) -> None:
-        self.remote.ask("draw_from", well=self.inputs.well)
-        if self.device is not None:
-            self.perform()
-            return
         rival = self._process(self.rival)
         try:
-            rival.ask("draw_from", well=self.inputs.well)
+            for remote in (self.remote, rival):
+                remote.ask("draw_from", well=self.inputs.well)
             batch, empty = self._batch((self.remote, rival), 0.002)
             sides = {
                 "reference": _Side(self, rival, batch, False),
@@ -4462,8 +4656,8 @@ class _Judge:
         """Whether inputs that it has just seen are faster than fresh ones: results are kept. A machine that is
         busy or half asleep is slow now and then, so that has to show in both orders, and at two looks."""
         n = self.speed.get("calls_per_sample") or 1
-        if self.device is not None:  # enough for 3 ms, and for no more than 256 MiB
-            n = int(3 / (self.speed.get("time_ms") or 3)) + 1
+        if self.device is not None:  # enough for 1 ms, by whoever takes longer, and for no more than 256 MiB
+            n = int(1 / max(self.speed.get("time_ms") or 0, self.speed.get("issue_ms") or 0, 1e-3)) + 1
             n = min(n, (1 << 27) // max(1, sum(t.nbytes for t in self.inputs.tensors)) + 1)
         n = min(n, 64)
         for which in range(2):
@@ -4551,15 +4745,24 @@ class _Judge:
             with self.turn.beside_others():
                 self.steps(self.correctness, self.memory, self.precision, self.threads)
             self.steps(self.ready)
-            if not self.condemned:
-                with self.turn.alone():
-                    self.steps(self.race, self.repeats)
+            self.compete()
             with self.turn.beside_others():
                 self.steps(self.after)
                 self.quiet()
         except _Gone as gone:
             self.gone = True
             self.flag(gone.word, str(gone))
+
+    def compete(self) -> None:
+        """Alone on the GPU for no longer than times are taken."""
+        if self.device is not None and not self.condemned:
+            with self.turn.alone():
+                self.steps(self.stage)
+            with self.turn.beside_others():
+                self.steps(self.timed)
+        if not self.condemned:
+            with self.turn.alone():
+                self.steps(*([self.race] if self.device is None else [self.clock, self.baseline]), self.repeats)
 
     def steps(self, *of: Callable[[], None], always: bool = False) -> None:
         """Until it is condemned. The seconds of each are without those in which others had the GPU."""
@@ -4692,23 +4895,22 @@ def _judge_main(words: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="python -m kbench judge",
-        description="Judges the function of a file against a task: a Python file with a "
-        "function `reference` and `inputs`, a tuple of examples or a function of a random.Random; its `rtol`, "
-        "`atol`, `allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest and right by "
-        "the task; 1 not; 2 usage.",
+        description="Judges a function against a task: a Python file with a function `reference`, which says what is "
+        "right, and `inputs`, a tuple of examples or a function of a random.Random that makes one; its `rtol`, `atol`, "
+        "`allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest, 1 not, 2 usage.",
     )
     parser.add_argument(
-        "file", metavar="FILE", help="FILE.py, or FILE.py:NAME; the name is else candidate, or reference's"
+        "file", metavar="FILE", help="FILE.py:NAME; without a name `candidate`, or who has the reference's name"
     )
     parser.add_argument(
-        "--task", metavar="TASK.py", help="the task; without it FILE has all three, and is trusted so far"
+        "--task", metavar="TASK.py", help="the task; without it FILE is its own, and trusted with that"
     )
-    parser.add_argument("--rtol", type=float)
-    parser.add_argument("--seed", type=int)
+    parser.add_argument("--rtol", type=float, help="relative error allowed (by element type; the task's rtol)")
+    parser.add_argument("--seed", type=int, help="of the inputs (secret, and another each time)")
     parser.add_argument("--max-time", type=float, default=1, metavar="SECONDS", help="of samples (1)")
     parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="for an answer (60)")
-    parser.add_argument("--no-compile", action="store_true", help="GPU work: not beside torch.compile's, too")
-    parser.add_argument("--do-bench", action="store_true", help="GPU work: with what triton's do_bench reads")
+    parser.add_argument("--no-compile", action="store_true", help="GPU work: without the reference under torch.compile")
+    parser.add_argument("--do-bench", action="store_true", help="GPU work: beside it what triton's do_bench reads")
     o = parser.parse_args(list(words))
     file = o.file.partition(".py:")[0] + (".py" if ".py:" in o.file else "")
     if o.task and not (os.path.isfile(file) and os.path.isfile(o.task) and os.path.samefile(file, o.task)):
@@ -4767,15 +4969,24 @@ def _judge_with(o: Any, path: str) -> int:
     return 1 if verdict["verdict"] in _FAILS else 0
 
 
+_USAGE = """\
+python -m kbench judge FILE [--task TASK.py]   judges a function that one does not trust (judge --help)
+python -m kbench --load FILE...                shows records: as a table, or with --html, --csv, ... as something else
+python -m kbench --selftest                    whether the times of this machine are right
+
+A script that calls kbench.main() is a program of its own: python SCRIPT --help says what it can do."""
+
+
 def _main(words: Sequence[str]) -> int:
     if words and words[0] == "judge":
         return _judge_main(words[1:])
     if words and words[0] in ("-h", "--help"):
-        print(
-            "python -m kbench judge FILE [--task TASK.py]    judges a function (judge --help)\n"
-            "python -m kbench --load FILE...               shows records, as every program of kbench does"
-        )
+        print(_USAGE)
         return 0
+    if not words or not words[0].startswith("-"):
+        said = f"kbench: error: there is no command '{words[0]}'\n" if words else ""
+        print(said + _USAGE, file=sys.stderr)
+        return 2
     try:
         return _call_main(["kbench", *words])
     except Error as error:

@@ -30,6 +30,7 @@ import os
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 import threading
@@ -62,7 +63,7 @@ _FAMILIES = ("map", "pick", "sum", "rows", "gemm", "attn", "lookup")  # kbk_op.f
 _LAYOUTS = ("nn", "nt", "tn")
 _IN = 0
 _KINDS = (None, "f32", "i32", "i64", "e4m3")  # kbk_tensor.kind; None: the element type of the call
-_VENDOR, _UNORDERED, _COPIES, _ALLOCATES, _PAGEABLE = 2, 4, 8, 16, 32  # kbk_variant.origin
+_VENDOR, _UNORDERED, _COPIES, _ALLOCATES, _PAGEABLE, _TF32 = 2, 4, 8, 16, 32, 64  # kbk_variant.origin
 
 
 # --- the structs of >>shared and >>shapes, and what is built of them ----------------------------------------
@@ -359,7 +360,7 @@ def _arch_of(device: int) -> str:
     return f"sm_{capability}{'a' if capability >= 90 else ''}"
 
 
-class _DeviceArray:
+class _DeviceArray(kbench._Lends):
     """Memory of a GPU, for who brings neither torch nor cupy; freed with this object."""
 
     def __init__(self, shape: Sequence[int], dtype: str, device: int) -> None:
@@ -391,6 +392,9 @@ class _DeviceArray:
             "strides": None,
             "version": 3,
         }
+
+    def _lent_as(self) -> Tuple[str, Optional[int]]:
+        return _SHORT.get(self.dtype, self.dtype), self.device
 
     def copy(self) -> "_DeviceArray":
         """Memory of its own with the same in it: a copy of the object alone would free this one's a second time."""
@@ -465,9 +469,26 @@ def _view(x: Any) -> Optional[_View]:
     except TypeError:
         if hasattr(x, "astype") and hasattr(x, "shape"):  # numpy's bfloat16 by ml_dtypes
             return _View("host", x, tuple(x.shape), _SHORT.get(str(x.dtype), str(x.dtype)), True, 0, None)
-        return None
+        return _view_by_dlpack(x)
     dtype = _FORMATS.get(seen.format, seen.format)
     return _View("host", x, tuple(seen.shape or ()), dtype, seen.c_contiguous, 0, None)
+
+
+def _view_by_dlpack(x: Any) -> Optional[_View]:
+    lent = kbench._borrowed(x)
+    if lent is None:
+        return None
+    capsule, tensor, dtype, device = lent
+    shape, address = tuple(tensor.shape[: tensor.ndim]), (tensor.data or 0) + tensor.byte_offset
+    strides = [tensor.bits // 8 * n for n in tensor.strides[: tensor.ndim]] if tensor.strides else None
+    whole = _is_contiguous(shape, strides, tensor.bits // 8) or 0 in shape
+    if device is not None:
+        return _View("cuda", (x, capsule), shape, dtype, whole, address, device)
+    size = math.prod(shape) * (tensor.bits // 8) if whole else 0  # what is not is refused unread
+    block: Any = (C.c_ubyte * size).from_address(address) if size else (C.c_ubyte * 0)()
+    block.owner = x, capsule
+    form: Any = next((f for f, name in _FORMATS.items() if name == dtype and f != "e"), "B")
+    return _View("host", memoryview(block).cast("B").cast(form), shape, dtype, whole, address, None)
 
 
 def _list_shape(x: Any) -> Tuple[int, ...]:
@@ -516,11 +537,9 @@ def _doubles(view: _View, ranges: Optional[Ranges]) -> Any:
             return out
         x = x.get().astype("f8")
     elif view.kind == "cuda":
-        raw = _bytes_of(view, ranges)
-        x = memoryview(raw).cast({"f32": "f", "f64": "d", "i32": "i", "i64": "q"}.get(view.dtype, "B"))
-        if x.format == "B":
-            raise Error(f"{view.dtype} from __cuda_array_interface__ cannot be read here: use torch or cupy")
-        return (C.c_double * len(x))(*x)
+        return _widened(_bytes_of(view, ranges), view.dtype)
+    elif isinstance(x, memoryview) and view.dtype in ("f16", "bf16"):
+        return _widened(_bytes_of(view, ranges), view.dtype)
     elif hasattr(x, "astype"):
         x = x.astype("f8").ravel()
     if isinstance(x, (list, tuple, int, float)):
@@ -535,6 +554,18 @@ def _doubles(view: _View, ranges: Optional[Ranges]) -> Any:
     if len(flat):
         C.memmove(out, (C.c_char * (8 * len(flat))).from_buffer_copy(flat), 8 * len(flat))
     return out
+
+
+def _widened(raw: bytes, dtype: str) -> Any:
+    """Elements as they are stored, as C doubles."""
+    if dtype == "bf16":  # the upper half of f32
+        wide = bytearray(2 * len(raw))
+        wide[2::4], wide[3::4] = raw[::2], raw[1::2]
+        raw, dtype = bytes(wide), "f32"
+    form = {"f16": "e", "f32": "f", "f64": "d", "i32": "i", "i64": "q"}.get(dtype)
+    if not form:
+        raise Error(f"{dtype} in memory of a library that kbench does not know cannot be read: use torch or cupy")
+    return (C.c_double * (len(raw) // struct.calcsize(form)))(*(v for (v,) in struct.iter_unpack("<" + form, raw)))
 
 
 def _bytes_of(view: _View, ranges: Optional[Ranges]) -> bytes:
@@ -1175,6 +1206,7 @@ class Kernel(Operation):
         super().__init__(operation, direction, infos)
         self.implementation: str = info.implementation.decode()
         self.__name__ = f"{self.name}_{self.implementation}"  # kbench.time calls it so
+        self._row = _host().rows[(operation, direction, self.implementation)]  # whose tolerances may be its own
         self.note: str = info.note.decode()  # what changed against the rung below
         self.rung: int = info.rung
         self.dtypes: List[str] = [t for i, t in enumerate(_DTYPES) if info.dtypes >> i & 1]
@@ -1182,6 +1214,7 @@ class Kernel(Operation):
         self.exact: bool = bool(info.exact)  # no later one does
         self.vendor: bool = bool(info.origin & _VENDOR)
         self.unordered: bool = bool(info.origin & _UNORDERED)  # atomics add in whatever order they come
+        self.tf32: bool = bool(info.origin & _TF32)  # of f32 it takes 10 of 23 bits
         self._origin: int = info.origin
 
     def __repr__(self) -> str:
@@ -1204,8 +1237,7 @@ class Kernel(Operation):
         return self._scratch(self._fit(inputs, options, host=True).shape)
 
     def _scratch(self, shape: _Shape) -> int:
-        row = _host().rows[(self.operation, self.direction, self.implementation)]
-        return _host().kbk_row_workspace(row, C.byref(shape))
+        return _host().kbk_row_workspace(self._row, C.byref(shape))
 
     def _home(self, fit: _Fit, out: Sequence[Any]) -> Tuple[str, int]:
         """Whose memory outputs are to be of, and on which GPU; raises where an input is not where it has to
@@ -1547,7 +1579,7 @@ class Kernels:
 
     def rows(self) -> List[Dict[str, Any]]:
         """The table as dictionaries: operation, direction, implementation, rung, dtypes, sm (least compute
-        capability, 90 for 9.0), exact, alignment (bytes, by type), vendor, unordered, formula, note."""
+        capability, 90 for 9.0), exact, alignment (bytes, by type), vendor, unordered, tf32, formula, note."""
         return [
             {
                 "operation": k.operation,
@@ -1560,6 +1592,7 @@ class Kernels:
                 "alignment": {t: i.alignment[_DTYPES.index(t)] for t in k.dtypes},
                 "vendor": k.vendor,
                 "unordered": k.unordered,
+                "tf32": k.tf32,
                 "formula": k.formula,
                 "note": k.note,
             }
@@ -1732,8 +1765,6 @@ _OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [  # run where they are asked f
     ("gather", "f32", {"n": 1 << 25, "among": 1 << 22}),
 ]
 _NO_CONTEST = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
-# implementations that multiply less exactly than their peers: no contest
-_LESS_EXACT = ("tf32",)
 # the first steps of the ladders, which show where one starts
 _FIRST_STEPS = (
     "naive",
@@ -1964,7 +1995,7 @@ class _Contest:
                 continue
             if implementations is None and k.implementation in _FIRST_STEPS and k.rung < top:
                 continue
-            if k.implementation in _LESS_EXACT:
+            if k.tf32:  # no contest
                 if implementations is not None:
                     missing.append((f"{k.name} {k.implementation}", "multiplies less exactly than its peers"))
                 continue

@@ -2,7 +2,7 @@
 """Layers over batch, length and dimension: LayerNorm, GELU, Swish and losses, beside PyTorch and torch.compile.
 
 python3 examples/python/layers.py                                        a table, and layers.json
-python3 examples/python/layers.py --batch 16,32 --length 512,2048 --dimension 768,4096 --dtype f32,bf16
+python3 examples/python/layers.py --batch 1:64:*4 --length 512,2048 --dimension 768,1024:8192:*2 --dtype f32,bf16
 python3 examples/python/layers.py --operation layernorm --direction fwd,bwd
 python3 examples/python/layers.py --dry-run                              what would run; needs no GPU
 
@@ -11,6 +11,7 @@ turn, the L2 cold.
 """
 
 import argparse
+import re
 import sys
 
 import kbench
@@ -20,6 +21,22 @@ TITLES = {"gelu_erf": "GELU", "gelu_tanh": "GELU (tanh)", "silu": "Swish", "laye
 TITLES["cross_entropy"] = "cross entropy"
 HEAD = ["operation", "batch", "length", "dim", "type", "implementation", "us", "+- %", "GB/s", "of roof %", "runs/s"]
 HEAD += ["against torch", "words"]
+
+
+def numbers(text):
+    """A list as kbench's programs take it behind -a: 512,1024:8192:*2 or 0:100:+25."""
+    values = []
+    for part in text.split(","):
+        found = re.fullmatch(r"(\d+)(?::(\d+):([*+])(\d+))?", part)
+        if not found or (found[3] == "*" and (int(found[1]) < 1 or int(found[4]) < 2)) or found[4] == "0":
+            raise argparse.ArgumentTypeError(f"'{part}': a number or a range, as in 1024:8192:*2 or 128:512:+128")
+        first, last, how, step = int(found[1]), int(found[2] or found[1]), found[3] or "+", int(found[4] or 1)
+        while first <= last:
+            values.append(first)
+            first = first * step if how == "*" else first + step
+    if not values or min(values) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}': sizes from 1 on")
+    return values
 
 
 def plan_of(o):
@@ -71,14 +88,13 @@ def show(lines):
 
 
 def main():
-    numbers = lambda text: [int(v) for v in text.split(",")]
     words = lambda text: text.split(",")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operation", type=words, default=OPERATIONS, metavar="A,B", help=", ".join(OPERATIONS))
     parser.add_argument("--direction", type=words, default=["fwd"], metavar="A,B", help="fwd, bwd (fwd)")
-    parser.add_argument("--batch", type=numbers, default=[16], metavar="N,N", help="(16)")
-    parser.add_argument("--length", type=numbers, default=[512], metavar="N,N", help="(512)")
-    parser.add_argument("--dimension", type=numbers, default=[1024, 4096], metavar="N,N", help="(1024,4096)")
+    parser.add_argument("--batch", type=numbers, default=[4, 16], metavar="LIST", help="(4,16)")
+    parser.add_argument("--length", type=numbers, default=[512, 2048], metavar="LIST", help="(512,2048)")
+    parser.add_argument("--dimension", type=numbers, default=[1024, 4096], metavar="LIST", help="(1024,4096)")
     parser.add_argument("--dtype", type=words, default=["bf16"], metavar="A,B", help="of f32, f16, bf16 (bf16)")
     parser.add_argument("--peers", type=words, default=["torch", "compile"], metavar="A,B", help="(torch,compile)")
     parser.add_argument("--max-time", type=float, default=0.05, metavar="S", help="seconds of samples, of each")

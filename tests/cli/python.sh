@@ -54,10 +54,19 @@ check_same "attention_matrix: five shapes, two types" "$(wc -l < "$out" | tr -d 
 run "$PYTHON" examples/python/attention_matrix.py --shape 2,3,128
 check_rc "attention_matrix: three sizes" 2
 check_err "attention_matrix: three sizes" 'batch,heads,length,dimension'
-run "$PYTHON" examples/python/layers.py --dry-run --batch 2,4 --dimension 64 --operation silu,layernorm --direction fwd,bwd
+run "$PYTHON" examples/python/layers.py --dry-run --batch 2,4 --length 512 --dimension 64 --operation silu,layernorm --direction fwd,bwd
 check_rc "layers" 0
 check_out "layers: its plan" '^LayerNorm bwd bf16 4 x 512 x 64 torch compile$'
 check_same "layers: two operations, directions and batches" "$(wc -l < "$out" | tr -d ' ')" 8
+run "$PYTHON" examples/python/layers.py --dry-run --operation mse
+check_same "layers: two batches, lengths and dimensions" "$(wc -l < "$out" | tr -d ' ')" 8
+run "$PYTHON" examples/python/layers.py --dry-run --operation mse --batch 1:64:*4,96 --length 100:350:+100 --dimension 7
+check_out "layers: ranges" '^MSE fwd bf16 64 x 300 x 7 torch'
+check_same "layers: ranges: five batches, three lengths" "$(wc -l < "$out" | tr -d ' ')" 15
+for wrong in 4: 1:8:*1 1:8:+0 0:8:*2 -1 0 8:1:+1; do
+    run "$PYTHON" examples/python/layers.py --dry-run "--batch=$wrong"
+    check_rc "layers: --batch $wrong" 2
+done
 run "$PYTHON" examples/python/layers.py --operation swish
 check_rc "layers: no such operation" 2
 check_err "layers: no such operation" "one of layernorm, gelu_erf, silu"
@@ -76,6 +85,20 @@ check_same "the same script: nothing is left" "$(wc -l < "$out" | tr -d ' ')" 0
 echo "# edited" >> "$tmp/edited.py"
 run "$PYTHON" "$tmp/edited.py" --iters 5 --jsonl "$tmp/edited.jsonl" --resume --list
 check_same "an edited script: all is left" "$(wc -l < "$out" | tr -d ' ')" 4
+
+# --- the module's own command line
+run "$PYTHON" -m kbench --help
+check_rc "--help" 0
+check_out "--help" '^python -m kbench judge FILE'
+run "$PYTHON" -m kbench
+check_rc "no command" 2
+check_err "no command" '^python -m kbench judge FILE'
+run "$PYTHON" -m kbench juge x.py
+check_rc "no such command" 2
+check_err "no such command" "there is no command 'juge'"
+run "$PYTHON" -m kbench --list
+check_rc "no benchmark" 2
+check_err "no benchmark" 'no benchmark is registered: @kbench.bench does that'
 
 # --- the judge's command line: one JSON verdict on stdout, exit codes 0, 1, 2
 task=tests/cli/python/task.py

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """The judge over tensors: it finds and names every planted trick, and passes every honest kernel: PyTorch's, Triton's
 and this library's. judge.py FOLDER [--cpu] [--markdown FILE] [--json FILE] [--only NAME,NAME] [--shard K/N] [--jobs N]
-[--within SECONDS] [--library all]; FOLDER is for scratch, all are the library's kernels that compute one of the tasks,
-some of them without that. On a GPU what triton.testing.do_bench reads of each stands beside. A line as each is judged,
-FAIL lines, what the steps took, and last "N passed, N failed".
+[--within SECONDS] [--library none|some|all|types] [--only-files tricks,honest,...]; FOLDER is for scratch. --library:
+some is a few of its kernels in f32; all is each row of its table, in one type or another, and each of its operations
+written out in PyTorch; types is each row in each type. On a GPU what triton.testing.do_bench reads of tricks stands
+beside. A line as each is judged, FAIL lines, what the steps took, and last "N passed, N failed".
 """
 
 import argparse
+import concurrent.futures
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -15,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any, NamedTuple, Optional, Sequence
 
 here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "judge")
 sys.path.insert(0, here)
@@ -26,23 +29,42 @@ FIRST = ("by_the_compiler", "addmm", "hangs")
 start = time.time()
 
 
+class Job(NamedTuple):
+    """A function to be judged."""
+
+    file: str
+    name: str
+    task: str
+    path: str
+    inputs: Any  # key of the task's
+    words: Optional[Sequence[str]] = None  # of which one has to be said
+    compiled: bool = False
+    do_bench: bool = False
+    bytes: Optional[float] = 0  # 0: no roof, which takes its time to be measured in each process
+    rtol: Optional[float] = None
+    built: Any = None  # group of kernels and element type that have to be built for it
+
+
 def one(job):
     """Judges one function."""
     import kbench
+    import operations
     import tasks
 
-    file, name, task, path, compiled, gpu, moved = job
     began = time.time()
+    place = tasks if hasattr(tasks, job.task) else operations
     try:
         verdict = kbench.judge(
-            f"{path}:{name}",
-            getattr(tasks, task),
-            tasks.INPUTS[task],
-            max_time=0.05,
-            timeout=5 if name == "hangs" else 60,
-            bytes=moved,  # 0: no roof, which takes its time to be measured in each process
-            compiled=compiled,
-            do_bench=gpu and (file == "tricks" or name in ("addmm", "triton_softmax")),
+            f"{job.path}:{job.name}",
+            getattr(place, job.task),
+            place.INPUTS[job.inputs],
+            max_time=0.05 if job.words or job.file == "honest" else 0.02,
+            timeout=5 if job.name == "hangs" else 60,
+            rtol=job.rtol,
+            allow=operations.ALLOWED.get(job.task, ()),
+            bytes=job.bytes,
+            compiled=job.compiled,
+            do_bench=job.do_bench,
         )
     except Exception as error:
         verdict = failure(error)
@@ -53,40 +75,69 @@ def failure(error):
     return {"verdict": "none", "flags": [{"word": "ERROR", "evidence": f"{type(error).__name__}: {error}"}]}
 
 
-def jobs_of(gpu, triton, folder, all_of_library=False):
+def marked(module, gpu, triton):
+    """Functions that say of which task they are."""
+    for name, f in vars(module).items():
+        if not callable(f) or not hasattr(f, "task"):
+            continue
+        if (getattr(f, "gpu", False) and not gpu) or (getattr(f, "triton", False) and not triton):
+            continue
+        beside = gpu and (module.__name__ == "tricks" or name in ("addmm", "triton_softmax"))
+        compiled = gpu and getattr(f, "compiled", False)
+        path, words = os.path.join(here, module.__name__ + ".py"), getattr(f, "words", None)
+        yield Job(module.__name__, name, f.task, path, f.task, words, compiled, beside, getattr(f, "bytes", 0))
+
+
+def written_out(gpu):
+    """The library's operations in PyTorch, each in one of its types; on a CPU in f32."""
+    import by_hand
+    import kbench
+    import operations
+
+    for i, name in enumerate(operations.OPERATIONS):
+        has = {dtype for kernel in kbench.kernels if kernel.name == name for dtype in kernel.dtypes}
+        types = [dtype for dtype in (("f32", "bf16", "f16") if gpu else ("f32",)) if dtype in has]
+        if types:
+            yield Job("by_hand", name, name, by_hand.__file__, (name, types[i % len(types)]))
+
+
+def of_library(which, folder):
+    """Its kernels. Their file is a copy that says where they were built: a candidate's process does not inherit it."""
+    import library
+
+    path = os.path.join(folder, "library.py")
+    names = ("XDG_CACHE_HOME", "NVCC", "CC", "CUDA_HOME", "KBENCH_KERNELS_LIB")
+    found = {k: os.environ[k] for k in names if k in os.environ}
+    with open(path, "w") as f, open(os.path.join(here, "library.py")) as text:
+        f.write(f"import os, sys\nos.environ.update({found!r})\nsys.path.append({here!r})\n" + text.read())
+    for name in library.names(which, capability()):
+        kernel, dtype = library.kernel_of(name), name.rpartition("_")[2]
+        rtol = 1e-2 if kernel.tf32 else None  # of f32 it takes 10 of 23 bits, and says so
+        yield Job("library", name, kernel.name, path, (kernel.name, dtype), rtol=rtol, built=(kernel.group, dtype))
+
+
+def capability():
+    """90 for 9.0; by a process that may touch the GPU."""
+    code = "import torch; print(*torch.cuda.get_device_capability())"
+    major, minor = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE).stdout.split()
+    return 10 * int(major) + int(minor)
+
+
+def jobs_of(gpu, triton, folder, which):
     """Honest functions and tricks in turn, so that whatever ends this early has seen of both."""
     import honest
     import library
     import tricks
 
-    jobs, expected = [], {}
-    for module in (honest, tricks, library):
-        file, path = module.__name__, os.path.join(here, module.__name__ + ".py")
-        if module is library:
-            if not gpu:
-                continue
-            path = os.path.join(folder, "library.py")
-            names = ("XDG_CACHE_HOME", "NVCC", "CC", "CUDA_HOME", "KBENCH_KERNELS_LIB")
-            found = {k: os.environ[k] for k in names if k in os.environ}
-            with open(path, "w") as f, open(os.path.join(here, "library.py")) as text:
-                f.write(f"import os\nos.environ.update({found!r})\n" + text.read())
-        some = []
-        for name, f in vars(module).items():
-            if not callable(f) or not hasattr(f, "task"):
-                continue
-            if getattr(f, "more", False) and not all_of_library:
-                continue
-            if (getattr(f, "gpu", False) and not gpu) or (getattr(f, "triton", False) and not triton):
-                continue
-            compiled = gpu and getattr(f, "compiled", False)
-            some.append((file, name, f.task, path, compiled, gpu, getattr(f, "bytes", 0)))
-            expected[file, name] = getattr(f, "words", None)
-        jobs += [(name_of(job) not in FIRST, (i + 0.5) / len(some), job) for i, job in enumerate(some)]
-    return [job for _, _, job in sorted(jobs)], expected
-
-
-def name_of(job):
-    return job[1]
+    if library.unknown():
+        raise SystemExit(f"judge.py: operations.py and the library's table differ: {' '.join(library.unknown())}")
+    jobs = []
+    files = [list(marked(module, gpu, triton)) for module in (honest, tricks)]
+    files.append(list(of_library(which, folder)) if gpu and which != "none" else [])
+    files.append(list(written_out(gpu)) if which in ("all", "types") or not gpu else [])
+    for some in files:
+        jobs += [(job.name not in FIRST, (i + 0.5) / len(some), job) for i, job in enumerate(some)]
+    return [job for _, _, job in sorted(jobs, key=lambda entry: entry[:2])]
 
 
 def has_triton():
@@ -121,11 +172,41 @@ def judging(mine, others):
             return
 
 
-def build(operations, types):
-    os.nice(10)
-    import kbench
+SLOW_TO_BUILD = ("MATMUL", "ATTENTION")
 
-    kbench.kernels.build(operations, types)
+
+class Builder:
+    """Builds the library's kernels while others are judged."""
+
+    def __init__(self, context, jobs):
+        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # and an operation of each
+        wanted = sorted(groups.items(), key=lambda item: item[0][0] not in SLOW_TO_BUILD)
+        self.done, (self.told, tells) = {None}, context.Pipe(False)
+        self.process = context.Process(target=self.build, args=(wanted, tells), daemon=True)
+        self.process.start()
+        tells.close()
+
+    @staticmethod
+    def build(wanted, tells):
+        os.nice(10)
+        import kbench
+
+        def one(built, operation):
+            kbench.kernels.build([operation], [built[1]])
+            return built
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for future in concurrent.futures.as_completed([pool.submit(one, *item) for item in wanted]):
+                tells.send(future.result())
+
+    def look(self):
+        """What is there by now; whether that is all that ever will be."""
+        try:
+            while self.told.poll():
+                self.done.add(self.told.recv())
+        except EOFError:
+            pass
+        return self.done, not self.process.is_alive() and not self.told.poll()
 
 
 class Crew:
@@ -142,7 +223,7 @@ class Crew:
         process = self.context.Process(target=judging, args=(theirs, others), daemon=True)
         process.start()
         theirs.close()
-        self.members.append({"at": mine, "process": process, "job": None, "ready": False})
+        self.members.append({"at": mine, "process": process, "job": None, "tasks": set(), "ready": False})
         return self.members[-1]
 
     def gpu(self):
@@ -196,17 +277,19 @@ def verdicts(crew, jobs, builder, end):
         left = end - time.time()
         if left <= 0:
             return
-        built = builder is None or not builder.is_alive()
-        if built and builder is not None and builder.exitcode:
-            for job in [job for job in waiting if job[0] == "library"]:
-                waiting.remove(job)
-                yield job, failure(RuntimeError("the library's kernels could not be built")), 0.0
-        for member in crew.members:
-            job = next((job for job in waiting if built or job[0] != "library"), None)
-            if job is None or member["job"]:
-                continue
+        built, over = builder.look() if builder else ({None}, True)
+        for job in [job for job in waiting if over and job.built not in built]:
+            waiting.remove(job)
+            yield job, failure(RuntimeError("the library's kernel could not be built")), 0.0
+        for member in [m for m in crew.members if not m["job"]]:
+            # who has judged of a task knows the time of its reference
+            ready = [job for job in waiting if job.built in built]
+            job = next((job for job in ready if job.task in member["tasks"]), ready[0] if ready else None)
+            if job is None:
+                break
             waiting.remove(job)
             member["job"] = job
+            member["tasks"].add(job.task)
             member["at"].send(job)
         yield from crew.answers(min(left, 0.5))
 
@@ -218,11 +301,11 @@ def words_of(verdict):
     return [flag["word"] for flag in verdict["flags"]]
 
 
-def is_right(file, task, verdict, words):
+def is_right(job, verdict):
     names = {w.partition(":")[0] for w in words_of(verdict)}
-    if file == "tricks":
-        return verdict["verdict"] in ("REJECTED", "WRONG", "SUSPECT") and bool(names & set(words))
-    view = verdict["flags"] and task == "reversed_view"  # launches nothing
+    if job.words is not None:
+        return verdict["verdict"] in ("REJECTED", "WRONG", "SUSPECT") and bool(names & set(job.words))
+    view = verdict["flags"] and job.task == "reversed_view"  # launches nothing
     timed = verdict.get("time_ms") is not None or view
     return verdict["verdict"] in HONEST and names <= (QUIET | {"NO_TIME"} if view else QUIET) and timed
 
@@ -238,11 +321,11 @@ def row_of(job, verdict):
     ratio = f"{rival / claimed:.2f} x" if claimed and rival else "-"
     speed = f"{verdict['speedup']:.2f} x" if verdict.get("speedup") else "-"
     said = verdict["verdict"] + (f" {first}" if first else "")
-    return [job[1], job[2], said, shown(verdict.get("time_ms")), speed, shown(claimed), ratio]
+    return [job.name, job.task, said, shown(verdict.get("time_ms")), speed, shown(claimed), ratio]
 
 
 HEAD = ["function", "task", "the judge", "us", "speed", "do_bench us", "its speed"]
-WIDTHS = [29, 13, 40, 8, 8, 11, 10]
+WIDTHS = [33, 20, 40, 8, 8, 11, 10]
 
 
 def line(cells, *more):
@@ -272,24 +355,20 @@ def steps(kept):
 class Tally:
     """What was judged so far, said as it comes."""
 
-    def __init__(self, expected, options):
-        self.expected, self.o = expected, options
+    def __init__(self, options):
+        self.o = options
         self.rows, self.kept, self.passed, self.failed = [], [], 0, 0
 
     def add(self, job, verdict, took):
-        file, name, task = job[:3]
         self.rows.append(row_of(job, verdict))
-        self.kept.append({"file": file, "function": name, "took": round(took, 2), **verdict})
+        self.kept.append({"file": job.file, "function": job.name, "took": round(took, 2), **verdict})
         print(line(self.rows[-1], f"{took:5.1f} s", f"at {time.time() - start:.0f}"), flush=True)
-        if is_right(file, task, verdict, self.expected[file, name]):
+        if is_right(job, verdict):
             self.passed += 1
         else:
-            wanted = self.expected[file, name]
             flags = "; ".join(f"{f['word']}: {f['evidence']}" for f in verdict["flags"])
-            self.fail(
-                f"{file} {name}: {verdict['verdict']}{'' if wanted is None else ' (wanted: ' + ' '.join(wanted) + ')'}"
-                f": {flags} {verdict.get('probes') or ''}"
-            )
+            wanted = "" if job.words is None else f" (wanted: {' '.join(job.words)})"
+            self.fail(f"{job.file} {job.name}: {verdict['verdict']}{wanted}: {flags} {verdict.get('probes') or ''}")
         if self.o.json:
             with open(self.o.json, "w") as f:
                 json.dump(self.kept, f, indent=1)
@@ -308,7 +387,8 @@ def options():
     parser.add_argument("--only", type=lambda text: text.split(","))
     parser.add_argument("--shard", type=lambda text: [int(n) for n in text.split("/")], default=[1, 1])
     parser.add_argument("--within", type=float, default=float("inf"), metavar="SECONDS")
-    parser.add_argument("--library", choices=("some", "all"), default="some")
+    parser.add_argument("--library", choices=("none", "some", "all", "types"), default="some")
+    parser.add_argument("--only-files", type=lambda text: text.split(","), metavar="FILE,FILE")
     parser.add_argument("--jobs", type=int, default=max(1, min(10, (os.cpu_count() or 1) * 5 // 8)))
     o = parser.parse_args()
     if len(o.shard) != 2 or not 1 <= o.shard[0] <= o.shard[1]:
@@ -324,27 +404,25 @@ def stopped(*_):
 
 
 def start_all(parser, o):
-    """Those who judge, what there is to judge, the words expected, and who builds the library's kernels."""
+    """Those who judge, what there is to judge, and who builds the library's kernels."""
     # built once, before there are several that would
     kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
-    import library
     import torch  # noqa: F401 - for all that are copies of this process
 
     triton = has_triton()
     crew, gpu = crew_of(o.jobs, o.cpu)
-    jobs, expected = jobs_of(gpu, triton, os.path.abspath(o.folder), o.library == "all")
-    unknown = [name for name in o.only or () if name not in map(name_of, jobs)]
-    if unknown:
-        parser.error(f"--only: there is no {', '.join(unknown)} here")
-    jobs = [job for job in jobs if not o.only or name_of(job) in o.only][o.shard[0] - 1 :: o.shard[1]]
+    jobs = jobs_of(gpu, triton, os.path.abspath(o.folder), o.library)
+    for option, asked, of in (("only", o.only, "name"), ("only-files", o.only_files, "file")):
+        there = {getattr(job, of) for job in jobs}
+        unknown = [name for name in asked or () if name not in there]
+        if unknown:
+            parser.error(f"--{option}: there is no {', '.join(unknown)} here")
+    chosen = lambda job: job.name in (o.only or [job.name]) and job.file in (o.only_files or [job.file])  # noqa: E731
+    jobs = [job for job in jobs if chosen(job)][o.shard[0] - 1 :: o.shard[1]]
     if kit.wait():
         parser.error("kbench's library cannot be built")
-    builder = None
-    if any(job[0] == "library" for job in jobs):
-        what = (library.ALL_OPERATIONS, ["f32", "bf16"]) if o.library == "all" else (library.OPERATIONS, ["f32"])
-        builder = crew.context.Process(target=build, args=what, daemon=True)
-        builder.start()
-    return crew, jobs, expected, builder
+    to_build = [job for job in jobs if job.built]
+    return crew, jobs, Builder(crew.context, to_build) if to_build else None
 
 
 def main():
@@ -352,33 +430,33 @@ def main():
     if o.cpu:
         os.environ.update(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
     os.environ["TMPDIR"] = os.path.abspath(o.folder)  # what a run that is cut off leaves is there
-    crew, jobs, expected, builder = start_all(parser, o)
+    crew, jobs, builder = start_all(parser, o)
     signal.signal(signal.SIGTERM, stopped)
-    tally, judged = Tally(expected, o), set()
+    tally, judged = Tally(o), set()
     print(f"{len(jobs)} functions, {o.jobs} at a time, from {time.time() - start:.0f} s on")
     print(line(HEAD), flush=True)
     try:
         for job, verdict, took in verdicts(crew, jobs, builder, start + o.within):
-            judged.add(name_of(job))
+            judged.add((job.file, job.name))
             tally.add(job, verdict, took)
     except KeyboardInterrupt:
         pass
     took = time.time() - start
     crew.leave()
     if builder is not None:
-        builder.terminate()
+        builder.process.terminate()
     for text in steps(tally.kept):
         print(text)
-    left = [name_of(job) for job in jobs if name_of(job) not in judged]
+    left = [job.name for job in jobs if (job.file, job.name) not in judged]
     if left:
         tally.fail(f"not judged within {took:.0f} s: {' '.join(left)}")
     if o.markdown:
         with open(o.markdown, "w") as f:
             f.write(markdown(tally.rows))
-    planted = sum(job[0] == "tricks" for job in jobs)
+    planted = sum(job.file == "tricks" for job in jobs)
     judging_took = sum(v["took"] for v in tally.kept)
     print(f"{planted} tricks, {len(jobs) - planted} honest, {judging_took:.0f} s of judging in {took:.0f} s")
-    if not o.only and o.shard[1] == 1 and planted < 25:
+    if not o.only and not o.only_files and o.shard[1] == 1 and planted < 25:
         tally.fail(f"{planted} tricks are too few")
     print(f"{tally.passed} passed, {tally.failed} failed", flush=True)
 

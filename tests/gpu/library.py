@@ -15,7 +15,7 @@ import kbench_kernels as kk
 
 kernels = kbench.kernels
 passed = failed = 0
-NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
+NORM = {"f32": 1e-4, "tf32": 2e-3, "f16": 1e-2, "bf16": 5e-2}
 ROWS = {"batch_size": 2, "sequence_length": 24, "tensor_dimension": 64}
 AXES = {
     "lookup": {**ROWS, "vocabulary": 50},
@@ -126,12 +126,12 @@ def one_kernel(k, dtype, what):
     if k.name == "fill_run":
         return check(what, bool((outputs[0] == 1).all()))
     try:
-        operation.check(outputs, *contest.inputs, **contest.options)
+        k.check(outputs, *contest.inputs, **contest.options)
         check(what, True)
     except AssertionError as error:
         check(what, False, error)
     for name, want in (in_double(contest, operation) or {}).items():
-        near(f"{what}: {name} against PyTorch", outputs[k.outputs.index(name)], want, dtype)
+        near(f"{what}: {name} against PyTorch", outputs[k.outputs.index(name)], want, "tf32" if k.tf32 else dtype)
 
 
 def near_rows(what, got, want, bound, least=0.0):
@@ -257,7 +257,8 @@ def one_gradient(k, dtype, more):
         peer._forward()(**wide), [wide[n] for n in wanted], dy.double().reshape(y.shape)
     )
     for n, g, w in zip(wanted, got, want):
-        near(f"{k.name} {k.implementation} {more.get('layout', '')}: gradient of {n}", g, w, dtype)
+        what = f"{k.name} {k.implementation} {more.get('layout', '')}: gradient of {n}"
+        near(what, g, w, "tf32" if k.tf32 else dtype)
 
 
 def losses():
@@ -315,6 +316,32 @@ class Foreign:
         self.x, self.__cuda_array_interface__ = x, x.__cuda_array_interface__
 
 
+class Lender:
+    """An array that has DLPack alone."""
+
+    def __init__(self, x):
+        self.__dlpack__, self.__dlpack_device__ = x.__dlpack__, x.__dlpack_device__
+
+
+def dlpack():
+    x = torch.randn(8, 100, device="cuda")
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        y = kernels["softmax", "fwd", "onepass"](Lender(x.to(dtype)))
+        check(f"{dtype} by DLPack: memory of our own", isinstance(y, kk._DeviceArray), type(y))
+        got = torch.from_dlpack(y)
+        same = got.dtype == dtype and got.data_ptr() == y.address
+        check(f"{dtype} by DLPack: and back, without a copy", same, (got.dtype, got.data_ptr(), y.address))
+        near(f"{dtype} by DLPack: y", got, torch.softmax(x, 1), kk._SHORT[str(dtype)[6:]])
+        kernels["softmax", "fwd"].check(y, Lender(x.to(dtype)))
+        at = y.address
+        del y
+        check(f"{dtype} by DLPack: held", bool((got == torch.from_dlpack(Lender(got))).all()) and got.data_ptr() == at)
+    kinds = {"f64": torch.float64, "i64": torch.int64, "u8": torch.uint8, "e4m3": torch.float8_e4m3fn}
+    for name, kind in kinds.items():
+        got = torch.from_dlpack(kbench.Buffer(x.data_ptr(), 16, name, True))
+        check(f"a buffer of {name}", (got.dtype, got.shape[0], got.data_ptr()) == (kind, 16, x.data_ptr()), got)
+
+
 def foreign():
     x = torch.randn(8, 100, device="cuda")
     y = kernels["softmax", "fwd", "onepass"](Foreign(x))
@@ -356,7 +383,7 @@ def main():
     start = time.time()
     kernels.build()
     print(f"built in {time.time() - start:.0f} s")
-    for part in (every_kernel, masked, gradients, losses, streams, foreign, contests):
+    for part in (every_kernel, masked, gradients, losses, streams, dlpack, foreign, contests):
         start = time.time()
         guarded(part.__name__, part)
         print(f"{part.__name__}: {time.time() - start:.1f} s")

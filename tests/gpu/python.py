@@ -52,8 +52,8 @@ def times_plain(library, sizes):
     return found
 
 
-def by_profiler(call):
-    """us that torch.profiler's CUPTI gives the kernel, behind 256 MiB that are written each time."""
+def by_profiler(call, name="axpy"):
+    """us that torch.profiler's CUPTI gives the kernels of such a name, behind 256 MiB that are written each time."""
     from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity, profile
 
@@ -63,8 +63,11 @@ def by_profiler(call):
             other.zero_()
             call()
         torch.cuda.synchronize()
-    kernels = [e for e in seen.events() if e.device_type == DeviceType.CUDA and "axpy" in e.name]
-    return statistics.median(e.time_range.elapsed_us() for e in kernels)
+    kernels = {}
+    for e in seen.events():
+        if e.device_type == DeviceType.CUDA and name in e.name:
+            kernels.setdefault(e.name, []).append(e.time_range.elapsed_us())
+    return sum(map(statistics.median, kernels.values()))
 
 
 def times(library, sizes):
@@ -140,6 +143,38 @@ def contests():
     check("twice the work is SLOWER", slow[1].verdict == "SLOWER", flags(slow[1]))
 
 
+def backward():
+    """A backward pass runs on the streams of its forward: nothing is captured, and it has a number all the same."""
+    x, w, b = (torch.randn(*size, device="cuda", requires_grad=True) for size in ((2048, 1024), (1024,), (1024,)))
+    dy, side = torch.randn(2048, 1024, device="cuda"), torch.cuda.Stream()
+    norm = lambda: torch.nn.functional.layer_norm(x, (1024,), w, b)
+    y = norm()
+    with torch.cuda.stream(side):
+        of_side = norm()
+    torch.cuda.synchronize()
+    grads = lambda: torch.autograd.grad(y, (x, w, b), dy, retain_graph=True)
+    want = by_profiler(grads, "norm") + by_profiler(grads, "GammaBeta")
+    outs = {"": (y, [x, w, b]), " that adds up": (y, None), " of a side stream": (of_side, [x, w, b])}
+    for what, (out, leaves) in outs.items():
+        ms = kbench.do_bench(lambda: out.backward(dy, retain_graph=True), grad_to_none=leaves, return_mode="median")
+        print(f"backward of layer_norm{what}: {1e3 * ms:.2f} us, its kernels {want:.2f}, triton {kbench.do_bench.last}")
+        check(f"backward{what}: {1e3 * ms:.2f} us, its kernels {want:.2f}", 0.8 * want < 1e3 * ms < 2 * want + 10)
+        for v in (x, w, b):
+            v.grad = None
+    r = kbench.compare({"backward": lambda: y.backward(dy, retain_graph=True)})[0]
+    check("backward: what is said", "stream of its forward" in (r.message or ""), flags(r))
+    r = kbench.compare({"grad": grads})[0]
+    check("backward: of whom nothing is added to", "stream of its forward" in (r.message or ""), flags(r))
+    fresh = torch.randn(2048, 1024, device="cuda", requires_grad=True)
+
+    def all_of_it(x):  # forward and backward on kbench's stream: looked into
+        return torch.autograd.grad(torch.nn.functional.layer_norm(x, (1024,)), x, dy)[0]
+
+    r = kbench.compare({"all of it": all_of_it}, (fresh,))[0]
+    good = r.time_ms is not None and "stream of its forward" not in (r.message or "")
+    check("backward: with its forward", good and "not audited" not in (r.message or ""), flags(r))
+
+
 def words():
     x, out = torch.randn(1 << 20, device="cuda"), torch.empty(1 << 20, device="cuda")
     host, pinned = torch.empty(1 << 20), torch.empty(1 << 20, pin_memory=True)
@@ -211,6 +246,7 @@ def main():
         return
     times_from_c(sys.argv[1], sys.argv[2:])
     contests()
+    backward()
     words()
     print(f"{passed} passed, {failed} failed")
 

@@ -201,12 +201,14 @@ static void test_descriptions(void) {
     CHECK_INT(g.results[2].status, KB_FAILED); // of another operation than the first
     game_free(&g);
 
-    const char* const wrong[] = { "warm", "" };
-    for (int i = 0; i < 2; i++) {
+    const char* const wrong[][2] = { { "warm", "cold or hot" },
+                                     { "", "cold or hot" },
+                                     { "rotate", "KBENCH, and --rotate" } };
+    for (int i = 0; i < 3; i++) {
         game_of(&g, 20000, 20000, 20000);
-        g.descs[0].mode = wrong[i];
+        g.descs[0].mode = wrong[i][0];
         kb_result r = kb_run(&g.descs[0], spin, &g.jobs[0]);
-        CHECK_HAS(r.message, "mode");
+        CHECK_HAS(r.message, wrong[i][1]);
         kb_result_free(&r);
     }
     game_of(&g, 20000, 20000, 20000);

@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -472,6 +473,16 @@ def described():
     check("time hands all of it on", given == odd and set(odd) == set(times), (given, set(times) - set(odd)))
 
 
+def names():
+    """What kbench.h documents for programs, another language finds in the library by the same name."""
+    with open(kbench._find_header()) as f:
+        api = f.read().partition("\n  >>cxx ")[0]
+    found = set(re.findall(r"^(?:KBI_\w+(?:\(.*?\))? )?[a-z]\w*(?: \w+)*[ *]+(kb_\w+)\(", api, re.M))
+    check("names: those that are looked for", {"kb_main", "kb_run", "kb_compare", "kb_open", "kb_add"} <= found, found)
+    missing = sorted(name for name in found if not hasattr(kbench._library().handle, name))
+    check("names: all are there", not missing, missing)
+
+
 def library():
     def run(code="kbench.time(int, host=True, samples=3)", **env):
         return subprocess.run(
@@ -551,7 +562,7 @@ def library():
 
 
 if __name__ == "__main__":
-    for part in (contests, comparing, errors, records, triton_faces, command_line, streams, described, library):
+    for part in (contests, comparing, errors, records, triton_faces, command_line, streams, described, names, library):
         begin = time.perf_counter()
         part()
         print(f"{part.__name__}: {time.perf_counter() - begin:.1f} s", file=sys.stderr)

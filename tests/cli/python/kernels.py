@@ -233,6 +233,14 @@ def checks():
     check("the first alone", raised(norm.check, right[0], rows, w, b) is None)
     right[2][1] *= 1.001
     says("the third is wrong", ["rstd:"], norm.check, tuple(right), rows, w, b)
+    a, b = (floats(random.Random(seed).gauss(0, 1) for _ in range(64 * 64)) for seed in (2, 3))
+    square = lambda x: memoryview(x).cast("B").cast("f", (64, 64))  # noqa: E731
+    right = floats(kbench_kernels._flat(kernels["matmul", "fwd"].oracle(square(a), square(b))))
+    near_it = square(floats(v * (1 + 1e-3 * (-1) ** i) for i, v in enumerate(right)))
+    tf32 = kernels["matmul", "fwd", "tf32"]
+    said = raised(tf32.check, near_it, square(a), square(b))
+    check("tf32 is held to its own bounds", tf32.tf32 and said is None, said)
+    says("which others are not", ["C:"], kernels["matmul", "fwd", "naive"].check, near_it, square(a), square(b))
     many = 3 << 19  # more than is compared: a part, spread over the whole
     x = floats([1.5]) * many
     y = floats([1.5]) * many
@@ -610,6 +618,17 @@ def arrays():
         check("compared: strides", error(seen, want) is None, error(seen, want))
         says("who cannot be copied", ["OnDevice", "copy()"], kbench._copy, seen)
 
+        lent = device([0x3F80, 0x4000], "bf16", "H")
+        tensor, give_back, _ = taken(lent.__dlpack__(stream=1))
+        seen = tensor.data, tensor.device_type, tensor.device, tensor.code, tensor.bits
+        check("lent: bf16 of a GPU", seen == (lent.address, 2, 0, 4, 16) and lent.__dlpack_device__() == (2, 0), seen)
+        only = types.SimpleNamespace(__dlpack__=lent.__dlpack__, __dlpack_device__=lent.__dlpack_device__)
+        view = kbench_kernels._view(only)
+        said = view.kind, view.dtype, view.address, view.device, list(kbench_kernels._doubles(view, None))
+        check("borrowed: bf16 of a GPU", said == ("cuda", "bf16", lent.address, 0, [1.0, 2.0]), said)
+        give_back()
+        del lent, only, view
+
         class Numba:  # numba.cuda's array
             shape, dtype, source = (2,), "float32", None
 
@@ -628,6 +647,96 @@ def arrays():
         sys.modules.pop("numba", None)
 
 
-for part in (table, oracles, formulas, checks, errors, environment, faces, arrays, tables, plans, failing, built):
+class Lender(kbench._Lends):
+    """Numbers that are lent by DLPack alone."""
+
+    def __init__(self, values, dtype="f32", form="f", shape=None, **always):
+        self.memory = ctypes.create_string_buffer(struct.pack(f"{len(values)}{form}", *values))
+        self.address, self.shape, self.dtype = ctypes.addressof(self.memory), shape or (len(values),), dtype
+        self.always = always
+
+    def _lent_as(self):
+        return self.dtype, None
+
+    def __dlpack__(self, **options):
+        return super().__dlpack__(**{**options, **self.always})
+
+
+def taken(capsule):
+    """As a library takes what a capsule describes: it renames the capsule, and later gives the memory back."""
+    names = kbench._DL_NAMES
+    name = next(n for n in names if kbench._capsule_is(id(capsule), n))
+    lent = names[name].from_address(kbench._capsule_pointer(id(capsule), name))
+    used = b"used_" + name
+    ctypes.pythonapi.PyCapsule_SetName(ctypes.py_object(capsule), used)
+    give_back = lambda: ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lent.deleter)(ctypes.addressof(lent))  # noqa: E731
+    return lent.tensor, give_back, used
+
+
+def lending():
+    """DLPack, both ways."""
+    numbers = [1.5, -2.0, 3.0, 4.0, 5.0, 6.0]
+    x, held = Lender(numbers, shape=(2, 3)), lambda: len(kbench._lent)  # noqa: E731
+    for version in (None, (0, 8), (1, 0), (2, 1)):
+        capsule = x.__dlpack__(max_version=version)
+        tensor, give_back, used = taken(capsule)
+        seen = tensor.data, tensor.device_type, tensor.ndim, tensor.shape[:2], tensor.strides[:2], tensor.bits
+        check(f"lent: {version}", seen == (x.address, 1, 2, [2, 3], [3, 1], 32) and tensor.code == 2, seen)
+        check(f"lent: {version}: its name", (b"versioned" in used) == (version in ((1, 0), (2, 1))), used)
+        del capsule
+        gc.collect()
+        check(f"lent: {version}: held by who took it", held() == 1, held())
+        give_back()
+        check(f"lent: {version}: given back", held() == 0, held())
+    capsule = x.__dlpack__()
+    del capsule
+    check("lent to nobody", held() == 0, held())
+    for options in ({"copy": True}, {"dl_device": (2, 0)}):
+        try:
+            x.__dlpack__(**options)
+            check(f"not lent: {options}", False, "nothing was raised")
+        except BufferError as error:
+            check(f"not lent: {options}", "not copied" in str(error), error)
+    check("whose device is asked for", x.__dlpack__(dl_device=(1, 0), copy=False) is not None)
+
+    for version in (None, (1, 0)):
+        lent = Lender(numbers, shape=(2, 3), max_version=version)
+        got, want = kernels["softmax", "fwd"].oracle(lent), kernels["softmax", "fwd"].oracle([numbers[:3], numbers[3:]])
+        near(f"borrowed: {version}", got, want)
+    brain = [v >> 16 for v in struct.unpack("6I", struct.pack("6f", *numbers))]
+    kinds = (("f64", "d", numbers), ("f16", "e", numbers), ("bf16", "H", brain), ("i32", "i", range(6)))
+    for dtype, form, values in kinds:
+        view = kbench_kernels._view(Lender(values, dtype, form))
+        want = list(range(6)) if dtype == "i32" else numbers
+        said = view.kind, view.dtype, view.shape, list(kbench_kernels._doubles(view, None))
+        check(f"borrowed: {dtype}", said == ("host", dtype, (6,), want), said)
+        said = list(kbench_kernels._doubles(view, [(4, 2), (0, 1)]))
+        check(f"borrowed: parts of {dtype}", said == [want[4], want[5], want[0]], said)
+        del view
+    with_gaps = Lender(numbers, shape=(2, 2))
+    lend = with_gaps.__dlpack__
+
+    def strided(**options):
+        capsule = lend(**options)
+        at = kbench._capsule_pointer(id(capsule), b"dltensor")
+        kbench._DlManaged.from_address(at).tensor.strides[0] = 3
+        return capsule
+
+    with_gaps.__dlpack__ = strided
+    says("borrowed with gaps", ["x is not contiguous"], kernels["softmax", "fwd"].oracle, with_gaps)
+    check("borrowed, and given back", (gc.collect(), held())[1] == 0, held())
+    try:
+        import numpy
+    except ImportError:
+        return print("SKIP: no numpy: from_dlpack")
+    got = numpy.from_dlpack(x)
+    check("numpy takes it", got.shape == (2, 3) and got.tolist() == [numbers[:3], numbers[3:]], got)
+    check("numpy holds it", (held(), got.ctypes.data) == (1, x.address), held())
+    del got
+    check("numpy gives it back", held() == 0, held())
+
+
+parts = (table, oracles, formulas, checks, errors, environment, faces, arrays, lending, tables, plans, failing, built)
+for part in parts:
     part()
 print(f"{passed} passed, {failed} failed")

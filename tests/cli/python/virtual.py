@@ -142,16 +142,118 @@ said = [r.message for r in kbench.compare(functions, samples=30)]
 check("blocks: of an allocator that does not tell", said == [None] * 3, said)
 del sys.modules["torch"]
 
+def of_two_us(stream=0):
+    library.launch_known(2000, stream)
+
+
+# --- modes: hot is a graph; to rotate takes data that kbench can lay out again
+hot = kbench.time(of_two_us, mode="hot", samples=30)
+check("hot", hot.mode == "hot" and abs(hot.time_ms - 0.002) <= hot.precision * hot.time_ms, hot.to_dict())
+why = ""
+try:
+    kbench.compare({"one": of_two_us, "two": of_two_us}, mode="rotate")
+except kbench.Error as error:
+    why = str(error)
+check("rotate: why not, and what then", "kb.alloc" in why and "--rotate" in why, why)
+
+
+def rotates(kb):
+    x = kb.alloc(1 << 20)
+    kb.time(lambda stream: (addresses.add(x.address), of_two_us(stream)))
+
+
+addresses = set()
+kbench.bench(rotates)
+kbench.bench(lambda kb: kb.time(of_two_us), op="rotates", impl="other memory")
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "rotates.json")
+    words = "--op rotates --no-isolate --rotate --fast --no-progress --json".split()
+    kbench._captured(["kbench", *words, path])
+    own, other = kbench.load(path)
+check("rotate: kb.alloc", own.mode == "rotate" and own.time_ms and len(addresses) > 8, (own.to_dict(), addresses))
+check("rotate: memory that is not kbench's", other.time_ms is None and "KB_ALLOC" in other.message, other.to_dict())
+
+# --- a backward of PyTorch runs on the stream of its forward: where that is another, nothing is captured
+
+
+class Node:
+    def __init__(self, stream, *of):
+        self.stream, self.next_functions, self.hooks = stream, [(node, 0) for node in of], []
+
+    def register_prehook(self, hook):
+        self.hooks.append(hook)
+        return types.SimpleNamespace(remove=lambda: self.hooks.remove(hook))
+
+
+class Leaf(Node):
+    """Does not run where its gradient is only asked for: then its tensor's hooks alone are called."""
+
+    def __init__(self, stream):
+        super().__init__(stream)
+        self.variable = types.SimpleNamespace(register_hook=super().register_prehook)
+
+    def register_prehook(self, hook):
+        return types.SimpleNamespace(remove=lambda: None)
+
+
+class Engine:
+    """PyTorch's, which ends the process where a capture fails in its thread."""
+
+    def run_backward(self, outputs, *args, **options):
+        nodes, streams = [o.grad_fn for o in outputs], set()
+        while nodes:
+            node = nodes.pop()
+            here[0] = node.stream or of_kbench[0]
+            streams.add(here[0])
+            for hook in node.hooks:
+                hook(None)
+            nodes += [n for n, _ in node.next_functions if n is not None]
+        if streams != set(of_kbench) and library.captures_known(of_kbench[0]):
+            os._exit(7)
+        library.launch_known(2000, of_kbench[0])
+
+
+class Variable:
+    _execution_engine = Engine()
+
+
+here, of_kbench, leaf, old_leaf = [0], [0], Leaf(None), Leaf(5)
+cuda.current_stream = lambda: types.SimpleNamespace(cuda_stream=here[0])
+sys.modules["torch"] = types.SimpleNamespace(cuda=cuda, autograd=types.SimpleNamespace(Variable=Variable))
+engine = Variable._execution_engine
+
+
+def backward_of(*nodes):
+    def function(stream):
+        of_kbench[0] = stream
+        outputs = [types.SimpleNamespace(grad_fn=node) for node in nodes]
+        sys.modules["torch"].autograd.Variable._execution_engine.run_backward(outputs, None, True)
+
+    return function
+
+
+functions = {
+    "own": backward_of(Node(None, leaf)),
+    "other": backward_of(Node(None, leaf), Node(None, leaf, Node(5), None)),
+    "leaf": backward_of(Node(None, old_leaf)),
+}
+own, other, of_leaf = kbench.compare(functions, samples=30)
+check("backward: on kbench's stream", own.status == "ok" and own.message is None, own.to_dict())
+said = "PyTorch runs its backward on the stream of its forward"
+check("backward: on another", other.status == "ok" and said in (other.message or ""), other.to_dict())
+off, known_to = abs(other.time_ms - own.time_ms), sum(r.precision * r.time_ms for r in (own, other))
+check("backward: a leaf's alone", of_leaf.status == "ok" and said in (of_leaf.message or ""), of_leaf.to_dict())
+check("backward: and the time", off <= known_to, (own.time_ms, other.time_ms, known_to))
+check("backward: do_bench", kbench.do_bench(lambda: functions["other"](of_kbench[0]), rep=5) > 0)
+check("backward: all is as it was", Variable._execution_engine is engine and leaf.hooks == [], leaf.hooks)
+del sys.modules["torch"]
+
 # beside do_bench stands what Triton's reads of the same, where it is installed
 def by_triton(f, **options):
     told.append(options)
     if planted:
         raise planted[0]
     return [0.020, 0.019] if options["quantiles"] else 0.010
-
-
-def of_two_us(stream=0):
-    library.launch_known(2000, stream)
 
 
 told, planted, theirs = [], [], types.ModuleType("triton.testing")

@@ -1,57 +1,46 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench's own kernels as candidates. The runner puts where they were built in front of a copy of this file."""
+"""kbench's own kernels as candidates: every row of the table in each of its types is a function of this file, as
+softmax_fwd_onepass_bf16. The runner puts where they were built in front of a copy of this file."""
 
 import kbench
+from operations import NOT_JUDGED, OPERATIONS, OPTIONS
+
+SOME = ("softmax_fwd", "layernorm_fwd", "rmsnorm_fwd", "relu_fwd", "gelu_erf_fwd", "silu_fwd", "add_fwd", "mul_fwd")
 
 
-def _row(task, operation, implementation, direction="fwd", more=False):
-    def call(*inputs):
-        out = kbench.kernels[operation, direction, implementation](*inputs)
-        return out[0] if isinstance(out, tuple) else out
-
-    call.task, call.more = task, more
-    return call
+def kernel_of(name):
+    *operation, direction, implementation, _ = name.split("_")
+    return kbench.kernels["_".join(operation), direction, implementation]
 
 
-softmax_onepass = _row("softmax", "softmax", "onepass")
-softmax_shared = _row("softmax", "softmax", "shared")
-softmax_online = _row("softmax", "softmax", "online")
-layernorm_onepass = _row("layernorm", "layernorm", "onepass")
-layernorm_persist = _row("layernorm", "layernorm", "persist")
-rmsnorm_onepass = _row("rmsnorm", "rmsnorm", "onepass")
-relu_vec = _row("relu", "relu", "vec")
-gelu_unroll = _row("gelu", "gelu_erf", "unroll")
-gelu_tanh_vec = _row("gelu_tanh", "gelu_tanh", "vec")
-silu_vec = _row("silu", "silu", "vec")
-add_vec = _row("add", "add", "vec")
-mul_vec = _row("mul", "mul", "vec")
-rmsnorm_persist = _row("rmsnorm", "rmsnorm", "persist")
-OPERATIONS = ["softmax", "layernorm", "rmsnorm", "relu", "gelu_erf", "gelu_tanh", "silu", "add", "mul"]
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    kernel, options = kernel_of(name), OPTIONS.get(kernel_of(name).name, {})
 
-# With --library all: the others that compute what a task asks for, in its type. cross_entropy is not among them, since
-# PyTorch ends the process over a target that is no column; tf32, the rung, is what LOW_PRECISION is for.
-_OTHERS = {
-    ("softmax", "softmax", "fwd"): "naive block cluster",
-    ("layernorm", "layernorm", "fwd"): "naive warp cluster",
-    ("rmsnorm", "rmsnorm", "fwd"): "naive warp cluster",
-    ("relu", "relu", "fwd"): "naive stride unroll",
-    ("gelu", "gelu_erf", "fwd"): "naive stride vec",
-    ("gelu_tanh", "gelu_tanh", "fwd"): "naive stride unroll",
-    ("silu", "silu", "fwd"): "naive stride unroll",
-    ("add", "add", "fwd"): "naive stride unroll bulk",
-    ("mul", "mul", "fwd"): "naive stride unroll",
-    ("div", "div", "fwd"): "naive stride vec unroll",
-    ("transpose", "transpose", "run"): "naive shared padded vec",
-    ("embedding", "embedding", "fwd"): "naive vec unroll",
-    ("total", "sum", "run"): "atomic shared warp ticket",
-    ("mse", "mse", "fwd"): "atomic block ticket",
-    ("weighted_sum", "weighted_sum", "fwd"): "naive split matmul warp vec",
-    ("matmul", "matmul", "fwd"): "naive shared regblock vec cpasync warptile",
-    ("matmul_bf16", "matmul", "fwd"): "naive shared regblock warpmma tmaload warpgroup mma mmapipe wgmma ws coop"
-    " persist multicast tma select",
-    ("attention", "attention", "fwd"): "naive online flash warpmma flashmma flashws flashpp",
-}
-for (_task, _operation, _direction), _names in _OTHERS.items():
-    for _name in _names.split():
-        globals()[f"{_task}_by_{_name}"] = _row(_task, _operation, _name, _direction, more=True)
-ALL_OPERATIONS = sorted({operation for _, operation, _ in _OTHERS})
+    def fill(y):
+        kernel(out=y)
+
+    return fill if kernel.name == "fill_run" else lambda *inputs: kernel(*inputs, **options)
+
+
+def names(which, capability):
+    """Of the functions here. some: the top rung of a few in f32; all: every kernel once, its type another than that of
+    its neighbours in the ladder; types: every kernel in each type."""
+    found, place = [], {}
+    for k in kbench.kernels:
+        at = place[k.name] = place.get(k.name, -1) + 1
+        if k.name in NOT_JUDGED or not k.runs_on(capability):
+            continue
+        types = k.dtypes if which == "types" else [k.dtypes[at % len(k.dtypes)]]
+        found += [(k, dtype) for dtype in types]
+    if which == "some":
+        top = {k.name: (k, "f32") for k in kbench.kernels if k.name in SOME and not k.vendor and k.runs_on(capability)}
+        found = [top[name] for name in SOME]
+    return [f"{k.name}_{k.implementation}_{dtype}" for k, dtype in found]
+
+
+def unknown():
+    """Operations of the table that are neither judged nor, with a reason, left out; and those that are both."""
+    known = [*OPERATIONS, *NOT_JUDGED]
+    return sorted(set(known) ^ {k.name for k in kbench.kernels} | {n for n in known if known.count(n) > 1})

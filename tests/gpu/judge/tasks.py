@@ -4,6 +4,7 @@
 import torch
 import torch.nn.functional as F
 
+
 def dense(x, w, b):
     return x @ w + b
 
@@ -102,6 +103,19 @@ def add_in_place(x, y):
     x += y
 
 
+def extremes(x):
+    return torch.amin(x, -1), torch.amax(x, -1)
+
+
+def with_its_double(x):
+    return x.clone(), 2 * x
+
+
+def centred(x):
+    mean = (x if x.dtype == torch.float64 else x.float()).mean(-1)
+    return (x - mean.unsqueeze(-1)).to(x.dtype), mean
+
+
 def _made():
     """All of them, from one seed, in this order."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -117,12 +131,13 @@ def _made():
     other, w, b = normal(*rows.shape), normal(rows.shape[1]), normal(rows.shape[1])
     ids = torch.randint(0, 1000, (2048,), generator=generator, dtype=torch.int32).to(device)
     alone = ("residual", "residual_slowly", "softmax", "relu", "gelu", "gelu_tanh", "silu", "transpose", "total")
+    alone += ("extremes", "with_its_double")
     made = {task: (rows,) for task in alone}
     made.update({task: (rows, other) for task in ("add", "mul", "div", "mse", "add_in_place")})
     made.update(reversed_view=(rows,), layernorm=(rows, w, b), rmsnorm=(rows, w), attention=heads)
     made.update(dense=dense, dense_f16=tuple(t.half() for t in dense), matmul=dense[:2])
     made.update(matmul_bf16=tuple(t.bfloat16() for t in dense[:2]), weighted_sum=(rows, w))
-    made.update(embedding=(normal(1000, 256), ids))
+    made.update(embedding=(normal(1000, 256), ids), centred=(rows.bfloat16(),))
     return made
 
 

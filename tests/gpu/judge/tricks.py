@@ -67,6 +67,17 @@ def the_input(x):
     return x
 
 
+@word("INPUT_RETURNED", task="with_its_double")
+def the_input_beside_another(x):
+    return x, x + x
+
+
+@word("LOW_PRECISION", "WRONG", task="centred")
+def one_output_is_rounded(x):
+    mean = x.float().mean(-1)
+    return (x - mean.unsqueeze(-1)).to(x.dtype), mean.bfloat16().float()
+
+
 @word("INPUT_CHANGED", "INPUT_RETURNED", task="residual")
 def in_the_input(x):
     return x.add_(torch.tanh(x), alpha=1e-3)
