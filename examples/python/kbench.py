@@ -776,7 +776,7 @@ def _blocks() -> Optional[int]:
 
 class _Backwards:
     """Backward passes of PyTorch while a function runs: a node runs on the stream that its forward ran on. Where that
-    is not the function's a capture fails, and may end the process: in PyTorch's threads, or when a gradient is freed."""
+    is not the function's a capture fails, and may end the process: in a thread, or when a gradient is freed."""
 
     def __init__(self, stream: int) -> None:
         torch = sys.modules.get("torch")
@@ -1306,8 +1306,8 @@ def compare(
     samples: exactly so many.
     expect: of "transfer", "alloc", "sync" what the functions may do because it is what is measured;
         "no_capture" for what cannot be captured into a graph: it is not audited. Random numbers of
-        PyTorch, its backward passes of what ran before, and cuBLAS in CuPy are told without. Memory of torch's caching allocator may be taken: the
-        message says how many blocks a run takes.
+        PyTorch, backward passes of what it ran before, and cuBLAS in CuPy are told without. Memory of
+        torch's caching allocator may be taken: the message says how many blocks a run takes.
 
     What a function raised is its record's exception, and the others go on. Ctrl-C ends the contest.
     """

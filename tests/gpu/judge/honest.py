@@ -65,7 +65,7 @@ def attention_by_hand(q, k, v):
 
 @of("embedding")
 def take(w, ids):
-    return w[ids]
+    return w[ids.long()]
 
 
 @of("reversed_view")
