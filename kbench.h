@@ -15022,13 +15022,13 @@ static bool kbi_ends(const char* s, const char* end) {
 // else is a share or a rate, of which a launch has a say for as long as it took.
 static void kbi_metric_add(kbi_looks* l, kbi_look* to, const char* name, const char* unit, double x, double ns) {
     char base[40];
-    kbi_metric* m = to->of;
+    int at = 0;
     x *= kbi_unit_base(unit, base);
-    while (m < to->of + to->n && !kbi_is(m->name, name)) m++;
-    bool first = m == to->of + to->n, whole = !strchr(name, '.') && (kbi_is(base, "ns") || kbi_is(base, "byte"));
+    while (at < to->n && !kbi_is(to->of[at].name, name)) at++;
+    bool first = at == to->n, whole = !strchr(name, '.') && (kbi_is(base, "ns") || kbi_is(base, "byte"));
+    if (first && to->n++ % 16 == 0) to->of = (kbi_metric*)kbi_grow(to->of, sizeof(kbi_metric) * (size_t)(to->n + 15));
+    kbi_metric* m = &to->of[at];
     if (first) {
-        if (to->n % 16 == 0) to->of = (kbi_metric*)kbi_grow(to->of, sizeof(kbi_metric) * (size_t)(to->n + 16));
-        m = &to->of[to->n++];
         m->name = kbi_arena_text(&l->text, name);
         m->unit = kbi_arena_text(&l->text, base);
         m->sum = m->weight = 0;
@@ -15319,7 +15319,7 @@ static bool kbi_looks_read(kbi_looks* to, const char* text) {
         for (int i = 0; i < KBI_COUNT(heads) && !begin; i++)
             if (strncmp(line, heads[i], strlen(heads[i])) == 0) begin = line, nsys = i;
         line = strchr(line, '\n');
-        line += line != NULL;
+        if (line) line++;
     }
     if (!begin) return false;
     memset(&r, 0, sizeof r);

@@ -50,6 +50,12 @@ int cut(const char* text) { // how much of a text a buffer takes
     snprintf(part, sizeof part - 1, "%s", text);
     return (int)strlen(part);
 }
+int sized(int n) {
+    const char* names[12] = { "a", "b" };
+    unsigned low[13], high[14];
+    low[n] = high[n] = 2;
+    return n * names[n][0] + sum((int)low[n], (int)high[n]);
+}
 int room_for(int n) {
     char* p = (char*)malloc((size_t)n + 9);
     int fine = p != NULL;
@@ -74,6 +80,7 @@ int main(void) {
     numbered(1);
     CHECK_INT(cut("abc"), 3);
     CHECK_INT(room_for(3), 1);
+    CHECK_INT(sized(0), 4);
     behind(2);
     raise(SIGCONT);
     later(2);
@@ -107,7 +114,8 @@ check_rc "--coverage" 0
 check_out "--coverage: what no test executes" "^>>not_looked .* [1-9][0-9]* not executed .*$(at 'int nobody')"
 check_out "--coverage: what tests execute" '^>>looked .* 0 not executed'
 mutate --list
-check_not_out "--list: comments, #if, sizes of arrays, what stands above" '(at|/\*) \[\+|room\[|\[9 ->|#if|return x'
+check_not_out "--list: comments, #if, sizes of arrays, what stands above" '(at|/\*) \[\+|room\[|\[9 ->|\[1[234] ->|#if|return x'
+check_out "--list: what is no size, in a call" '^not_looked .*\(int\)high\[\[n -> '
 check_out "--list: the code" '^looked .*a \[\+ -> -\] b'
 mutate --at "$(at 'int sum'):plus"
 check_rc "a sum that is a difference" 0

@@ -212,18 +212,17 @@ class Source:
         k = s
         if t[k].kind != "word" or t[k].text in ("return", "case", "if", "for", "while", "else", "do"):
             return False
-        k += 1
+        k += not (t[k - 1].text == "unsigned" and s > self.start_of[bracket] and t[k + 1].kind != "word")
         while k < bracket and t[k].text in ("*", "const"):
             k += 1
-        if t[k].kind != "word" or (t[k - 1].text == "*" and self.text[t[k - 1].end] == " "):
+        if t[k].kind != "word" or self.text[t[k - 1].start - 1:t[k - 1].end + 1] == " * ":  # a * b[i]
             return False
-        parens = 0
-        for m in range(bracket - 1, s, -1):  # back to this declarator's start
+        parens, within = 0, True
+        for m in range(bracket - 1, s, -1):  # within this declarator, then before it
             parens += {")": 1, "}": 1, "(": -1, "{": -1}.get(t[m].text, 0)
-            if parens < 0 or t[m].text == "=":
+            if parens < 0 or (within and t[m].text == "="):
                 return False
-            if parens == 0 and t[m].text == ",":
-                return True
+            within = within and (parens > 0 or t[m].text != ",")
         return True
 
 
