@@ -11879,14 +11879,14 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
 // Rows of Dim elements to shared memory, number by number, in f32; zeros after the last of those that are left.
 template <int Dim, class T, int Rows, int Pitch>
 __device__ __forceinline__ void kbki_attn_stage(float (&to)[Rows][Pitch], const T* from, int left) {
-#pragma unroll 4
-    for (int i = threadIdx.x; i < Rows * Dim; i += 256)
+#pragma unroll 8
+    for (int i = threadIdx.x; i < Rows * Dim; i += blockDim.x)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
 /*  A warp per row of q. Keys come 32 at a time: a lane computes the score of one of them, and then adds to every 32nd
     column of o. What was added before a greater score came is made smaller by `factor`. A line of k begins one bank
     after the one before it, so that lanes that read a column of them meet different banks. */
-template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention_fwd_online_k(kbki_attn<T> io) {
+template <class T, int Dim> __global__ void __launch_bounds__(256, 4) kbk_attention_fwd_online_k(kbki_attn<T> io) {
     __shared__ float q[8][Dim], k[32][Dim + 1], v[32][Dim + 1];
     int n = (int)io.rows, tiles = (n + 7) / 8, row0 = blockIdx.x % tiles * 8;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row0 + warp;
