@@ -35,7 +35,8 @@ def names(which, capability):
         types = k.dtypes if which == "types" else [k.dtypes[at % len(k.dtypes)]]
         found += [(k, dtype) for dtype in types]
     if which == "some":
-        top = {k.name: (k, "f32") for k in kbench.kernels if k.name in SOME and not k.vendor and k.runs_on(capability)}
+        good = [k for k in kbench.kernels if "f32" in k.dtypes and not k.vendor and k.runs_on(capability)]
+        top = {k.name: (k, "f32") for k in good}
         found = [top[name] for name in SOME]
     return [f"{k.name}_{k.implementation}_{dtype}" for k, dtype in found]
 
