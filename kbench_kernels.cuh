@@ -1734,19 +1734,24 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Early only where the kernel was compiled with the instruction that waits.
+// Early only where the kernel was compiled with the instruction that waits. bytes: of dynamic shared memory.
 template <class... Params, class... Args>
-const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, kbk_stream st, Args... args) {
+const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
+                        Args... args) {
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     int compiled = 0;
     cudaError_t e = kbki_compiled(kernel, &compiled);
     attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attr.val.programmaticStreamSerializationAllowed = 1;
-    cfg.gridDim = grid, cfg.blockDim = dim3(threads), cfg.stream = st;
+    cfg.gridDim = grid, cfg.blockDim = dim3(threads), cfg.dynamicSmemBytes = bytes, cfg.stream = st;
     cfg.attrs = &attr, cfg.numAttrs = compiled >= 90;
     if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kernel, args...);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+}
+template <class... Params, class... Args>
+const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, kbk_stream st, Args... args) {
+    return kbki_follow(kernel, grid, threads, (size_t)0, st, args...);
 }
 
 /*  Which shape of kernel keeps a row in registers: how many packs, of how many elements, in each of how many threads.
@@ -13257,6 +13262,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     bool in = row < n && head < io.heads;
     int64_t from = (head * n + row) * Dim + lane * 8;
     float sum = 0;
+    kbki_follow_me();
     if (in && io.vector) {
         kbki_pack<T, 8> x, y;
         float f[8], g[8];
@@ -13286,6 +13292,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
         reinterpret_cast<const float4*>(io.sum) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
     float4 y[8]; // all loads before the first use
     float x[2][4][4];
+    kbki_follow_wait();
 #pragma unroll
     for (int f = 0; f < 8; f++) y[f] = __ldcs(from + f * 32);
 #pragma unroll
@@ -13502,6 +13509,8 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
     kbki_attn_fetch<T, Dim, Keys, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
     const int first = io.causal ? key0 : 0;
     int row = first;
+    kbki_follow_me();
+    kbki_follow_wait();
     me.fetch(0, row);
 #pragma unroll 1
     for (; row < n; row += 64) {
@@ -13535,9 +13544,11 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
     if (!bytes) return "an SM has too little shared memory";
     if (!kbki_grid_ok(kbki_ceil(tiles * 64 * Dim, 8 * 256))) return KBKI_TEXT_GRID;
     kbki_attn_stat_k<T, Dim><<<(unsigned)kbki_ceil(tiles * 64 * Dim, 8 * 256), 256, 0, st>>>(io);
-    kbk_attention_bwd_flashmma_k<T, Dim, Keys><<<(unsigned)keys, kbki_attn_plan<Dim, Keys>::threads, bytes, st>>>(io);
-    kbki_attn_dq_k<T, Dim><<<(unsigned)tiles, 2 * Dim, 0, st>>>(io);
-    return kbki_launched();
+    const char* why = kbki_launched();
+    if (!why)
+        why = kbki_follow(kbk_attention_bwd_flashmma_k<T, Dim, Keys>, dim3((unsigned)keys),
+                          kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
+    return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
 }
 // 64 keys at a time, and one buffer of rows: d = 128 where an SM has less than 161 KiB.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
@@ -13661,6 +13672,7 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
                                                  kbki_fab_item item) {
     kbki_fab_barriers* bar = item.bar;
     unsigned slot = 0, parity = 1, keys_parity = 1;
+    kbki_follow_wait(); // consumers get what is known of rows, and sums of dq that are 0, by way of this thread
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         if (!kbki_fab_where(work, round, &item)) continue;
 #pragma unroll 1
@@ -13998,6 +14010,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_tma_prefetch(&maps.v), kbki_tma_prefetch(&maps.dout);
     }
     __syncthreads();
+    kbki_follow_me();
     if (group < 0) {
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 0) kbki_fab_produce<T, Plan>(maps, work, item);
@@ -14031,9 +14044,9 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
     if (Plan::stay && ctas > kbki_sms()) ctas = kbki_sms();
     kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io);
-    kbki_fab_k<T, Plan><<<(unsigned)ctas, Plan::threads, bytes, st>>>(maps, work);
-    kbki_attn_dq_k<T, Dim><<<(unsigned)lines, 2 * Dim, 0, st>>>(io);
-    return kbki_launched();
+    why = kbki_launched();
+    if (!why) why = kbki_follow(kbki_fab_k<T, Plan>, dim3((unsigned)ctas), Plan::threads, bytes, st, maps, work);
+    return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)lines), 2 * Dim, st, io);
 }
 template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
