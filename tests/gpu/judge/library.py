@@ -49,7 +49,7 @@ _OTHERS = {
     ("matmul", "matmul", "fwd"): "naive shared regblock vec cpasync warptile",
     ("matmul_bf16", "matmul", "fwd"): "naive shared regblock warpmma tmaload warpgroup mma mmapipe wgmma ws coop"
     " persist multicast tma select",
-    ("attention", "attention", "fwd"): "naive flash flashmma flashws flashpp",
+    ("attention", "attention", "fwd"): "naive flash flashmma flashws flashrs flashpp",
 }
 for (_task, _operation, _direction), _names in _OTHERS.items():
     for _name in _names.split():
