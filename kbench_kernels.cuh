@@ -22,7 +22,7 @@
    A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
    successfully, when there is nothing to do. It takes any base address that is a multiple of the element
    size, and any row length; but for what tensor copies cannot take: rungs 5, 6, 9 to 14 and 16 of
-   matmul in 16 bits, 3 and 4 of matmul_e4m3, 7 and 8 of attention say so.
+   matmul in 16 bits, 3 and 4 of matmul_e4m3, 7 to 9 of attention say so.
 
    THE TABLE
 
@@ -101,8 +101,7 @@
                 select    several configurations and a chooser
                 tf32      select for f32, of which it takes 10 bits
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
-                          flashpp (overlapped softmax).
-                          Reserved, no row bears them: flashrs (three consumers, p from registers)
+                          flashrs (three consumers), flashpp (overlapped softmax)
        host     pinned pageable sm: copies.   malloc async pool: allocations
        vendor   cudart cublas (matmul_e4m3's is cuBLASLt's, the only one). Reserved, no row bears them: cublaslt
 
@@ -693,7 +692,8 @@
     row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, tiles loaded by all threads, in turn") \
     row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, two buffers")       \
     row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, producer and consumers")         \
-    row(attention, fwd,  flashpp,  8,  KBK_HALF, 90a, KBK_OWN,  "scores a tile ahead, consumers in turn")        \
+    row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three consumers that drift apart")              \
+    row(attention, fwd,  flashpp,  9,  KBK_HALF, 90a, KBK_OWN,  "scores a tile ahead, consumers in turn")        \
     row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
     row(attention, bwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, then per key, p and ds anew")     \
     row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs")   \
@@ -1744,19 +1744,24 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Early only where the kernel was compiled with the instruction that waits.
+// Early only where the kernel was compiled with the instruction that waits. bytes: of dynamic shared memory.
 template <class... Params, class... Args>
-const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, kbk_stream st, Args... args) {
+const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
+                        Args... args) {
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     int compiled = 0;
     cudaError_t e = kbki_compiled(kernel, &compiled);
     attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attr.val.programmaticStreamSerializationAllowed = 1;
-    cfg.gridDim = grid, cfg.blockDim = dim3(threads), cfg.stream = st;
+    cfg.gridDim = grid, cfg.blockDim = dim3(threads), cfg.dynamicSmemBytes = bytes, cfg.stream = st;
     cfg.attrs = &attr, cfg.numAttrs = compiled >= 90;
     if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kernel, args...);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+}
+template <class... Params, class... Args>
+const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, kbk_stream st, Args... args) {
+    return kbki_follow(kernel, grid, threads, (size_t)0, st, args...);
 }
 
 /*  Which shape of kernel keeps a row in registers: how many packs, of how many elements, in each of how many threads.
@@ -11702,23 +11707,24 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply, those of 7.5 in f16; all load, then
                                                         multiply, in turn. In >>attention_mma
     6 flashmma the same, in earnest                  <- in >>attention_mma
-    7 flashws, 8 flashpp   wgmma and TMA             <- in >>attention_hopper
+    7 flashws, 8 flashrs, 9 flashpp   wgmma and TMA  <- in >>attention_hopper
     bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a key that
                causality hides leaves no trace, except that cublas and warpmma multiply v by its zeros */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
-     1 naive       165.5 ms    0 %      -  score matrix in memory, three passes
-     2 cublas       1378 us   12 %  120 x  vendor's batched GEMMs, own softmax
-     3 online      20.64 ms    1 % 0.07 x  warp per row, running softmax, 32 keys a time
+     1 naive       165.5 ms    0 %           -  score matrix in memory, three passes
+     2 cublas       1378 us   12 %       120 x  vendor's batched GEMMs, own softmax
+     3 online      20.64 ms    1 %      0.07 x  warp per row, running softmax, 32 keys a time
                  loses at bf16 4 x 16 x 2048 x 128 (0.07 x)
-     4 flash        6130 us    3 % 3.37 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
+     4 flash        6130 us    3 %      3.37 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
                  loses at bf16 4 x 16 x 4096 x 128 (0.20 x) and 3 of 10 more; gains at bf16 4 x 16 x 2048 x 128 (3.37
                  x)
-     5 warpmma     931.4 us   18 % 6.58 x  mma.sync, tiles loaded by all threads, in turn
-     6 flashmma    386.5 us   44 % 2.41 x  mma.sync, 32 rows per warp, two buffers
-     7 flashws     259.5 us   65 % 1.49 x  wgmma and TMA, producer and consumers
+     5 warpmma     931.4 us   18 %      6.58 x  mma.sync, tiles loaded by all threads, in turn
+     6 flashmma    386.5 us   44 %      2.41 x  mma.sync, 32 rows per warp, two buffers
+     7 flashws     259.5 us   65 %      1.49 x  wgmma and TMA, producer and consumers
                  loses at bf16 32 x 8 x 128 x 64 (0.75 x) and 6 of 37 more; gains at bf16 1 x 32 x 2048 x 128 causal
                  (1.89 x)
-     8 flashpp     221.3 us   76 % 1.17 x  scores a tile ahead, consumers in turn
+     8 flashrs            -      -           -  three consumers that drift apart
+     9 flashpp     221.3 us   76 % 1.17 x of 7  scores a tile ahead, consumers in turn
                  loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 37 more; gains at f16 32 x 8 x 256 x 64
                  (1.28 x)
     end of measured */
@@ -11753,7 +11759,7 @@ KBK_FN size_t kbki_scratch_attention_fwd(const kbk_shape* s, int word) {
     if (word == KBKI_WORD_naive) return KBK_TICKETS + (size_t)kbki_attn_heads(s) * square * 4;
     if (word == KBKI_WORD_cublas)
         return KBK_TICKETS + ((size_t)32 << 20) + (size_t)kbki_attn_chunk(s) * square * (size_t)(4 + s->elem);
-    return 0;
+    return word == KBKI_WORD_flashpp ? KBK_TICKETS : 0;
 }
 KBK_FN double kbki_attn_dot(const double* a, const double* b, int64_t d, double* sum_of_sizes) {
     double sum = 0, size = 0;
@@ -12632,22 +12638,27 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 7 and 8, for compute capability 9.0
+  >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 7 to 9, for compute capability 9.0
                          alone.
-                         Public: kbk_attention_fwd_flashws, _flashpp      Used by: the table,
+                         Public: kbk_attention_fwd_flashws, _flashrs, _flashpp      Used by: the table,
                          >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    7 flashws  a thread of other warps keeps a ring of K and V tiles of 128 keys full; warpgroups of 64 rows each, two
-               at d = 128 and three at d = 64, take scores, exponentials and products in turn
+    7 flashws  a thread of other warps keeps a ring of K and V tiles of 128 keys full; two warpgroups of 64 rows each
+               take scores, exponentials and products in turn
                <- no thread moves operands: scores are products out of shared memory, probabilities go to the second
                product in the registers that they were made in, and one warpgroup exponentiates while another multiplies
-    8 flashpp  the scores of a tile are asked for before the product with V of the tile before, and exponentials wait
-               for the scores alone; warpgroups take turns at asking; CTAs stay, and go through rows of q, in causal
-               attention from the longest to the shortest, the way back and forth
+    8 flashrs  three warpgroups, with 160 registers each: probabilities take the place of scores
+               <- while one exponentiates and one waits for what it asked for, there is a third one; as nothing holds
+               them together they drift apart until that is so. A tile serves 192 rows instead of 128
+    9 flashpp  the scores of a tile are asked for before the product with V of the tile before, from one item to the
+               next as well, and exponentials wait for the scores alone; warpgroups, two at d = 128 and three at
+               d = 64, take turns at asking; CTAs stay, and take the next rows of q as they come to them, in causal
+               attention the longest first
                <- the tensor cores have a product to work at while a warpgroup exponentiates, its own or its
-               neighbour's; the next rows' operands are on their way while the last results are written
+               neighbour's; the next rows' operands are on their way while the last results are written; and no CTA
+               has long rows left when the others are done, as happens where all rows are dealt out beforehand
     bound by   arithmetic, and special functions beside it: an exponential per score, 16 a clock and SM, takes half
                the time of the products at d = 128, all of it at d = 64
 
@@ -12657,15 +12668,15 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 #define KBKI_TEXT_TMA_HEADS "TMA wants q, k and v to start on 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-/*  Groups of 64 rows of q per CTA; Stages of the rings of K and V; Ahead: the next scores before this tile's product
-    with V, and turns. */
+/*  Groups of 64 rows of q per CTA; Stages of the rings of K and V; Ahead: CTAs stay, the next scores come before this
+    tile's product with V, and warpgroups take turns. */
 template <int Dim, int Groups, int Stages, bool Ahead> struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, stages = Stages, keys = 128, rows = 64 * Groups;
     static constexpr bool ahead = Ahead;
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);               // the first 128 load
     static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = keys * Dim * 2;           // of a warpgroup; of K, of V
     static constexpr int bytes = 1024 + Groups * q_bytes + 2 * Stages * tile_bytes;     // 1024: to align
-    static constexpr int keep = Groups == 2 ? 240 : 160, spare = Groups == 2 ? 24 : 32; // registers
+    static constexpr int keep = Groups == 2 ? 232 : 160, spare = Groups == 2 ? 40 : 32; // registers
 };
 struct kbki_fa_maps {
     kbki_map q, k, v;
@@ -12674,30 +12685,27 @@ struct kbki_fa_maps {
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
     int tiles, span, items; // of rows, per head; heads; tiles of all heads
+    unsigned* asked;        // how often CTAs that stay have asked for an item
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fa_item {
     int head, row, tiles; // the first row of the CTA; how many tiles of keys some row of it sees
 };
-// What a CTA does in its round number `round`; false: nothing.
 template <class Plan, class T>
-__device__ __forceinline__ bool kbki_fa_where(const kbki_fa<T>& work, unsigned round, kbki_fa_item* item) {
-    unsigned index = round * gridDim.x + (round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
-    if (index >= (unsigned)work.items) return false;
-    int whole = work.span * work.tiles, section = (int)index / whole, in = (int)index - section * whole;
+__device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, int index) {
+    int whole = work.span * work.tiles, section = index / whole, in = index - section * whole;
     int wide = min(work.span, (int)work.io.heads - section * work.span), tile = in / wide;
-    item->head = section * work.span + in - tile * wide;
+    const int head = section * work.span + in - tile * wide, n = (int)work.io.rows;
     if (work.io.causal) tile = work.tiles - 1 - tile; // the longest first
-    item->row = tile * Plan::rows;
-    int n = (int)work.io.rows, end = work.io.causal ? min(n, item->row + Plan::rows) : n;
-    item->tiles = (end + Plan::keys - 1) / Plan::keys;
-    return true;
+    const int row = tile * Plan::rows, end = work.io.causal ? min(n, row + Plan::rows) : n;
+    return { head, row, (end + Plan::keys - 1) / Plan::keys };
 }
-// Barriers and buffers of a CTA.
+// Barriers and buffers of a CTA. item: which one a warpgroup's q is of; -1: of none, there are no more.
 template <class Plan> struct kbki_fa_barriers {
     uint64_t q_full[Plan::groups], q_empty[Plan::groups];
     uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
+    int item[Plan::groups];
 };
 template <class Plan> struct kbki_fa_ring {
     kbki_fa_barriers<Plan>* bar;
@@ -12709,51 +12717,47 @@ template <class Plan> struct kbki_fa_ring {
     }
 };
 
-// One thread: fills the rings, item after item. V lies as blocks of 64 keys, panel after panel in each.
+/*  One thread: fills the rings, item after item. V lies as blocks of 64 keys, panel after panel in each. An item's first
+    keys come before its q, for which there is room later. CTAs that stay ask for an item as often as there are items:
+    they have their first ones, and each asks once in vain. Who asks last leaves the count at 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
-    kbki_fa_item item;
-    for (unsigned round = 0; round * gridDim.x < (unsigned)work.items; round++) {
-        if (!kbki_fa_where<Plan>(work, round, &item)) continue;
-        for (int g = 0; g < Plan::groups; g++) {
-            kbki_bar_wait(ring.bar->q_empty + g, ring.q_parity ^ 1);
-            kbki_bar_expect(ring.bar->q_full + g, Plan::q_bytes);
-            for (int p = 0; p < Plan::panels; p++)
-                kbki_tma_load_3d<false>(ring.q + g * Plan::q_bytes + p * 8192, &maps.q, ring.bar->q_full + g, p * 64,
-                                        item.row + g * 64, item.head);
-        }
-        ring.q_parity ^= 1;
+    unsigned index = blockIdx.x, asked = 0;
+    do {
+        const kbki_fa_item item = kbki_fa_where<Plan>(work, (int)index);
 #pragma unroll 1
         for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next()) {
             char *k = ring.k + ring.slot * Plan::tile_bytes, *v = ring.v + ring.slot * Plan::tile_bytes;
+            if (Plan::ahead && tile == 0) asked = atomicAdd(work.asked, 1u);
             kbki_bar_wait(ring.bar->k_empty + ring.slot, ring.parity ^ 1);
             kbki_bar_expect(ring.bar->k_full + ring.slot, Plan::tile_bytes);
             for (int p = 0; p < Plan::panels; p++)
                 kbki_tma_load_3d<false>(k + p * Plan::keys * 128, &maps.k, ring.bar->k_full + ring.slot, p * 64,
                                         tile * Plan::keys, item.head);
+            for (int g = 0; g < Plan::groups && tile == item.tiles - 1; g++) {
+                kbki_bar_wait(ring.bar->q_empty + g, ring.q_parity ^ 1);
+                ring.bar->item[g] = (int)index;
+                kbki_bar_expect(ring.bar->q_full + g, Plan::q_bytes);
+                for (int p = 0; p < Plan::panels; p++)
+                    kbki_tma_load_3d<false>(ring.q + g * Plan::q_bytes + p * 8192, &maps.q, ring.bar->q_full + g,
+                                            p * 64, item.row + g * 64, item.head);
+            }
             kbki_bar_wait(ring.bar->v_empty + ring.slot, ring.parity ^ 1);
             kbki_bar_expect(ring.bar->v_full + ring.slot, Plan::tile_bytes);
             for (int b = 0; b < Plan::keys / 64 * Plan::panels; b++)
                 kbki_tma_load_3d<false>(v + b * 8192, &maps.v, ring.bar->v_full + ring.slot, b % Plan::panels * 64,
                                         tile * Plan::keys + b / Plan::panels * 64, item.head);
         }
+        if (!Plan::ahead) return;
+        if (asked == (unsigned)work.items - 1) *work.asked = 0;
+        ring.q_parity ^= 1, index = gridDim.x + asked;
+    } while (index < (unsigned)work.items);
+    for (int g = 0; g < Plan::groups; g++) {
+        kbki_bar_wait(ring.bar->q_empty + g, ring.q_parity ^ 1);
+        ring.bar->item[g] = -1;
+        kbki_bar_arrive(ring.bar->q_full + g);
     }
-}
-
-// Whether a tile has a NaN or an infinity; the same answer for the whole warpgroup.
-template <class T, int Bytes> __device__ __forceinline__ bool kbki_fa_wild(const char* tile, int group) {
-    uint32_t any = 0;
-#pragma unroll 4
-    for (int i = threadIdx.x % 128; i < Bytes / 16; i += 128) {
-        const uint4 w = *reinterpret_cast<const uint4*>(tile + i * 16);
-        any |= (w.x & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-        any |= (w.y & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-        any |= (w.z & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-        any |= (w.w & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-    }
-    kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
-    return kbki_barrier_any<128>(1 + group, any & 0x80008000u);
 }
 
 /*  sum += p tile without wgmma, which would multiply what is hidden by its zeros, and 0 * NaN is NaN: line by line of
@@ -12785,13 +12789,26 @@ __device__ __forceinline__ void kbki_fa_visible(const char* tile, const uint32_t
     kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
 }
 
-// One warpgroup: 64 rows of q from `row` on. s: scores or their exponentials; p: those in 16 bits.
+// One warpgroup: 64 rows of q. s: scores or their exponentials; p: those in 16 bits.
 template <class T, class Plan> struct kbki_fa_rows {
     kbki_wg_operand<true> q, k;
     kbki_wg_operand<false> v;
     float m[2], l[2], scale; // scale: of scores, to logarithms of base 2
-    int group;
+    int group, low, high;    // low, high: the last keys that the thread's two rows see
 
+    __device__ __forceinline__ void set(const kbki_attn<T>& io, const kbki_fa_ring<Plan>& ring, int which) {
+        q.set(ring.q + which * Plan::q_bytes), k.set(ring.k), v.set(ring.v);
+        scale = io.scale * KBKI_LOG2E, group = which;
+    }
+    // The rows of an item. Returns how many tiles of keys they see.
+    __device__ __forceinline__ int begin(const kbki_attn<T>& io, const kbki_fa_item& item) {
+        const int n = (int)io.rows, row = item.row + group * 64, end = io.causal ? min(n, row + 64) : n;
+        low = row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4, high = low + 8;
+        if (!io.causal || low >= n) low = n - 1;
+        if (!io.causal || high >= n) high = n - 1;
+        m[0] = m[1] = -INFINITY, l[0] = l[1] = 0;
+        return (end + Plan::keys - 1) / Plan::keys;
+    }
     __device__ __forceinline__ void scores(int slot, float* s) {
         uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16);
         kbki_wg_fence();
@@ -12811,9 +12828,8 @@ template <class T, class Plan> struct kbki_fa_rows {
                 o, p + step * 4, v.at(on + step / 4 * (Plan::panels * 8192 / 16) + step % 4 * v.step16), 1);
         kbki_wg_commit();
     }
-    // Scores of keys past each row's limit become -inf. key: the tile's first; low: the limit of this thread's first
-    // row.
-    static __device__ __forceinline__ void hide(float* s, int key, int low, int high) {
+    // Scores of keys past each row's limit become -inf. key: the tile's first.
+    __device__ __forceinline__ void hide(float* s, int key) const {
         int column = key + threadIdx.x % 4 * 2;
 #pragma unroll
         for (int i = 0; i < Plan::keys / 2; i++)
@@ -12859,8 +12875,48 @@ template <class T, class Plan> struct kbki_fa_rows {
 #pragma unroll
         for (int i = 0; i < Plan::dim / 2; i++) o[i] *= factor[i / 2 % 2];
     }
+    // o = p V of an item's first tile, in causal attention: of a hidden value that is NaN or infinite, 0 times it is in
+    // the sum. A sum that is either is made anew without hidden values. row: the warpgroup's first.
+    __device__ __forceinline__ void mend(const char* tile, const uint32_t* p, float* o, int row) const {
+        float any = 0; // or NaN
+#pragma unroll
+        for (int i = 0; i < Plan::dim / 2; i++) any = fmaf(o[i], 0.0f, any);
+        if (!kbki_barrier_any<128>(1 + group, any != 0)) return;
+#pragma unroll
+        for (int i = 0; i < Plan::dim / 2; i++) o[i] = 0;
+        const int below =
+            row % Plan::keys + threadIdx.x % 128 / 32 * 16; // the tile is the one with the row's own key
+        kbki_fa_visible<T, Plan::keys, Plan::dim, Plan::panels, false>(tile, p, o, below);
+        kbki_barrier<128>(1 + group);
+    }
 };
 
+// Rows that are to be written: the warpgroup's first, and what was m and l of it.
+struct kbki_fa_out {
+    int head, row;
+    float m[2], l[2];
+};
+// o over its sums, and lse.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbki_fa_out& rows, float scale,
+                                               float* o) {
+    int lane = threadIdx.x % 32, mine = rows.row + threadIdx.x % 128 / 32 * 16 + lane / 4;
+    int64_t first = (int64_t)rows.head * io.rows;
+    kbki_mm<T> out = {};
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float sum = rows.l[h] + __shfl_xor_sync(~0u, rows.l[h], 1), top = rows.m[h];
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        float inv = sum == 0 ? 1.0f : 1.0f / sum;
+#pragma unroll
+        for (int i = 0; i < Plan::dim / 2; i += 4) o[i + 2 * h] *= inv, o[i + 2 * h + 1] *= inv;
+        if (lane % 4 == 0 && mine + 8 * h < io.rows)
+            io.lse[first + mine + 8 * h] =
+                KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, scale)) + log2f(sum));
+    }
+    out.c = io.o + first * Plan::dim, out.m = io.rows, out.n = Plan::dim;
+    kbki_wg_finish<T, Plan::dim>(out, rows.row, 0, o);
+}
 // --- a warpgroup's way through the tiles of an item, from the last that it sees to the first
 __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
     if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
@@ -12872,7 +12928,18 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
     if (Plan::ahead) kbki_barrier_arrive<256>(4 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
-// A tile whose keys are hidden from all of the warpgroup's rows.
+// The warpgroup's next item. Returns how many tiles of keys its rows see; 0: there are no more items.
+template <class T, class Plan>
+__device__ __forceinline__ int kbki_fa_take(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
+                                            kbki_fa_rows<T, Plan>& rows, kbki_fa_item* item) {
+    kbki_bar_wait(ring.bar->q_full + rows.group, ring.q_parity);
+    ring.q_parity ^= 1;
+    const int index = ring.bar->item[rows.group];
+    if (index < 0) return 0;
+    *item = kbki_fa_where<Plan>(work, index);
+    return rows.begin(work.io, *item);
+}
+// Past a tile that is hidden from all of the warpgroup's rows.
 template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
     kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
     kbki_fa_turn<Plan>(group), kbki_fa_pass<Plan>(group);
@@ -12881,155 +12948,113 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<
     kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     ring.next();
 }
-// The last tile, the one with hidden keys: its probabilities. low, high: the limits of this thread's first and second
-// row. Returns whether a hidden value may be NaN or infinite, which is looked up while the scores are on their way.
+// Tile after tile, each to its end.
 template <class T, class Plan>
-__device__ __forceinline__ bool kbki_fa_first(kbki_fa_rows<T, Plan>& rows, const kbki_fa_ring<Plan>& ring,
-                                              uint32_t* p, int tiles, int low, int high, bool causal) {
+__device__ __forceinline__ void kbki_fa_serial(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
+    kbki_fa_rows<T, Plan> rows;
+    kbki_fa_item item;
+    float s[Plan::keys / 2], o[Plan::dim / 2] = {}, factor[2];
+    uint32_t p[Plan::keys / 4];
+    rows.set(work.io, ring, group);
+    const int seen = kbki_fa_take(work, ring, rows, &item), row = item.row + group * 64;
+    const int tiles = row < work.io.rows ? seen : 0;
+    for (int hidden = item.tiles; hidden > tiles; hidden--) kbki_fa_skip(ring, group);
+#pragma unroll 1
+    for (int tile = tiles - 1; tile >= 0; tile--, ring.next()) {
+        kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
+        rows.scores(ring.slot, s);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<Plan::keys / 2>(s);
+        kbki_fa_arrive(ring.bar->k_empty + ring.slot);
+        if (tile == tiles - 1) rows.hide(s, tile * Plan::keys);
+        rows.exponentials(s, factor);
+        rows.settle();
+        rows.rescale(o, factor);
+        rows.pack(s, p);
+        kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
+        rows.values(ring.slot, p, o);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<Plan::dim / 2>(o);
+        if (work.io.causal && tile == tiles - 1) rows.mend(ring.v + ring.slot * Plan::tile_bytes, p, o, row);
+        kbki_fa_arrive(ring.bar->v_empty + ring.slot);
+    }
+    kbki_fa_finish<T, Plan>(work.io, { item.head, row, { rows.m[0], rows.m[1] }, { rows.l[0], rows.l[1] } },
+                            rows.scale, o);
+}
+
+// The first scores of all, which have nothing beside them. Returns how many of the item's tiles are left.
+template <class T, class Plan>
+__device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
+                                             kbki_fa_rows<T, Plan>& rows, kbki_fa_item* item, uint32_t* p) {
     float s[Plan::keys / 2], factor[2];
-    bool wild = false;
+    const int left = kbki_fa_take(work, ring, rows, item) - 1;
+    for (int hidden = item->tiles - 1; hidden > left; hidden--) kbki_fa_skip(ring, rows.group);
     kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
     kbki_fa_turn<Plan>(rows.group);
     rows.scores(ring.slot, s);
     kbki_fa_pass<Plan>(rows.group);
-    if (causal) {
-        kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
-        wild = kbki_fa_wild<T, Plan::tile_bytes>(ring.v + ring.slot * Plan::tile_bytes, rows.group);
-    }
     kbki_wg_wait<0>();
     kbki_wg_hold<Plan::keys / 2>(s);
     kbki_fa_arrive(ring.bar->k_empty + ring.slot);
-    if (tiles == 1) kbki_fa_arrive(ring.bar->q_empty + rows.group);
-    rows.hide(s, (tiles - 1) * Plan::keys, low, high);
+    if (left == 0) kbki_fa_arrive(ring.bar->q_empty + rows.group);
+    rows.hide(s, left * Plan::keys);
     rows.exponentials(s, factor);
     rows.pack(s, p);
-    return wild;
+    return left;
 }
-// That tile's product with V, and then tile after tile, each to its end.
+/*  Scores a tile ahead, from one item to the next as well: they are asked for before the values of the tile before are,
+    two products at a time, and the exponentials of the one stand beside the other. first, fresh: whether the scores,
+    and the values, are those of an item's first tile. */
 template <class T, class Plan>
-__device__ __forceinline__ void kbki_fa_serial(kbki_fa_rows<T, Plan>& rows, kbki_fa_ring<Plan>& ring, uint32_t* p,
-                                               float* o, int tiles, int low, bool wild) {
-    int group = rows.group;
-    kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
-    if (wild) {
-        kbki_fa_visible<T, Plan::keys, Plan::dim, Plan::panels, false>(
-            ring.v + ring.slot * Plan::tile_bytes, p, o, low - threadIdx.x % 32 / 4 - (tiles - 1) * Plan::keys);
-        kbki_barrier<128>(1 + group);
-    } else {
-        rows.values(ring.slot, p, o);
-        kbki_wg_wait<0>();
-        kbki_wg_hold<Plan::dim / 2>(o);
-    }
-    kbki_fa_arrive(ring.bar->v_empty + ring.slot);
-    ring.next();
-#pragma unroll 1
-    for (int tile = tiles - 2; tile >= 0; tile--, ring.next()) {
-        float s[Plan::keys / 2], factor[2];
+__device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
+    kbki_fa_rows<T, Plan> rows;
+    kbki_fa_item item;
+    float s[Plan::keys / 2], o[Plan::dim / 2] = {}, factor[2];
+    uint32_t p[Plan::keys / 4];
+    rows.set(work.io, ring, group);
+    if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // the first turn of all
+    int left = kbki_fa_first(work, ring, rows, &item, p);
+    kbki_fa_out out = { item.head, item.row + group * 64, {}, {} };
+    bool first, fresh = true;
+    kbki_fa_ring<Plan> before = ring;
+    for (ring.next();; before = ring, fresh = first, ring.next()) {
+        if ((first = left == 0)) {
+            out.m[0] = rows.m[0], out.m[1] = rows.m[1], out.l[0] = rows.l[0], out.l[1] = rows.l[1];
+            if ((left = kbki_fa_take(work, ring, rows, &item)) == 0) break;
+            for (int hidden = item.tiles; hidden > left; hidden--) kbki_fa_skip(ring, group);
+        }
         kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
+        kbki_bar_wait(ring.bar->v_full + before.slot, before.parity);
         kbki_fa_turn<Plan>(group);
         rows.scores(ring.slot, s);
-        kbki_fa_pass<Plan>(group);
-        kbki_wg_wait<0>();
-        kbki_wg_hold<Plan::keys / 2>(s);
-        kbki_fa_arrive(ring.bar->k_empty + ring.slot);
-        if (tile == 0) kbki_fa_arrive(ring.bar->q_empty + group);
-        rows.exponentials(s, factor);
-        rows.rescale(o, factor);
-        rows.pack(s, p);
-        kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
-        rows.values(ring.slot, p, o);
-        kbki_wg_wait<0>();
-        kbki_wg_hold<Plan::dim / 2>(o);
-        kbki_fa_arrive(ring.bar->v_empty + ring.slot);
-    }
-}
-// The same with the next scores on their way before the values of this tile are: two products at a time, and the
-// exponentials of the one beside the other.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fa_ahead(kbki_fa_rows<T, Plan>& rows, kbki_fa_ring<Plan>& ring, uint32_t* p,
-                                              float* o, int tiles) {
-    int group = rows.group, before = ring.slot;
-    unsigned before_parity = ring.parity;
-    ring.next();
-#pragma unroll 1
-    for (int tile = tiles - 2; tile >= 0; tile--, ring.next()) {
-        float s[Plan::keys / 2], factor[2];
-        kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
-        kbki_bar_wait(ring.bar->v_full + before, before_parity);
-        kbki_fa_turn<Plan>(group);
-        rows.scores(ring.slot, s);
-        rows.values(before, p, o);
+        rows.values(before.slot, p, o);
         kbki_fa_pass<Plan>(group);
         kbki_wg_wait<1>();
         kbki_wg_hold<Plan::keys / 2>(s);
         kbki_fa_arrive(ring.bar->k_empty + ring.slot);
-        if (tile == 0) kbki_fa_arrive(ring.bar->q_empty + group);
+        if (first) rows.hide(s, (left - 1) * Plan::keys);
+        if (--left == 0) kbki_fa_arrive(ring.bar->q_empty + group);
         rows.exponentials(s, factor);
-        rows.settle();
         kbki_wg_wait<0>();
         kbki_wg_hold<Plan::dim / 2>(o);
         kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
-        kbki_fa_arrive(ring.bar->v_empty + before);
+        if (fresh && work.io.causal) rows.mend(ring.v + before.slot * Plan::tile_bytes, p, o, out.row);
+        kbki_fa_arrive(ring.bar->v_empty + before.slot);
         rows.pack(s, p);
-        rows.rescale(o, factor);
-        before = ring.slot, before_parity = ring.parity;
+        if (first) {
+            kbki_fa_finish<T, Plan>(work.io, out, rows.scale, o);
+            out.head = item.head, out.row = item.row + group * 64;
+#pragma unroll
+            for (int i = 0; i < Plan::dim / 2; i++) o[i] = 0;
+        } else
+            rows.rescale(o, factor);
     }
-    kbki_bar_wait(ring.bar->v_full + before, before_parity);
-    rows.values(before, p, o);
+    kbki_bar_wait(ring.bar->v_full + before.slot, before.parity);
+    rows.values(before.slot, p, o);
     kbki_wg_wait<0>();
     kbki_wg_hold<Plan::dim / 2>(o);
-    kbki_fa_arrive(ring.bar->v_empty + before);
-}
-// o over its sums, and lse. row: the first of the warpgroup.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbki_fa_rows<T, Plan>& rows, int head,
-                                               int row, float* o) {
-    int lane = threadIdx.x % 32, mine = row + threadIdx.x % 128 / 32 * 16 + lane / 4;
-    int64_t first = (int64_t)head * io.rows;
-    kbki_mm<T> out = {};
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float sum = rows.l[h] + __shfl_xor_sync(~0u, rows.l[h], 1), top = rows.m[h];
-        sum += __shfl_xor_sync(~0u, sum, 2);
-        float inv = sum == 0 ? 1.0f : 1.0f / sum;
-#pragma unroll
-        for (int i = 0; i < Plan::dim / 2; i += 4) o[i + 2 * h] *= inv, o[i + 2 * h + 1] *= inv;
-        if (lane % 4 == 0 && mine + 8 * h < io.rows)
-            io.lse[first + mine + 8 * h] =
-                KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, rows.scale)) + log2f(sum));
-    }
-    out.c = io.o + first * Plan::dim, out.m = io.rows, out.n = Plan::dim;
-    kbki_wg_finish<T, Plan::dim>(out, row, 0, o);
-}
-// A warpgroup: its 64 rows of every item.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
-    kbki_fa_rows<T, Plan> rows;
-    kbki_fa_item item;
-    const int n = (int)work.io.rows;
-    rows.q.set(ring.q + group * Plan::q_bytes), rows.k.set(ring.k), rows.v.set(ring.v);
-    rows.scale = work.io.scale * KBKI_LOG2E, rows.group = group;
-    if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // the first turn of all
-    for (unsigned round = 0; round * gridDim.x < (unsigned)work.items; round++) {
-        float o[Plan::dim / 2] = {};
-        uint32_t p[Plan::keys / 4];
-        if (!kbki_fa_where<Plan>(work, round, &item)) continue;
-        const int row = item.row + group * 64, end = work.io.causal ? min(n, row + 64) : n;
-        const int tiles = (end + Plan::keys - 1) / Plan::keys;
-        int low = row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4, high = low + 8;
-        rows.m[0] = rows.m[1] = -INFINITY, rows.l[0] = rows.l[1] = 0;
-        for (int hidden = item.tiles; hidden > tiles; hidden--) kbki_fa_skip(ring, group);
-        kbki_bar_wait(ring.bar->q_full + group, ring.q_parity);
-        ring.q_parity ^= 1;
-        if (!work.io.causal || low >= n) low = n - 1;
-        if (!work.io.causal || high >= n) high = n - 1;
-        bool wild = kbki_fa_first(rows, ring, p, tiles, low, high, work.io.causal);
-        if (Plan::ahead && !wild)
-            kbki_fa_ahead(rows, ring, p, o, tiles);
-        else
-            kbki_fa_serial(rows, ring, p, o, tiles, low, wild);
-        kbki_fa_finish(work.io, rows, item.head, row, o);
-    }
+    if (fresh && work.io.causal) rows.mend(ring.v + before.slot * Plan::tile_bytes, p, o, out.row);
+    kbki_fa_finish<T, Plan>(work.io, out, rows.scale, o);
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -13058,48 +13083,53 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         if (threadIdx.x == 0) kbki_fa_produce<T, Plan>(maps, work, ring);
     } else {
         kbki_wg_take<Plan::keep>();
-        kbki_fa_consume<T, Plan>(work, ring, group);
+        if constexpr (Plan::ahead)
+            kbki_fa_ahead<T, Plan>(work, ring, group);
+        else
+            kbki_fa_serial<T, Plan>(work, ring, group);
     }
 #endif
 }
-// persist: CTAs stay.
-template <class T, class Plan> const char* kbki_fa_launch(const kbki_attn<T>& io, bool persist, kbk_stream st) {
+template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     kbki_fa_maps maps;
     kbki_fa<T> work;
     size_t bytes = Plan::bytes;
     int64_t tiles = kbki_ceil(io.rows, Plan::rows), items = io.heads * tiles;
     int64_t span = ((int64_t)32 << 20) / (io.rows * Plan::dim * 4); // heads whose keys and values L2 holds at once
     const char* why = kbki_needs_hopper();
+    if (!why && Plan::ahead) why = kbki_check_workspace(a, KBK_TICKETS);
     if (why) return why;
     if (!kbki_aligned(io.q, 16) || !kbki_aligned(io.k, 16) || !kbki_aligned(io.v, 16)) return KBKI_TEXT_TMA_HEADS;
     if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
     if (!io.causal || span < 1) span = 1; // as far as they are taken at all
     if (span > io.heads) span = io.heads;
     work.io = io, work.tiles = (int)tiles, work.span = (int)span, work.items = (int)items;
-    why = kbki_map_planes(io.q, io.heads, io.rows * Plan::dim, io.rows, Plan::dim, Plan::dim, 64, &maps.q);
-    if (!why)
-        why =
-            kbki_map_planes(io.k, io.heads, io.rows * Plan::dim, io.rows, Plan::dim, Plan::dim, Plan::keys, &maps.k);
-    if (!why) why = kbki_map_planes(io.v, io.heads, io.rows * Plan::dim, io.rows, Plan::dim, Plan::dim, 64, &maps.v);
+    work.asked = (unsigned*)a->workspace;
+    const T* const from[3] = { io.q, io.k, io.v };
+    kbki_map* const to[3] = { &maps.q, &maps.k, &maps.v };
+    for (int i = 0; i < 3 && !why; i++)
+        why = kbki_map_planes(from[i], io.heads, io.rows * Plan::dim, io.rows, Plan::dim, Plan::dim,
+                              i == 1 ? Plan::keys : 64, to[i]);
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
-    if (persist && items > kbki_sms()) items = kbki_sms();
+    if (Plan::ahead && items > kbki_sms()) items = kbki_sms();
     kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
     return kbki_launched();
 }
-template <class T> const char* kbk_attention_fwd_flashws(const kbk_args* a, kbk_stream st) {
+template <class T, class Wide, class Narrow> const char* kbki_fa_either(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
-    return a->s.cols == 64 ? kbki_fa_launch<T, kbki_fa_plan<64, 3, 4, false>>(io, false, st)
-                           : kbki_fa_launch<T, kbki_fa_plan<128, 2, 3, false>>(io, false, st);
+    return a->s.cols == 128 ? kbki_fa_launch<T, Wide>(a, io, st) : kbki_fa_launch<T, Narrow>(a, io, st);
+}
+template <class T> const char* kbk_attention_fwd_flashws(const kbk_args* a, kbk_stream st) {
+    return kbki_fa_either<T, kbki_fa_plan<128, 2, 3, false>, kbki_fa_plan<64, 2, 4, false>>(a, st);
+}
+template <class T> const char* kbk_attention_fwd_flashrs(const kbk_args* a, kbk_stream st) {
+    return kbki_fa_either<T, kbki_fa_plan<128, 3, 2, false>, kbki_fa_plan<64, 3, 4, false>>(a, st);
 }
 template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_stream st) {
-    kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
-    if (why || !io.heads) return why;
-    return a->s.cols == 64 ? kbki_fa_launch<T, kbki_fa_plan<64, 3, 4, true>>(io, true, st)
-                           : kbki_fa_launch<T, kbki_fa_plan<128, 2, 3, true>>(io, true, st);
+    return kbki_fa_either<T, kbki_fa_plan<128, 2, 3, true>, kbki_fa_plan<64, 3, 4, true>>(a, st);
 }
 #endif // __CUDACC__
 
@@ -13586,6 +13616,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     bool in = row < n && head < io.heads;
     int64_t from = (head * n + row) * Dim + lane * 8;
     float sum = 0;
+    kbki_follow_me();
     if (in && io.vector) {
         kbki_pack<T, 8> x, y;
         float f[8], g[8];
@@ -13615,6 +13646,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
         reinterpret_cast<const float4*>(io.sum) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
     float4 y[8]; // all loads before the first use
     float x[2][4][4];
+    kbki_follow_wait();
 #pragma unroll
     for (int f = 0; f < 8; f++) y[f] = __ldcs(from + f * 32);
 #pragma unroll
@@ -13831,6 +13863,8 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
     kbki_attn_fetch<T, Dim, Keys, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
     const int first = io.causal ? key0 : 0;
     int row = first;
+    kbki_follow_me();
+    kbki_follow_wait();
     me.fetch(0, row);
 #pragma unroll 1
     for (; row < n; row += 64) {
@@ -13864,9 +13898,11 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
     if (!bytes) return "an SM has too little shared memory";
     if (!kbki_grid_ok(kbki_ceil(tiles * 64 * Dim, 8 * 256))) return KBKI_TEXT_GRID;
     kbki_attn_stat_k<T, Dim><<<(unsigned)kbki_ceil(tiles * 64 * Dim, 8 * 256), 256, 0, st>>>(io);
-    kbk_attention_bwd_flashmma_k<T, Dim, Keys><<<(unsigned)keys, kbki_attn_plan<Dim, Keys>::threads, bytes, st>>>(io);
-    kbki_attn_dq_k<T, Dim><<<(unsigned)tiles, 2 * Dim, 0, st>>>(io);
-    return kbki_launched();
+    const char* why = kbki_launched();
+    if (!why)
+        why = kbki_follow(kbk_attention_bwd_flashmma_k<T, Dim, Keys>, dim3((unsigned)keys),
+                          kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
+    return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
 }
 // 64 keys at a time, and one buffer of rows: d = 128 where an SM has less than 161 KiB.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
@@ -13990,6 +14026,7 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
                                                  kbki_fab_item item) {
     kbki_fab_barriers* bar = item.bar;
     unsigned slot = 0, parity = 1, keys_parity = 1;
+    kbki_follow_wait(); // consumers get what is known of rows, and sums of dq that are 0, by way of this thread
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         if (!kbki_fab_where(work, round, &item)) continue;
 #pragma unroll 1
@@ -14185,6 +14222,21 @@ __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const
 
 // --- causality and numbers that are none: 0 times a hidden one would be NaN
 
+// Whether a tile has a NaN or an infinity; the same answer for the whole warpgroup.
+template <class T, int Bytes> __device__ __forceinline__ bool kbki_fa_wild(const char* tile, int group) {
+    uint32_t any = 0;
+#pragma unroll 4
+    for (int i = threadIdx.x % 128; i < Bytes / 16; i += 128) {
+        const uint4 w = *reinterpret_cast<const uint4*>(tile + i * 16);
+        any |= (w.x & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+        any |= (w.y & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+        any |= (w.z & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+        any |= (w.w & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
+    }
+    kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
+    return kbki_barrier_any<128>(1 + group, any & 0x80008000u);
+}
+
 // Tiles of rows that do not see all of the CTA's keys: the first ones.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fab_diagonal(const kbki_attn_back<T>& io, const kbki_fab_item& item) {
@@ -14327,6 +14379,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_tma_prefetch(&maps.v), kbki_tma_prefetch(&maps.dout);
     }
     __syncthreads();
+    kbki_follow_me();
     if (group < 0) {
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 0) kbki_fab_produce<T, Plan>(maps, work, item);
@@ -14360,9 +14413,9 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
     if (Plan::stay && ctas > kbki_sms()) ctas = kbki_sms();
     kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io);
-    kbki_fab_k<T, Plan><<<(unsigned)ctas, Plan::threads, bytes, st>>>(maps, work);
-    kbki_attn_dq_k<T, Dim><<<(unsigned)lines, 2 * Dim, 0, st>>>(io);
-    return kbki_launched();
+    why = kbki_launched();
+    if (!why) why = kbki_follow(kbki_fab_k<T, Plan>, dim3((unsigned)ctas), Plan::threads, bytes, st, maps, work);
+    return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)lines), 2 * Dim, st, io);
 }
 template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;

@@ -35,11 +35,12 @@ EOT
 cat > "$tmp/attention.cu" << 'EOT'
 #define KBK_NO_REGISTRY
 #include "kbench_kernels.cuh"
-template <class T> const char* both(const kbk_args* a) {
+template <class T> const char* each(const kbk_args* a) {
     const char* why = kbk_attention_fwd_flashws<T>(a, 0);
+    if (!why) why = kbk_attention_fwd_flashrs<T>(a, 0);
     return why ? why : kbk_attention_fwd_flashpp<T>(a, 0);
 }
-const char* all(const kbk_args* a) { return a->s.elem ? both<__half>(a) : both<__nv_bfloat16>(a); }
+const char* all(const kbk_args* a) { return a->s.elem ? each<__half>(a) : each<__nv_bfloat16>(a); }
 EOT
 cat > "$tmp/backward.cu" << 'EOT'
 #define KBK_NO_REGISTRY

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* What it proves: attention forward through wgmma and tensor copies (rungs 7 and 8) picks the right key out of all
+/* What it proves: attention forward through wgmma and tensor copies (rungs 7 to 9) picks the right key out of all
    keys to the last bit, counts every key that a row sees once and no other, is as near to arithmetic in double as 16
    bits allow, leaves no trace of what causality hides, writes o and lse whole and nothing else, and refuses what TMA
    cannot take. Of attention backward (rung 7) the same: each row's slope goes to the key that it matches and to no
@@ -10,7 +10,8 @@
 
        --check        only what is right or wrong;   --time   only how fast
        --dir NAME     fwd or bwd alone
-       --rung NAME    this variant alone, flashws or flashpp; stay, leave: the ways of backward;
+       --rung NAME    this variant alone, flashws, flashrs or flashpp; stay, leave: the ways of
+                      backward;
                       small: backward as flashmma does it on smaller GPUs
        --dtype NAME   f16 or bf16 alone
        --shape HxSxD  so many heads, so many rows, d, alone
@@ -39,7 +40,8 @@ struct rung {
     {                                                                                       \
 #name, { kbk_attention_##dir##_##name<__half>, kbk_attention_##dir##_##name<bf16> } \
     }
-static const rung rungs[] = { RUNG(fwd, flashws), RUNG(fwd, flashpp) }, older = RUNG(fwd, flashmma);
+static const rung rungs[] = { RUNG(fwd, flashws), RUNG(fwd, flashrs), RUNG(fwd, flashpp) },
+                  older = RUNG(fwd, flashmma);
 // Backward's two ways at d = 128, hidden or not: CTAs that stay, and a CTA for each tile of keys.
 template <class T, bool Stay> static const char* back_other(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
@@ -78,6 +80,7 @@ static const char *only_rung, *only_dtype, *only_dir; // options
 static shape only_shape;
 static bool quick, sanitize;
 static cudaStream_t stream;
+static char* tickets; // forward's workspace: counters, which each launch finds and leaves at 0
 
 static void cuda(cudaError_t e, const char* what) {
     if (e == cudaSuccess) return;
@@ -209,6 +212,7 @@ static kbk_args arguments(const void* q, const void* k, const void* v, void* o, 
     a.s.batch = s.heads % 2 ? 1 : 2, a.s.heads = s.heads / a.s.batch, a.s.rows = s.n, a.s.cols = s.d;
     a.s.causal = s.causal, a.s.elem = 2;
     a.in[0] = q, a.in[1] = k, a.in[2] = v, a.out[0] = o, a.out[1] = lse;
+    a.workspace = tickets, a.workspace_bytes = KBK_TICKETS;
     return a;
 }
 static bool wanted_dtype(int dtype) { return !only_dtype || !strcmp(only_dtype, dtype_name[dtype]); }
@@ -240,6 +244,7 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
     int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d, at = GUARD + 2 * off, bytes = GUARD * 2 + 2 * n;
     int64_t lse_bytes = GUARD * 2 + 4 * rows;
     verdict none = { 0, ~0ull, 0, 0, ~0ull, 0, 0, 0 }, v;
+    unsigned left[KBK_TICKETS / 4];
     kbk_args a = arguments(x.q, x.k, x.v, x.o + at, x.lse + GUARD, s);
     if (operand >= 0) a.in[operand] = (const T*)a.in[operand] + 1;
     bool takes = operand < 0;
@@ -252,8 +257,12 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
     compare_k<float>
         <<<64, 256, 0, stream>>>(x.lse, lse_bytes, GUARD, why ? NULL : x.want_lse, NULL, rows, false, true, x.v_out);
     CUDA(cudaMemcpyAsync(&v, x.v_out, sizeof v, cudaMemcpyDeviceToHost, stream));
+    CUDA(cudaMemcpyAsync(left, tickets, sizeof left, cudaMemcpyDeviceToHost, stream));
     cudaError_t e = cudaStreamSynchronize(stream);
+    bool counted = false;
+    for (unsigned n : left) counted = counted || n;
     const char* text = e != cudaSuccess     ? cudaGetErrorString(e)
+                       : counted            ? "left a counter behind that is not 0"
                        : !takes && !why     ? "took what TMA cannot take"
                        : takes && why       ? why
                        : v.outside          ? "wrote outside of its results"
@@ -745,7 +754,7 @@ int main(int argc, char** argv) {
     bool known = parse(argc, argv, &check, &time);
     if (known && check && only_shape.n > 7000) known = only_dir && !strcmp(only_dir, "fwd"); // four of them in an SM
     if (!known) {
-        printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--rung flashws|flashpp|stay|leave|small]\n"
+        printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--rung flashws|flashrs|flashpp|stay|leave|small]\n"
                "       [--dtype f16|bf16] [--shape HEADSxROWSxD] [--quick] [--sanitize]\n"
                "       d is 64 or 128; at most 28000 rows, 7000 to check backward\n",
                argv[0]);
@@ -759,6 +768,7 @@ int main(int argc, char** argv) {
     }
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
+    CUDA(cudaMalloc((void**)&tickets, KBK_TICKETS)), CUDA(cudaMemset(tickets, 0, KBK_TICKETS));
     allow_shared<__half>(), allow_shared<bf16>();
     for (const rung& r : rungs) { // one after the other: the first one's times are there even if the second one traps
         int were = failed;
