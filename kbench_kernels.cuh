@@ -1775,7 +1775,7 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
 }
 #define KBKI_LONG 8192 // packs of a row, the most that registers hold
 // Rows whose results lie differently from what they are made of, so that they are taken one element at a time: up to so
-// many elements by the plain rung that gives each a warp.
+// many elements by the plain rung that gives each a warp, longer ones by CTAs.
 #define KBKI_LONG_ONES 256
 // A launcher that is one of another operation's, or of several, with template arguments of its own.
 #define KBKI_LAUNCHER(name, ...) \
@@ -4496,7 +4496,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 
 
 // Rows that fit nowhere: two reads, the second one backwards, while the end of the row is still in the L2
 // cache.
-template <class T, int Width>
+template <class T, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
     x += blockIdx.x * cols, y += blockIdx.x * cols;
@@ -4522,7 +4522,7 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
 
 /*  The copy in shared memory lies as the row does relative to 16 bytes, so the same split serves both. Each
     thread comes back to the packs it brought itself: the barriers of the two reductions are the only ones. */
-template <class T, int Width>
+template <class T, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[2][32];
@@ -4720,8 +4720,11 @@ template <class T> const char* kbk_softmax_fwd_block(const kbk_args* a, kbk_stre
 template <class T> const char* kbk_softmax_fwd_online(const kbk_args* a, kbk_stream st) {
     return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_online_k<T>, 4, 128);
 }
-template <class T, int Width> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
-    kbki_softmax_fwd_long_k<T, Width><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
+template <class T> const char* kbki_softmax_ones(const kbk_args* a, kbk_stream st) {
+    return a->s.cols <= KBKI_LONG_ONES ? kbk_softmax_fwd_online<T>(a, st) : kbk_softmax_fwd_block<T>(a, st);
+}
+template <class T> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
+    kbki_softmax_fwd_long_k<T><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_stream st) {
@@ -4747,18 +4750,16 @@ template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_st
     const char* why = kbki_xy_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
     int64_t packs = io.cols / KBKI_WIDTH(T);
-    if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbk_softmax_fwd_online<T>(a, st) : kbki_softmax_long<T, 1>(io, st);
-    if (packs > KBKI_LONG) return kbki_softmax_long<T, KBKI_WIDTH(T)>(io, st);
+    if (!io.vector) return kbki_softmax_ones<T>(a, st);
+    if (packs > KBKI_LONG) return kbki_softmax_long(io, st);
     auto plan = kbki_whole_packs<T>(io.x, io.y, io.cols) ? kbki_plan_of(whole, packs) : kbki_plan_of(edges, packs);
     return kbki_softmax_plain<T>(a, st, plan.kernel, KBKI_ROWS(plan.threads), KBKI_CTA(plan.threads));
 }
-template <class T, int Width> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
+template <class T> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
     size_t bytes = (size_t)io.cols * sizeof(T) + 16;
-    const char* why = kbki_want_shared(kbk_softmax_fwd_shared_k<T, Width>, &bytes);
-    if (why) return why;
-    if (!bytes) return kbki_softmax_long<T, Width>(io, st);
-    kbk_softmax_fwd_shared_k<T, Width><<<(unsigned)io.rows, 512, bytes, st>>>(io.x, io.y, io.rows, io.cols);
+    const char* why = kbki_want_shared(kbk_softmax_fwd_shared_k<T>, &bytes);
+    if (why || !bytes) return why ? why : kbki_softmax_long(io, st);
+    kbk_softmax_fwd_shared_k<T><<<(unsigned)io.rows, 512, bytes, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_stream st) {
@@ -4778,8 +4779,7 @@ template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_str
     unsigned ctas = 0;
     if (kbki_whole_packs<T>(io.x, io.y, io.cols) && packs <= 4096)
         why = kbki_plan_resident(plan, io.rows, &bytes, &ctas);
-    if (why) return why;
-    if (!ctas) return io.vector ? kbki_softmax_shared<T, KBKI_WIDTH(T)>(io, st) : kbki_softmax_shared<T, 1>(io, st);
+    if (why || !ctas) return why ? why : io.vector ? kbki_softmax_shared(io, st) : kbki_softmax_ones<T>(a, st);
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), bytes, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
 }
