@@ -1672,8 +1672,8 @@ KBK_FN int kbki_capability(void) {
     return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
 }
 // The capability, 90 for 9.0, that this kernel's code for the current device was compiled for.
-template <class Kernel> cudaError_t kbki_compiled(Kernel* kernel, int* capability) {
-    return kbki_once((const void*)kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
+KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
+    return kbki_once(kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
         cudaFuncAttributes compiled = {};
         cudaError_t e = cudaFuncGetAttributes(&compiled, kernel);
         return *to = compiled.ptxVersion, e;
@@ -1685,7 +1685,7 @@ template <class> __global__ void kbki_built_k() {}
 template <int Capability> const char* kbki_needs() {
     int compiled = 0;
     if (kbki_capability() < Capability) return "this variant needs another compute capability";
-    cudaError_t e = kbki_compiled(kbki_built_k<void>, &compiled);
+    cudaError_t e = kbki_compiled((const void*)kbki_built_k<void>, &compiled);
     if (e != cudaSuccess) return kbki_error(e);
     return compiled < Capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
                                  : NULL;
@@ -1711,13 +1711,13 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
     return kbki_aligned(a->workspace, 256) ? NULL : "workspace is not aligned to 256 bytes";
 }
 // Leave to use *bytes of dynamic shared memory; *bytes becomes 0 where an SM has no such amount to give to a
-// CTA.
-template <class Kernel> const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
+// CTA. This and what follows takes any kernel by its address, so that it is compiled once, not once per kernel.
+inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
     static int busy;                        // one at a time: who asks for less must not come after who asks for more
     if (*bytes <= (40u << 10)) return NULL; // what a kernel may use unasked, less its static part
     if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) // 1 KiB for the static part
         return *bytes = 0, (const char*)NULL;
-    kbki_fact* f = kbki_fact_of((const void*)kernel, KBKI_GRANTED, 0, 0, 0);
+    kbki_fact* f = kbki_fact_of(kernel, KBKI_GRANTED, 0, 0, 0);
     if (f && __atomic_load_n(&f->value, __ATOMIC_ACQUIRE) >= (int)*bytes) return NULL;
     while (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) {}
     cudaError_t e = cudaSuccess;
@@ -1727,6 +1727,10 @@ template <class Kernel> const char* kbki_want_shared(Kernel* kernel, size_t* byt
     __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
+template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
+    return kbki_want_shared((const void*)kernel, bytes);
+}
+template <class T> struct kbki_same { typedef T type; }; // an argument that is converted to what its kernel takes
 
 /*  A kernel that follows another in the same stream and needs what that one writes. From compute capability 9.0 on its
     CTAs come to the SMs as soon as the last ones of the kernel before have begun and leave room, so that neither the
@@ -1744,10 +1748,10 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Early only where the kernel was compiled with the instruction that waits. bytes: of dynamic shared memory.
-template <class... Params, class... Args>
-const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
-                        Args... args) {
+// Early only where the kernel was compiled with the instruction that waits. bytes: of dynamic shared memory; args: where
+// the kernel's arguments are.
+KBK_FN const char* kbki_follow(const void* kernel, dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
+                               void** args) {
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     int compiled = 0;
@@ -1756,41 +1760,40 @@ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, 
     attr.val.programmaticStreamSerializationAllowed = 1;
     cfg.gridDim = grid, cfg.blockDim = dim3(threads), cfg.dynamicSmemBytes = bytes, cfg.stream = st;
     cfg.attrs = &attr, cfg.numAttrs = compiled >= 90;
-    if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kernel, args...);
+    if (e == cudaSuccess) e = cudaLaunchKernelExC(&cfg, kernel, args);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
-template <class... Params, class... Args>
-const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, kbk_stream st, Args... args) {
-    return kbki_follow(kernel, grid, threads, (size_t)0, st, args...);
+template <class... Params>
+__forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, size_t bytes,
+                                        kbk_stream st, typename kbki_same<Params>::type... args) {
+    void* where[] = { (void*)&args... };
+    return kbki_follow((const void*)kernel, grid, threads, bytes, st, where);
+}
+template <class... Params>
+__forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, unsigned threads, kbk_stream st,
+                                        typename kbki_same<Params>::type... args) {
+    void* where[] = { (void*)&args... };
+    return kbki_follow((const void*)kernel, grid, threads, 0, st, where);
 }
 
-/*  Which shape of kernel keeps a row in registers: how many packs, of how many elements, in each of how many threads.
-    Few threads with many packs each waste the least on indexing and leave the most registers to data, until rows are so
-    long that an SM holds few of them; short rows take a warp, the shortest 8 of its lanes: with a warp for each, most
-    lanes would have nothing to do. */
-template <int Width, int Packs, int Threads> struct kbki_plan {
-    static constexpr int width = Width, packs = Packs, threads = Threads;
+/*  Which of several kernels takes a row: a launcher's table, that for the shortest rows first. How a row lies in
+    registers is a matter of how many packs, in each of how many threads. Few threads with many packs each waste the
+    least on indexing and leave the most registers to data, until rows are so long that an SM holds few of them; short
+    rows take a warp, the shortest 8 of its lanes: with a warp for each, most lanes would have nothing to do. */
+template <class Kernel> struct kbki_plan {
+    int64_t most; // packs of a row
+    Kernel* kernel;
+    int threads, room; // that a row takes; packs of shared memory for each of its CTA's threads
 };
-#define KBKI_LONG 8192 // packs per row that kbki_by_row can place
-#define KBKI_SHORT 32  // packs per row that kbki_by_row_short can place
-template <int Width, class Run> const char* kbki_by_row_short(int64_t packs, Run run) {
-    if (packs <= 8) return run(kbki_plan<Width, 1, 8>());
-    return packs <= 16 ? run(kbki_plan<Width, 2, 8>()) : run(kbki_plan<Width, 4, 8>());
+template <class Kernel, size_t Count>
+const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], int64_t packs) {
+    size_t i = 0;
+    while (i + 1 < Count && packs > plans[i].most) i++;
+    return plans[i];
 }
-// Not for shorter ones. Threads: of rows of up to 2048 packs.
-template <int Width, int Threads, class Run> const char* kbki_by_row(int64_t packs, Run run) {
-    if (packs <= 64) return run(kbki_plan<Width, 2, 32>());
-    if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
-    if (packs <= 256) return run(kbki_plan<Width, 8, 32>());
-    if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
-    if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
-    if (packs <= 2048) return run(kbki_plan<Width, 2048 / Threads, Threads>());
-    if (packs <= 4096) return run(kbki_plan<Width, 8, 512>());
-    return run(kbki_plan<Width, 16, 512>());
-}
-// Rows whose results lie differently from what they are made of, so that they are taken one element at a time: short
-// ones by a warp each; of others, no kernel of this kind would be worth its time to compile.
-typedef kbki_plan<1, 8, 32> kbki_plan_ones;
+#define KBKI_LONG 8192 // packs of a row, the most that registers hold
+// Rows whose results lie differently from what they are made of, so that they are taken one element at a time: up to so
+// many elements by the plain rung that gives each a warp, longer ones by CTAs.
 #define KBKI_LONG_ONES 256
 // A launcher that is one of another operation's, or of several, with template arguments of its own.
 #define KBKI_LAUNCHER(name, ...) \
@@ -2518,56 +2521,65 @@ template <class T, class Op> __global__ void __launch_bounds__(256) kbki_map_bul
 #endif
 }
 
-template <class T, class Op> const char* kbki_map_args(const kbk_args* a, kbki_map_io<T>* io, bool* vector) {
+template <class T> const char* kbki_map_args(const kbk_args* a, int inputs, kbki_map_io<T>* io, bool* vector) {
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
     io->n = a->s.rows * a->s.cols;
     io->out = (T*)a->out[0];
     *vector = true;
     if (!kbki_aligned(io->out, sizeof(T))) return KBKI_TEXT_ALIGN;
     for (int k = 0; k < 3; k++) {
-        io->in[k] = k < Op::inputs ? (const T*)a->in[k] : NULL;
+        io->in[k] = k < inputs ? (const T*)a->in[k] : NULL;
         if (!kbki_aligned(io->in[k], sizeof(T))) return KBKI_TEXT_ALIGN;
-        if (k < Op::inputs && !kbki_congruent(io->in[k], io->out)) *vector = false;
+        if (k < inputs && !kbki_congruent(io->in[k], io->out)) *vector = false;
     }
     kbki_span sp = kbki_split<T, KBKI_WIDTH(T)>(io->out, io->n);
     io->packs = sp.packs, io->head = sp.head, io->tail = sp.tail;
     return NULL;
 }
 
-template <class T, class Op> const char* kbki_map_naive(const kbk_args* a, kbk_stream stream) {
+// Launchers take the kernels of an operation as what they are called by: one function then does for all of them.
+template <class T> using kbki_map_kernel = void (*)(kbki_map_io<T>);
+template <class T>
+const char* kbki_map_plain(const kbk_args* a, kbk_stream stream, int inputs, kbki_map_kernel<T> kernel, bool stride) {
     kbki_map_io<T> io;
     bool vector;
-    const char* why = kbki_map_args<T, Op>(a, &io, &vector);
-    if (why || io.n == 0) return why;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
-    kbki_map_naive_k<T, Op><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, stream>>>(io);
-    return kbki_launched();
-}
-
-template <class T, class Op> const char* kbki_map_stride(const kbk_args* a, kbk_stream stream) {
-    kbki_map_io<T> io;
-    bool vector;
-    const char* why = kbki_map_args<T, Op>(a, &io, &vector);
+    const char* why = kbki_map_args(a, inputs, &io, &vector);
     if (why || io.n == 0) return why;
     int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8; // 8 x 256 threads fill an SM
-    kbki_map_stride_k<T, Op><<<(unsigned)(ctas < full ? ctas : full), 256, 0, stream>>>(io);
+    if (stride && ctas > full) ctas = full;
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kernel<<<(unsigned)ctas, 256, 0, stream>>>(io);
     return kbki_launched();
+}
+template <class T, class Op> __forceinline__ const char* kbki_map_naive(const kbk_args* a, kbk_stream stream) {
+    return kbki_map_plain<T>(a, stream, Op::inputs, kbki_map_naive_k<T, Op>, false);
+}
+template <class T, class Op> __forceinline__ const char* kbki_map_stride(const kbk_args* a, kbk_stream stream) {
+    return kbki_map_plain<T>(a, stream, Op::inputs, kbki_map_stride_k<T, Op>, true);
 }
 
 // A tensor that does not give every SM its fill of threads takes one pack per thread, whatever U is. Tensors that reach
 // a 16-byte boundary at different elements have no packs in common: one element at a time.
-template <class T, class Op, int U> const char* kbki_map_packs(const kbk_args* a, kbk_stream stream) {
+template <class T>
+const char* kbki_map_wide(const kbk_args* a, kbk_stream stream, int inputs, kbki_map_kernel<T> stride,
+                          kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
     constexpr int Threads = KBKI_MAP_TH;
     kbki_map_io<T> io;
     bool vector;
-    const char* why = kbki_map_args<T, Op>(a, &io, &vector);
+    const char* why = kbki_map_args(a, inputs, &io, &vector);
     if (why || io.n == 0) return why;
-    if (!vector) return kbki_map_stride<T, Op>(a, stream);
-    int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, Threads * U); // no whole pack: one CTA for the single elements
+    if (!vector) return kbki_map_plain(a, stream, inputs, stride, true);
+    int64_t packs = io.packs ? io.packs : 1, ctas = kbki_ceil(packs, Threads * u); // none: single elements are left
+    if (u > 1 && ctas < (int64_t)kbki_sms() * (2048 / Threads)) kernel = one, ctas = kbki_ceil(packs, Threads);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    if (U > 1 && ctas < (int64_t)kbki_sms() * (2048 / Threads)) return kbki_map_packs<T, Op, 1>(a, stream);
-    kbki_map_packs_k<T, Op, U><<<(unsigned)ctas, Threads, 0, stream>>>(io);
+    kernel<<<(unsigned)ctas, Threads, 0, stream>>>(io);
     return kbki_launched();
+}
+// Single: the same operation for elements that are taken one at a time.
+template <class T, class Op, int U, class Single = Op>
+__forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream stream) {
+    return kbki_map_wide<T>(a, stream, Op::inputs, kbki_map_stride_k<T, Single>, kbki_map_packs_k<T, Op, 1>,
+                            kbki_map_packs_k<T, Op, U>, U);
 }
 
 // The rungs that every operation of this kind has.
@@ -2582,7 +2594,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     kbki_map_io<T> io;
     bool vector;
     size_t shared = (size_t)Op::inputs * KBKI_STAGES * KBKI_TILE * 16;
-    const char* why = kbki_map_args<T, Op>(a, &io, &vector);
+    const char* why = kbki_map_args(a, Op::inputs, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) return kbki_map_packs<T, Op, Op::packs>(a, stream);
     if ((why = kbki_needs<90>()) != NULL) return why;
@@ -3638,11 +3650,13 @@ struct kbki_silu_fast {
 };
 
 KBKI_MAP_RUNGS(kbk_gelu_erf_fwd, kbki_gelu_erf)
-KBKI_LAUNCHER(kbk_gelu_erf_fwd_approx, kbki_map_packs<T, kbki_gelu_erf_fast, kbki_gelu_erf_fast::packs>)
+KBKI_LAUNCHER(kbk_gelu_erf_fwd_approx,
+              kbki_map_packs<T, kbki_gelu_erf_fast, kbki_gelu_erf_fast::packs, kbki_gelu_erf>)
 KBKI_MAP_RUNGS(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
-KBKI_LAUNCHER(kbk_gelu_tanh_fwd_approx, kbki_map_packs<T, kbki_gelu_tanh_fast, kbki_gelu_tanh_fast::packs>)
+KBKI_LAUNCHER(kbk_gelu_tanh_fwd_approx,
+              kbki_map_packs<T, kbki_gelu_tanh_fast, kbki_gelu_tanh_fast::packs, kbki_gelu_tanh>)
 KBKI_MAP_RUNGS(kbk_silu_fwd, kbki_silu)
-KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_fast::packs>)
+KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_fast::packs, kbki_silu>)
 #endif // __CUDACC__
 
 /*  gelu_erf bwd, gelu_tanh bwd, silu bwd --------------------------------------------------------------------
@@ -3798,11 +3812,13 @@ struct kbki_silu_bwd_fast {
 };
 
 KBKI_MAP_RUNGS(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
-KBKI_LAUNCHER(kbk_gelu_erf_bwd_approx, kbki_map_packs<T, kbki_gelu_erf_bwd_fast, kbki_gelu_erf_bwd_fast::packs>)
+KBKI_LAUNCHER(kbk_gelu_erf_bwd_approx,
+              kbki_map_packs<T, kbki_gelu_erf_bwd_fast, kbki_gelu_erf_bwd_fast::packs, kbki_gelu_erf_bwd>)
 KBKI_MAP_RUNGS(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
-KBKI_LAUNCHER(kbk_gelu_tanh_bwd_approx, kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, kbki_gelu_tanh_bwd_fast::packs>)
+KBKI_LAUNCHER(kbk_gelu_tanh_bwd_approx,
+              kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, kbki_gelu_tanh_bwd_fast::packs, kbki_gelu_tanh_bwd>)
 KBKI_MAP_RUNGS(kbk_silu_bwd, kbki_silu_bwd)
-KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_silu_bwd_fast::packs>)
+KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_silu_bwd_fast::packs, kbki_silu_bwd>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -3893,9 +3909,8 @@ template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
-// Pack p holds elements p * Width to p * Width + Width - 1: a whole block of the generator, half of one (f32), or one
-// element.
-template <class T, int Width, int U>
+// Pack p holds elements p * Width to p * Width + Width - 1: a whole block of the generator, or half of one (f32).
+template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_dropout_packs_k(kbki_dropout_io<T> io) {
     kbki_pack<T, Width> v[U];
     int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x, packs = io.n / Width;
@@ -3938,17 +3953,13 @@ template <class T> const char* kbki_dropout_naive(const kbk_args* a, kbk_stream 
 // A pack that begins inside a block of the generator would need two of them: such addresses are taken one
 // element at a time.
 template <class T, int U> const char* kbki_dropout_packs(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
     kbki_dropout_io<T> io;
     const char* why = kbki_dropout_args(a, &io);
     if (why || io.n == 0) return why;
-    bool vector = kbki_aligned(io.x, 16) && kbki_aligned(io.y, 16);
-    int64_t ctas = kbki_ceil(io.n, KBKI_MAP_TH * U * (vector ? Width : 1));
+    if (!kbki_aligned(io.x, 16) || !kbki_aligned(io.y, 16)) return kbki_dropout_naive<T>(a, st);
+    int64_t ctas = kbki_ceil(io.n, KBKI_MAP_TH * U * KBKI_WIDTH(T));
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    if (vector)
-        kbki_dropout_packs_k<T, Width, U><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
-    else
-        kbki_dropout_packs_k<T, 1, U><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
+    kbki_dropout_packs_k<T, U><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
     return kbki_launched();
 }
 
@@ -4104,12 +4115,8 @@ __device__ __forceinline__ typename Reduce::type kbki_cluster_all(typename Reduc
     for (unsigned k = 1; k < size; k++) all = Reduce::join(all, slots[k]);
     return all;
 }
-/*  A row that is not whole packs at 16-byte addresses: single elements before and after its packs cost
-    registers, so they have kernels of their own, and fewer of them. */
-template <int Width, class Run> const char* kbki_by_row_edges(int64_t packs, Run run) {
-    if (packs <= 256) return run(kbki_plan<Width, 8, 32>());
-    return packs <= 2048 ? run(kbki_plan<Width, 8, 256>()) : run(kbki_plan<Width, 16, 512>());
-}
+// Edges: a row that is not whole packs at 16-byte addresses. Single elements before and after its packs cost
+// registers, so such rows have kernels of their own, and fewer of them.
 template <class T, int Width, bool Edges>
 __device__ __forceinline__ kbki_span kbki_split_row(const T* row, int64_t cols) {
     if (Edges) return kbki_split<T, Width>(row, cols);
@@ -4139,13 +4146,12 @@ template <class T, bool Layer> __host__ __device__ constexpr bool kbki_norm_ahea
 #define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
 
 // How many CTAs of a kernel the device holds at once, at most `most`; 0 where the shared memory is too much.
-template <class Kernel>
-const char* kbki_resident(Kernel* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
+KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
     int per_sm = 0;
     const char* why = kbki_want_shared(kernel, &shared);
     *ctas = 0;
     if (why || !shared) return why;
-    cudaError_t e = kbki_once((const void*)kernel, KBKI_CTAS, 0, threads, shared, &per_sm, [&](int* to) {
+    cudaError_t e = kbki_once(kernel, KBKI_CTAS, 0, threads, shared, &per_sm, [&](int* to) {
         return cudaOccupancyMaxActiveBlocksPerMultiprocessor(to, kernel, threads, shared);
     });
     if (e != cudaSuccess) return kbki_error(e);
@@ -4153,20 +4159,29 @@ const char* kbki_resident(Kernel* kernel, int threads, size_t shared, int64_t mo
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
 }
+// The same of a plan whose rows are on their way in shared memory, of which it takes *bytes, for so many rows.
+template <class Kernel>
+const char* kbki_plan_resident(const kbki_plan<Kernel>& plan, int64_t rows, size_t* bytes, unsigned* ctas) {
+    const int threads = KBKI_CTA(plan.threads);
+    *bytes = (size_t)plan.room * threads * 16;
+    return kbki_resident((const void*)plan.kernel, threads, *bytes, kbki_ceil(rows, KBKI_ROWS(plan.threads)), ctas);
+}
 // How many clusters of this shape and size the device holds at once.
-template <class Kernel> cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig_t* cfg, int* n) {
-    return kbki_once((const void*)kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x,
-                     cfg->dynamicSmemBytes, n,
+KBK_FN cudaError_t kbki_clusters(const void* kernel, const cudaLaunchConfig_t* cfg, int* n) {
+    return kbki_once(kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x, cfg->dynamicSmemBytes, n,
                      [&](int* to) { return cudaOccupancyMaxActiveClusters(to, kernel, cfg); });
+}
+template <class Kernel>
+__forceinline__ cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig_t* cfg, int* n) {
+    return kbki_clusters((const void*)kernel, cfg, n);
 }
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
-/*  Launches kernel(args...) as clusters of `size` CTAs of 512 threads: one per row, or, where the kernel goes
+/*  Launches kernel(args...) as clusters of `size` CTAs of so many threads: one per row, or, where the kernel goes
     through the rows in turn, at most as many as the device holds at once. */
-template <class... Args>
-const char* kbki_launch_clusters(void (*kernel)(Args...), int size, size_t shared, int64_t rows, bool in_turn,
-                                 kbk_stream st, Args... args) {
+KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
+                                        bool in_turn, kbk_stream st, void** args) {
     int n = 0;
     const char* why = kbki_needs<90>();
     if (!why) why = kbki_want_shared(kernel, &shared);
@@ -4175,14 +4190,21 @@ const char* kbki_launch_clusters(void (*kernel)(Args...), int size, size_t share
     cudaLaunchAttribute attr = {};
     attr.id = cudaLaunchAttributeClusterDimension;
     attr.val.clusterDim.x = (unsigned)size, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
-    cfg.gridDim = dim3((unsigned)size), cfg.blockDim = dim3(512), cfg.dynamicSmemBytes = shared;
+    cfg.gridDim = dim3((unsigned)size), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = shared;
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     cudaError_t e = kbki_clusters(kernel, &cfg, &n);
     if (e == cudaSuccess && n < 1) return "the device holds no such cluster";
     if (!in_turn && !kbki_grid_ok(rows * size)) return KBKI_TEXT_GRID;
     cfg.gridDim = dim3((unsigned)(in_turn && n < rows ? n : rows) * (unsigned)size);
-    if (e == cudaSuccess) e = cudaLaunchKernelEx(&cfg, kernel, args...);
+    if (e == cudaSuccess) e = cudaLaunchKernelExC(&cfg, kernel, args);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+}
+template <class... Params>
+__forceinline__ const char* kbki_launch_clusters(void (*kernel)(Params...), int size, int threads, size_t shared,
+                                                 int64_t rows, bool in_turn, kbk_stream st,
+                                                 typename kbki_same<Params>::type... args) {
+    void* where[] = { (void*)&args... };
+    return kbki_launch_clusters((const void*)kernel, size, threads, shared, rows, in_turn, st, where);
 }
 // As few CTAs as leave each at most 2048 packs, or 4096 in the largest cluster; the kernels' Packs are per thread.
 #define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096)
@@ -4474,7 +4496,7 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
 /*  Packs are those per thread, Threads those per row: 32 means four rows per CTA, else one. The row stays packed in
     registers. Exponentials are relative to the maximum of a warp, so that one barrier is enough for maximum
     and sum. A whole row of -inf sums to 0: 0 * (1 / 0) is the NaN that the formula gives. */
-template <class T, int Width, int Packs, int Threads, bool Edges>
+template <class T, int Packs, int Threads, bool Edges, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 : 1)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
@@ -4503,7 +4525,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 
 
 // Rows that fit nowhere: two reads, the second one backwards, while the end of the row is still in the L2
 // cache.
-template <class T, int Width>
+template <class T, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
     x += blockIdx.x * cols, y += blockIdx.x * cols;
@@ -4529,7 +4551,7 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
 
 /*  The copy in shared memory lies as the row does relative to 16 bytes, so the same split serves both. Each
     thread comes back to the packs it brought itself: the barriers of the two reductions are the only ones. */
-template <class T, int Width>
+template <class T, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
     __shared__ float slots[2][32];
@@ -4707,10 +4729,11 @@ template <class T> const char* kbki_xy_args(const kbk_args* a, int64_t rows_per_
     return kbki_check_dims(&a->s);
 }
 
+template <class T> using kbki_softmax_kernel = void(const T* x, T* y, int64_t rows, int64_t cols);
 // The first three have no plans: so many rows to a CTA of so many threads.
 template <class T>
-const char* kbki_softmax_plain(const kbk_args* a, kbk_stream st, void (*kernel)(const T*, T*, int64_t, int64_t),
-                               int rows_per_cta, unsigned threads) {
+const char* kbki_softmax_plain(const kbk_args* a, kbk_stream st, kbki_softmax_kernel<T>* kernel, int rows_per_cta,
+                               unsigned threads) {
     kbki_xy<T> io;
     const char* why = kbki_xy_args(a, rows_per_cta, &io);
     if (why || io.rows * io.cols == 0) return why;
@@ -4726,64 +4749,68 @@ template <class T> const char* kbk_softmax_fwd_block(const kbk_args* a, kbk_stre
 template <class T> const char* kbk_softmax_fwd_online(const kbk_args* a, kbk_stream st) {
     return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_online_k<T>, 4, 128);
 }
-template <class T, int Width> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
-    kbki_softmax_fwd_long_k<T, Width><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
+template <class T> const char* kbki_softmax_ones(const kbk_args* a, kbk_stream st) {
+    return a->s.cols <= KBKI_LONG_ONES ? kbk_softmax_fwd_online<T>(a, st) : kbk_softmax_fwd_block<T>(a, st);
+}
+template <class T> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
+    kbki_softmax_fwd_long_k<T><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
+    static const kbki_plan<kbki_softmax_kernel<T>> whole[] = {
+        { 8, kbk_softmax_fwd_onepass_k<T, 1, 8, false>, 8, 0 },
+        { 16, kbk_softmax_fwd_onepass_k<T, 2, 8, false>, 8, 0 },
+        { 32, kbk_softmax_fwd_onepass_k<T, 4, 8, false>, 8, 0 },
+        { 64, kbk_softmax_fwd_onepass_k<T, 2, 32, false>, 32, 0 },
+        { 128, kbk_softmax_fwd_onepass_k<T, 4, 32, false>, 32, 0 },
+        { 256, kbk_softmax_fwd_onepass_k<T, 8, 32, false>, 32, 0 },
+        { 512, kbk_softmax_fwd_onepass_k<T, 4, 128, false>, 128, 0 },
+        { 1024, kbk_softmax_fwd_onepass_k<T, 4, 256, false>, 256, 0 },
+        { 2048, kbk_softmax_fwd_onepass_k<T, 8, 256, false>, 256, 0 },
+        { 4096, kbk_softmax_fwd_onepass_k<T, 8, 512, false>, 512, 0 },
+        { KBKI_LONG, kbk_softmax_fwd_onepass_k<T, 16, 512, false>, 512, 0 },
+    };
+    static const kbki_plan<kbki_softmax_kernel<T>> edges[] = {
+        { 256, kbk_softmax_fwd_onepass_k<T, 8, 32, true>, 32, 0 },
+        { 2048, kbk_softmax_fwd_onepass_k<T, 8, 256, true>, 256, 0 },
+        { KBKI_LONG, kbk_softmax_fwd_onepass_k<T, 16, 512, true>, 512, 0 },
+    };
     kbki_xy<T> io;
     const char* why = kbki_xy_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    auto run = [&](auto plan, auto edges) {
-        constexpr int PackWidth = decltype(plan)::width, Packs = decltype(plan)::packs,
-                      Threads = decltype(plan)::threads;
-        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(Threads));
-        kbk_softmax_fwd_onepass_k<T, PackWidth, Packs, Threads, decltype(edges)::threads>
-            <<<ctas, KBKI_CTA(Threads), 0, st>>>(io.x, io.y, io.rows, io.cols);
-        return kbki_launched();
-    };
-    auto whole = [&](auto plan) { return run(plan, kbki_plan<1, 1, false>()); };
-    auto edges = [&](auto plan) { return run(plan, kbki_plan<1, 1, true>()); };
-    int64_t packs = io.cols / Width;
-    if (!io.vector) return io.cols <= KBKI_LONG_ONES ? whole(kbki_plan_ones()) : kbki_softmax_long<T, 1>(io, st);
-    if (packs > KBKI_LONG) return kbki_softmax_long<T, Width>(io, st);
-    if (!kbki_whole_packs<T>(io.x, io.y, io.cols)) return kbki_by_row_edges<Width>(packs, edges);
-    return packs <= KBKI_SHORT ? kbki_by_row_short<Width>(packs, whole) : kbki_by_row<Width, 256>(packs, whole);
+    int64_t packs = io.cols / KBKI_WIDTH(T);
+    if (!io.vector) return kbki_softmax_ones<T>(a, st);
+    if (packs > KBKI_LONG) return kbki_softmax_long(io, st);
+    auto plan = kbki_whole_packs<T>(io.x, io.y, io.cols) ? kbki_plan_of(whole, packs) : kbki_plan_of(edges, packs);
+    return kbki_softmax_plain<T>(a, st, plan.kernel, KBKI_ROWS(plan.threads), KBKI_CTA(plan.threads));
 }
-template <class T, int Width> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
+template <class T> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
     size_t bytes = (size_t)io.cols * sizeof(T) + 16;
-    const char* why = kbki_want_shared(kbk_softmax_fwd_shared_k<T, Width>, &bytes);
-    if (why) return why;
-    if (!bytes) return kbki_softmax_long<T, Width>(io, st);
-    kbk_softmax_fwd_shared_k<T, Width><<<(unsigned)io.rows, 512, bytes, st>>>(io.x, io.y, io.rows, io.cols);
+    const char* why = kbki_want_shared(kbk_softmax_fwd_shared_k<T>, &bytes);
+    if (why || !bytes) return why ? why : kbki_softmax_long(io, st);
+    kbk_softmax_fwd_shared_k<T><<<(unsigned)io.rows, 512, bytes, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
+    static const kbki_plan<kbki_softmax_kernel<T>> plans[] = {
+        { 128, kbki_softmax_fwd_ahead_k<T, 4, 4, 32, 2>, 32, 8 },
+        { 512, kbki_softmax_fwd_ahead_k<T, 4, 4, 128, 2>, 128, 8 },
+        { 1024, kbki_softmax_fwd_ahead_k<T, 4, 4, 256, 2>, 256, 8 },
+        { 2048, kbki_softmax_fwd_ahead_k<T, 4, 4, 512, 2>, 512, 8 },
+        { 4096, kbki_softmax_fwd_ahead_k<T, 8, 4, 512, 3>, 512, 12 },
+    };
     kbki_xy<T> io;
     const char* why = kbki_xy_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    auto longer = [&] {
-        return io.vector ? kbki_softmax_shared<T, Width>(io, st) : kbki_softmax_shared<T, 1>(io, st);
-    };
-    int64_t packs = io.cols / Width;
-    if (!kbki_whole_packs<T>(io.x, io.y, io.cols) || packs > 4096) return longer();
-    auto run = [&](auto plan) {
-        constexpr int Packs = decltype(plan)::packs, Threads = decltype(plan)::threads, Stages = Packs == 8 ? 3 : 2;
-        auto kernel = kbki_softmax_fwd_ahead_k<T, Packs, 4, Threads, Stages>;
-        size_t bytes = (size_t)Stages * 4 * KBKI_CTA(Threads) * 16;
-        unsigned ctas = 0;
-        int64_t most = kbki_ceil(io.rows, KBKI_ROWS(Threads));
-        const char* no = kbki_resident(kernel, KBKI_CTA(Threads), bytes, most, &ctas);
-        if (no || !ctas) return no ? no : longer();
-        kernel<<<ctas, KBKI_CTA(Threads), bytes, st>>>(io.x, io.y, io.rows, io.cols);
-        return kbki_launched();
-    };
-    if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
-    if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
-    if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
-    return packs <= 2048 ? run(kbki_plan<Width, 4, 512>()) : run(kbki_plan<Width, 8, 512>());
+    int64_t packs = io.cols / KBKI_WIDTH(T);
+    auto plan = kbki_plan_of(plans, packs);
+    size_t bytes;
+    unsigned ctas = 0;
+    if (kbki_whole_packs<T>(io.x, io.y, io.cols) && packs <= 4096)
+        why = kbki_plan_resident(plan, io.rows, &bytes, &ctas);
+    if (why || !ctas) return why ? why : io.vector ? kbki_softmax_shared(io, st) : kbki_softmax_ones<T>(a, st);
+    plan.kernel<<<ctas, KBKI_CTA(plan.threads), bytes, st>>>(io.x, io.y, io.rows, io.cols);
+    return kbki_launched();
 }
 
 template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_stream st) {
@@ -4797,12 +4824,12 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     int size = packs <= 4096 ? 2 : 4, large = packs <= 16384 ? 2 : 4;
     if (packs > 8192)
         return kbki_launch_clusters(kbki_softmax_fwd_cluster_long_k<T, 8, 8>,
-                                    io.rows * large < kbki_sms() ? KBKI_CLUSTER : large, 8 * part, io.rows, false, st,
-                                    io.x, io.y, io.cols);
+                                    io.rows * large < kbki_sms() ? KBKI_CLUSTER : large, 512, 8 * part, io.rows,
+                                    false, st, io.x, io.y, io.cols);
     if (packs > size * 1024)
-        return kbki_launch_clusters(kbk_softmax_fwd_cluster_k<T, 4>, size, 8 * part, io.rows, true, st, io.x, io.y,
-                                    io.rows, io.cols);
-    return kbki_launch_clusters(kbk_softmax_fwd_cluster_k<T, 2>, size, 4 * part, io.rows, true, st, io.x, io.y,
+        return kbki_launch_clusters(kbk_softmax_fwd_cluster_k<T, 4>, size, 512, 8 * part, io.rows, true, st, io.x,
+                                    io.y, io.rows, io.cols);
+    return kbki_launch_clusters(kbk_softmax_fwd_cluster_k<T, 2>, size, 512, 4 * part, io.rows, true, st, io.x, io.y,
                                 io.rows, io.cols);
 }
 #endif // __CUDACC__
@@ -4924,7 +4951,7 @@ template <class T, int Width, int Packs> struct kbki_dsoftmax_row {
         }
     }
 };
-template <class T, int Width, int Packs, int Threads>
+template <class T, int Packs, int Threads, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
@@ -5154,53 +5181,50 @@ const char* kbki_dsoftmax_lanes(const kbki_dsoftmax<T>& io, kbk_stream st) {
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
+    static const kbki_plan<void(kbki_dsoftmax<T>)> plans[] = {
+        { 128, kbk_softmax_bwd_onepass_k<T, 4, 32>, 32, 0 },
+        { 512, kbk_softmax_bwd_onepass_k<T, 4, 128>, 128, 0 },
+        { 1024, kbk_softmax_bwd_onepass_k<T, 4, 256>, 256, 0 },
+        { 2048, kbk_softmax_bwd_onepass_k<T, 4, 512>, 512, 0 },
+        { 4096, kbk_softmax_bwd_onepass_k<T, 8, 512>, 512, 0 },
+    };
     kbki_dsoftmax<T> io;
     const char* why = kbki_dsoftmax_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    auto run = [&](auto plan) {
-        constexpr int PackWidth = decltype(plan)::width, Packs = decltype(plan)::packs,
-                      Threads = decltype(plan)::threads;
-        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(Threads));
-        kbk_softmax_bwd_onepass_k<T, PackWidth, Packs, Threads><<<ctas, KBKI_CTA(Threads), 0, st>>>(io);
-        return kbki_launched();
-    };
-    if (!io.vector) return io.cols <= KBKI_LONG_ONES ? run(kbki_plan_ones()) : kbki_dsoftmax_long<T, 1>(io, st);
-    int64_t packs = io.cols / Width;
+    if (!io.vector)
+        return io.cols <= KBKI_LONG_ONES ? kbk_softmax_bwd_warp<T>(a, st) : kbki_dsoftmax_long<T, 1>(io, st);
+    int64_t packs = io.cols / KBKI_WIDTH(T);
     bool whole = kbki_whole_packs<T>(io.dy, io.dx, io.cols);
     if (whole && packs <= 8) return kbki_dsoftmax_lanes<T, 1, 8, 4>(io, st);
     if (whole && packs <= 32) return kbki_dsoftmax_lanes<T, 1, 32, 2>(io, st);
-    if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
-    if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
-    if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
-    if (packs <= 2048) return run(kbki_plan<Width, 4, 512>());
-    return packs <= 4096 ? run(kbki_plan<Width, 8, 512>()) : kbki_dsoftmax_long<T, Width>(io, st);
+    if (packs > 4096) return kbki_dsoftmax_long<T, KBKI_WIDTH(T)>(io, st);
+    auto plan = kbki_plan_of(plans, packs);
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
+    plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
+    return kbki_launched();
 }
 template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
+    static const kbki_plan<void(kbki_dsoftmax<T>)> plans[] = {
+        { 128, kbk_softmax_bwd_shared_k<T, 4, 32, 2>, 32, 16 },
+        { 512, kbk_softmax_bwd_shared_k<T, 4, 128, 2>, 128, 16 },
+        { 1024, kbk_softmax_bwd_shared_k<T, 4, 256, 2>, 256, 16 },
+        { 2048, kbk_softmax_bwd_shared_k<T, 4, 512, 1>, 512, 8 },
+        { 4096, kbk_softmax_bwd_shared_k<T, 4, 1024, 1>, 1024, 8 },
+    };
     kbki_dsoftmax<T> io;
     const char* why = kbki_dsoftmax_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / Width;
+    int64_t packs = io.cols / KBKI_WIDTH(T);
     if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || packs > 4096)
         return kbk_softmax_bwd_onepass<T>(a, st);
-    auto run = [&](auto plan) {
-        constexpr int Packs = decltype(plan)::packs, Threads = decltype(plan)::threads;
-        constexpr int Stages = Packs * Threads >= 2048 ? 1 : 2;
-        constexpr int all = KBKI_CTA(Threads);
-        auto kernel = kbk_softmax_bwd_shared_k<T, Packs, Threads, Stages>;
-        size_t bytes = (size_t)Stages * 2 * Packs * all * 16;
-        unsigned ctas = 0;
-        const char* no = kbki_resident(kernel, all, bytes, kbki_ceil(io.rows, KBKI_ROWS(Threads)), &ctas);
-        if (no || !ctas) return no ? no : kbk_softmax_bwd_onepass<T>(a, st);
-        if (Stages == 1) ctas = (unsigned)io.rows; // nothing is ahead, and who is done first takes the next row
-        kernel<<<ctas, all, bytes, st>>>(io);
-        return kbki_launched();
-    };
-    if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
-    if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
-    if (packs <= 1024) return run(kbki_plan<Width, 4, 256>());
-    return packs <= 2048 ? run(kbki_plan<Width, 4, 512>()) : run(kbki_plan<Width, 4, 1024>());
+    auto plan = kbki_plan_of(plans, packs);
+    size_t bytes;
+    unsigned ctas;
+    why = kbki_plan_resident(plan, io.rows, &bytes, &ctas);
+    if (why || !ctas) return why ? why : kbk_softmax_bwd_onepass<T>(a, st);
+    if (packs > 1024) ctas = (unsigned)io.rows; // nothing is ahead, and who is done first takes the next row
+    plan.kernel<<<ctas, KBKI_CTA(plan.threads), bytes, st>>>(io);
+    return kbki_launched();
 }
 template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_stream st) {
     kbki_dsoftmax<T> io;
@@ -5212,11 +5236,11 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     int size = kbki_cluster_ctas(packs);
     int64_t share = kbki_ceil(packs, size);
     if (share > 2048)
-        return kbki_launch_clusters(kbki_softmax_bwd_cluster_long_k<T, 4, 4>, size, 8 * 512 * 16, io.rows, false, st,
-                                    io);
+        return kbki_launch_clusters(kbki_softmax_bwd_cluster_long_k<T, 4, 4>, size, 512, 8 * 512 * 16, io.rows, false,
+                                    st, io);
     if (share > 1024)
-        return kbki_launch_clusters(kbk_softmax_bwd_cluster_k<T, 4>, size, 8 * 512 * 16, io.rows, true, st, io);
-    return kbki_launch_clusters(kbk_softmax_bwd_cluster_k<T, 2>, size, 4 * 512 * 16, io.rows, true, st, io);
+        return kbki_launch_clusters(kbk_softmax_bwd_cluster_k<T, 4>, size, 512, 8 * 512 * 16, io.rows, true, st, io);
+    return kbki_launch_clusters(kbk_softmax_bwd_cluster_k<T, 2>, size, 512, 4 * 512 * 16, io.rows, true, st, io);
 }
 #endif // __CUDACC__
 
@@ -5464,7 +5488,7 @@ __device__ __forceinline__ void kbki_norm_squares(kbki_pack<T, Width> (&v)[Packs
     }
 }
 
-template <class T, bool Layer, int Width, int Packs, int Threads, bool Edges>
+template <class T, bool Layer, int Packs, int Threads, bool Edges, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads, Threads,
                                                                     kbki_norm_ahead<T, Layer>(Packs, Threads)))
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
@@ -6032,60 +6056,70 @@ const char* kbki_norm_lanes(const kbki_norm<T, Layer>& io, kbk_stream st) {
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
+    constexpr int Wide = kbki_norm_ahead<T, Layer>(4, 512) ? 512 : 256;
+    static const kbki_plan<void(kbki_norm<T, Layer>)> whole[] = {
+        { 64, kbk_layernorm_fwd_onepass_k<T, Layer, 2, 32, false>, 32, 0 },
+        { 128, kbk_layernorm_fwd_onepass_k<T, Layer, 4, 32, false>, 32, 0 },
+        { 256, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 32, false>, 32, 0 },
+        { 512, kbk_layernorm_fwd_onepass_k<T, Layer, 4, 128, false>, 128, 0 },
+        { 1024, kbk_layernorm_fwd_onepass_k<T, Layer, 4, 256, false>, 256, 0 },
+        { 2048, kbk_layernorm_fwd_onepass_k<T, Layer, 2048 / Wide, Wide, false>, Wide, 0 },
+        { 4096, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 512, false>, 512, 0 },
+        { KBKI_LONG, kbk_layernorm_fwd_onepass_k<T, Layer, 16, 512, false>, 512, 0 },
+    };
+    static const kbki_plan<void(kbki_norm<T, Layer>)> edges[] = {
+        { 256, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 32, true>, 32, 0 },
+        { 2048, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 256, true>, 256, 0 },
+    };
     kbki_norm<T, Layer> io;
     const char* why = kbki_norm_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    auto run = [&](auto plan, auto edges) {
-        constexpr int PackWidth = decltype(plan)::width, Packs = decltype(plan)::packs,
-                      Threads = decltype(plan)::threads;
-        unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(Threads));
-        kbk_layernorm_fwd_onepass_k<T, Layer, PackWidth, Packs, Threads, decltype(edges)::threads>
-            <<<ctas, KBKI_CTA(Threads), 0, st>>>(io);
-        return kbki_launched();
-    };
-    auto whole = [&](auto plan) { return run(plan, kbki_plan<1, 1, false>()); };
-    auto edges = [&](auto plan) { return run(plan, kbki_plan<1, 1, true>()); };
-    int64_t packs = io.cols / Width;
-    if (!io.vector) return io.cols <= KBKI_LONG_ONES ? whole(kbki_plan_ones()) : kbki_norm_long<T, Layer, 1>(io, st);
-    if (packs > KBKI_LONG) return kbki_norm_long<T, Layer, Width>(io, st);
-    if (kbki_norm_whole(io) && packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(io, st);
-    if (kbki_norm_whole(io) && packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(io, st);
-    if (kbki_norm_whole(io) && packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(io, st);
-    if (kbki_norm_whole(io))
-        return kbki_by_row < Width, kbki_norm_ahead<T, Layer>(4, 512) ? 512 : 256 > (packs, whole);
-    if (packs > 2048) return kbki_norm_long<T, Layer, Width>(io, st);
-    return packs <= 256 ? edges(kbki_plan<Width, 8, 32>()) : edges(kbki_plan<Width, 8, 256>());
+    int64_t packs = io.cols / KBKI_WIDTH(T);
+    bool all = kbki_norm_whole(io);
+    if (!io.vector)
+        return io.cols <= KBKI_LONG_ONES ? kbki_norm_warp<T, Layer>(a, st) : kbki_norm_long<T, Layer, 1>(io, st);
+    if (packs > (all ? KBKI_LONG : 2048)) return kbki_norm_long<T, Layer, KBKI_WIDTH(T)>(io, st);
+    if (all && packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(io, st);
+    if (all && packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(io, st);
+    if (all && packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(io, st);
+    auto plan = all ? kbki_plan_of(whole, packs) : kbki_plan_of(edges, packs);
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
+    plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
+    return kbki_launched();
+}
+// The kernels of rung 4; layer normalisation at 16 bits has its own.
+template <class T, bool Layer> kbki_plan<void(kbki_norm<T, Layer>)> kbki_norm_turns(int64_t packs) {
+    if constexpr (Layer && sizeof(T) == 2) {
+        static const kbki_plan<void(kbki_norm<T, Layer>)> plans[] = {
+            { 128, kbki_layernorm_fwd_held_k<T, 4, 32, 2>, 32, 8 },
+            { 512, kbki_layernorm_fwd_held_k<T, 4, 128, 2>, 128, 8 },
+            { 1024, kbki_layernorm_fwd_held_k<T, 4, 256, 2>, 256, 8 },
+            { 2048, kbki_layernorm_fwd_persist_16_k<T, 4, 512, 2>, 512, 8 },
+        };
+        return kbki_plan_of(plans, packs);
+    } else {
+        static const kbki_plan<void(kbki_norm<T, Layer>)> plans[] = {
+            { 128, kbk_layernorm_fwd_persist_k<T, Layer, 4, 32, 4, true>, 32, 16 },
+            { 512, kbk_layernorm_fwd_persist_k<T, Layer, 4, 128, 2, true>, 128, 8 },
+            { 1024, kbk_layernorm_fwd_persist_k<T, Layer, 4, 256, 2, true>, 256, 8 },
+            { 2048, kbk_layernorm_fwd_persist_k<T, Layer, 4, 512, 2, false>, 512, 8 },
+        };
+        return kbki_plan_of(plans, packs);
+    }
 }
 template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
     kbki_norm<T, Layer> io;
     const char* why = kbki_norm_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / Width;
+    int64_t packs = io.cols / KBKI_WIDTH(T);
     if (!kbki_norm_whole(io) || packs <= 32 || packs > 2048) return kbki_norm_onepass<T, Layer>(a, st);
-    auto run = [&](auto plan) {
-        constexpr int Packs = decltype(plan)::packs, Threads = decltype(plan)::threads;
-        constexpr bool half = Layer && sizeof(T) == 2;
-        constexpr int Stages = Threads == 32 && !half ? 4 : 2;
-        void (*kernel)(kbki_norm<T, Layer>);
-        if constexpr (half && Threads == 512)
-            kernel = kbki_layernorm_fwd_persist_16_k<T, Packs, Threads, Stages>;
-        else if constexpr (half)
-            kernel = kbki_layernorm_fwd_held_k<T, Packs, Threads, Stages>;
-        else
-            kernel = kbk_layernorm_fwd_persist_k<T, Layer, Packs, Threads, Stages, Threads != 512>;
-        size_t bytes = (size_t)Stages * Packs * KBKI_CTA(Threads) * 16;
-        unsigned ctas = 0;
-        int64_t most = kbki_ceil(io.rows, KBKI_ROWS(Threads));
-        const char* no = kbki_resident(kernel, KBKI_CTA(Threads), bytes, most, &ctas);
-        if (no || !ctas) return no ? no : kbki_norm_onepass<T, Layer>(a, st);
-        kernel<<<ctas, KBKI_CTA(Threads), bytes, st>>>(io);
-        return kbki_launched();
-    };
-    if (packs <= 128) return run(kbki_plan<Width, 4, 32>());
-    if (packs <= 512) return run(kbki_plan<Width, 4, 128>());
-    return packs <= 1024 ? run(kbki_plan<Width, 4, 256>()) : run(kbki_plan<Width, 4, 512>());
+    auto plan = kbki_norm_turns<T, Layer>(packs);
+    size_t bytes;
+    unsigned ctas;
+    why = kbki_plan_resident(plan, io.rows, &bytes, &ctas);
+    if (why || !ctas) return why ? why : kbki_norm_onepass<T, Layer>(a, st);
+    plan.kernel<<<ctas, KBKI_CTA(plan.threads), bytes, st>>>(io);
+    return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, kbk_stream st) {
     kbki_norm<T, Layer> io;
@@ -6096,12 +6130,13 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     int size = kbki_cluster_ctas(packs);
     int64_t share = kbki_ceil(packs, size);
     if (share > 2048)
-        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 8>, size, 8 * 512 * 16, io.rows, true, st,
-                                    io);
+        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 8>, size, 512, 8 * 512 * 16, io.rows, true,
+                                    st, io);
     if (share > 1024)
-        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 4>, size, 4 * 512 * 16, io.rows, true, st,
-                                    io);
-    return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 2>, size, 2 * 512 * 16, io.rows, true, st, io);
+        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 4>, size, 512, 4 * 512 * 16, io.rows, true,
+                                    st, io);
+    return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 2>, size, 512, 2 * 512 * 16, io.rows, true, st,
+                                io);
 }
 KBKI_LAUNCHER(kbk_layernorm_fwd_naive, kbki_norm_naive<T, true>)
 KBKI_LAUNCHER(kbk_layernorm_fwd_warp, kbki_norm_warp<T, true>)
@@ -6519,39 +6554,39 @@ template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, 
     size_t bytes = (size_t)(io.sums * io.cols) * 4;
     int64_t most = kbki_part_ctas(io.sums * io.cols);
     unsigned ctas = 0;
-    why = kbki_resident(kbk_layernorm_bwd_ticket_k<T, Layer>, 512, bytes, most < io.rows ? most : io.rows, &ctas);
+    why = kbki_resident((const void*)kbk_layernorm_bwd_ticket_k<T, Layer>, 512, bytes,
+                        most < io.rows ? most : io.rows, &ctas);
     if (why || !ctas) return why ? why : kbki_dnorm_split<T, Layer>(a, st);
     kbk_layernorm_bwd_ticket_k<T, Layer><<<ctas, 512, bytes, st>>>(io);
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
+    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // of the longest rows
+    static const kbki_plan<void(kbki_dnorm<T, Layer>)> plans[] = {
+        { 8, kbk_layernorm_bwd_onepass_k<T, Layer, 1, 8, 4>, 8, 8 },
+        { 16, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 8, 2>, 8, 8 },
+        { 32, kbk_layernorm_bwd_onepass_k<T, Layer, 1, 32, 4>, 32, 8 },
+        { 64, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 32, 2>, 32, 8 },
+        { 128, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 64, 2>, 64, 8 },
+        { 256, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 128, 2>, 128, 8 },
+        { 512, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 256, 2>, 256, 8 },
+        { 1024, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 512, 2>, 512, 8 },
+        { 2048, kbk_layernorm_bwd_onepass_k<T, Layer, 4, 512, Stages>, 512, 8 * Stages },
+    };
     kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
-    int64_t packs = io.cols / Width, width = io.sums * io.cols, most = kbki_part_ctas(width);
+    int64_t packs = io.cols / KBKI_WIDTH(T), width = io.sums * io.cols, most = kbki_part_ctas(width);
     if (!kbki_whole_packs<T>(io.dy, io.x, io.cols) || !kbki_whole_packs<T>(io.dx, io.w, io.cols) || packs > 2048)
         return kbki_dnorm_ticket<T, Layer>(a, st);
-    auto run = [&](auto plan) {
-        constexpr int Packs = decltype(plan)::packs, Threads = decltype(plan)::threads;
-        constexpr int Stages = Packs == 1 ? 4 : Layer && Packs * Width >= 32 ? 3 : 2;
-        auto kernel = kbk_layernorm_bwd_onepass_k<T, Layer, Packs, Threads, Stages>;
-        unsigned ctas = 0;
-        int64_t fit = kbki_ceil(io.rows, 512 / Threads);
-        size_t bytes = (size_t)Stages * 2 * Packs * 512 * 16;
-        const char* no = kbki_resident(kernel, 512, bytes, fit < most ? fit : most, &ctas);
-        if (no || !ctas) return no ? no : kbki_dnorm_ticket<T, Layer>(a, st);
-        kernel<<<ctas, 512, bytes, st>>>(io);
-        return kbki_part_add(io, io.part, ctas, width, st);
-    };
-    if (packs <= 8) return run(kbki_plan<Width, 1, 8>());
-    if (packs <= 16) return run(kbki_plan<Width, 2, 8>());
-    if (packs <= 32) return run(kbki_plan<Width, 1, 32>());
-    if (packs <= 64) return run(kbki_plan<Width, 2, 32>());
-    if (packs <= 128) return run(kbki_plan<Width, 2, 64>());
-    if (packs <= 256) return run(kbki_plan<Width, 2, 128>());
-    if (packs <= 512) return run(kbki_plan<Width, 2, 256>());
-    return packs <= 1024 ? run(kbki_plan<Width, 2, 512>()) : run(kbki_plan<Width, 4, 512>());
+    auto plan = kbki_plan_of(plans, packs);
+    int64_t fit = kbki_ceil(io.rows, 512 / plan.threads);
+    size_t bytes = (size_t)plan.room * 512 * 16;
+    unsigned ctas = 0;
+    why = kbki_resident((const void*)plan.kernel, 512, bytes, fit < most ? fit : most, &ctas);
+    if (why || !ctas) return why ? why : kbki_dnorm_ticket<T, Layer>(a, st);
+    plan.kernel<<<ctas, 512, bytes, st>>>(io);
+    return kbki_part_add(io, io.part, ctas, width, st);
 }
 KBKI_LAUNCHER(kbk_layernorm_bwd_atomic, kbki_dnorm_atomic<T, true>)
 KBKI_LAUNCHER(kbk_layernorm_bwd_split, kbki_dnorm_split<T, true>)
@@ -7038,7 +7073,7 @@ template <class T> __global__ void kbk_mse_bwd_naive_k(kbki_mse_grad<T> io) {
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
-template <class T, int Width, int U>
+template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256) kbk_mse_bwd_unroll_k(kbki_mse_grad<T> io) {
     kbki_pack<T, Width> x[U], y[U];
     kbki_span sp = kbki_split<T, Width>(io.dx, io.n);
@@ -7082,12 +7117,9 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     kbki_mse_grad<T> io;
     const char* why = kbki_mse_grad_args(a, &io);
     if (why || io.n == 0) return why;
-    bool vector = kbki_congruent(io.x, io.dx) && kbki_congruent(io.y, io.dx);
-    unsigned ctas = (unsigned)kbki_ceil(io.n, 256 * U * (vector ? KBKI_WIDTH(T) : 1));
-    if (vector)
-        kbk_mse_bwd_unroll_k<T, KBKI_WIDTH(T), U><<<ctas, 256, 0, st>>>(io);
-    else
-        kbk_mse_bwd_unroll_k<T, 1, U><<<ctas, 256, 0, st>>>(io);
+    if (!kbki_congruent(io.x, io.dx) || !kbki_congruent(io.y, io.dx)) return kbk_mse_bwd_naive<T>(a, st);
+    unsigned ctas = (unsigned)kbki_ceil(io.n, 256 * U * KBKI_WIDTH(T));
+    kbk_mse_bwd_unroll_k<T, U><<<ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
 #endif // __CUDACC__
@@ -8507,21 +8539,8 @@ const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_
     const char* why = kbki_needs<90>();
     if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : kbki_ce_fused(io, st);
-    cudaLaunchAttribute cluster = {};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = Cluster, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(Cluster), config.blockDim = dim3(Threads);
-    config.dynamicSmemBytes = bytes, config.stream = st;
-    config.attrs = &cluster, config.numAttrs = 1;
-    int clusters = 0;
-    cudaError_t e = kbki_clusters(kernel, &config, &clusters);
-    if (e != cudaSuccess) return kbki_error(e);
-    if (clusters < 1) return "the device holds no such cluster";
-    if (clusters > io.rows) clusters = (int)io.rows;
-    config.gridDim = dim3((unsigned)(clusters * Cluster));
-    e = cudaLaunchKernelEx(&config, kernel, io, (int)share, (int)pieces, (int)ahead);
-    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+    return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io, (int)share, (int)pieces,
+                                (int)ahead);
 }
 #define KBKI_CE_PIECES 9 // of a row, where there is a choice: five more are on their way then
 template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce_both<T>& io, kbk_stream st) {
@@ -8649,7 +8668,7 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 // Packs of y one after the other, whatever token they belong to; `per` of them make a row.
-template <class T, int Width, int U>
+template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
     unsigned row = (unsigned)per; // fewer than 2^31
     int64_t start = (int64_t)blockIdx.x * (64 * U), t0 = start >> 32 ? start / per : (unsigned)start / row;
@@ -8703,12 +8722,9 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     kbki_embedding_io<T> io;
     const char* why = kbki_embedding_args(a, &io);
     if (why || io.tokens * io.cols == 0) return why;
-    int64_t per = io.vector ? io.cols / KBKI_WIDTH(T) : io.cols;
-    unsigned ctas = (unsigned)kbki_ceil(io.tokens * per, 64 * U);
-    if (io.vector)
-        kbk_embedding_fwd_unroll_k<T, KBKI_WIDTH(T), U><<<ctas, 64, 0, st>>>(io, per);
-    else
-        kbk_embedding_fwd_unroll_k<T, 1, U><<<ctas, 64, 0, st>>>(io, per);
+    if (!io.vector) return kbk_embedding_fwd_vec<T>(a, st);
+    int64_t per = io.cols / KBKI_WIDTH(T);
+    kbk_embedding_fwd_unroll_k<T, U><<<(unsigned)kbki_ceil(io.tokens * per, 64 * U), 64, 0, st>>>(io, per);
     return kbki_launched();
 }
 #endif // __CUDACC__

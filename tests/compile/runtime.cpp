@@ -123,8 +123,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void* kernel) {
     return asked("cudaFuncGetAttributes");
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return asked("cudaFuncSetAttribute"); }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* n, const void*, int threads, size_t shared,
-                                                                   unsigned) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* n, const void*, int threads, size_t shared) {
     return *n = resident(threads, shared), asked("cudaOccupancyMaxActiveBlocksPerMultiprocessor");
 }
 cudaError_t cudaOccupancyMaxActiveClusters(int* n, const void*, const cudaLaunchConfig_t* cfg) {
