@@ -11683,16 +11683,17 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
                key that causality hides leaves no trace, except that cublas multiplies v by its zeros */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-23
-     1 naive       165.6 ms    0 %      -  score matrix in memory, three passes
-     2 cublas       1382 us   12 %  120 x  vendor's batched GEMMs, own softmax
-     3 flash        6111 us    3 % 0.23 x  64 x 64 tiles, running softmax, FMAs
+     1 naive       165.6 ms    0 %           -  score matrix in memory, three passes
+     2 cublas       1382 us   12 %       120 x  vendor's batched GEMMs, own softmax
+     3 flash        6111 us    3 %      0.23 x  64 x 64 tiles, running softmax, FMAs
                  loses at bf16 4 x 16 x 4096 x 128 (0.20 x) and 4 of 10 more; gains at bf16 32 x 8 x 128 x 64 (2.22
                  x)
-     4 flashmma    387.1 us   43 % 15.8 x  mma.sync, P in registers, two buffers
-     5 flashws     259.9 us   65 % 1.49 x  wgmma and TMA, producer and consumers
+     4 flashmma    387.1 us   43 %      15.8 x  mma.sync, P in registers, two buffers
+     5 flashws     259.9 us   65 %      1.49 x  wgmma and TMA, producer and consumers
                  loses at bf16 32 x 8 x 128 x 64 (0.75 x) and 6 of 37 more; gains at bf16 1 x 32 x 2048 x 128 causal
                  (1.89 x)
-     7 flashpp     221.2 us   76 % 1.17 x  scores a tile ahead, consumers in turn
+     6 flashrs            -      -           -  three consumers that drift apart
+     7 flashpp     221.2 us   76 % 1.17 x of 5  scores a tile ahead, consumers in turn
                  loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 37 more; gains at f16 32 x 8 x 256 x 64
                  (1.28 x)
     end of measured */
@@ -12454,9 +12455,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
                <- while one exponentiates and one waits for what it asked for, there is a third one; as nothing holds
                them together they drift apart until that is so. A tile serves 192 rows instead of 128
     7 flashpp  the scores of a tile are asked for before the product with V of the tile before, from one item to the
-               next as well, and exponentials wait for the scores alone; warpgroups, two at d = 128 and three at
-               d = 64, take turns at asking; CTAs stay, and take the next rows of q as they come to them, in causal
-               attention the longest first
+               next as well; warpgroups, two at d = 128 and three at d = 64, take turns at asking; CTAs stay, and take
+               the next rows of q as they come to them, in causal attention the longest first
                <- the tensor cores have a product to work at while a warpgroup exponentiates, its own or its
                neighbour's; the next rows' operands are on their way while the last results are written; and no CTA
                has long rows left when the others are done, as happens where all rows are dealt out beforehand
@@ -12660,8 +12660,8 @@ template <class T, class Plan> struct kbki_fa_rows {
 #pragma unroll
         for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
     }
-    // Exponentials come before what follows: ptxas, which sees no reason, would put most of them behind the wait for
-    // the product that is to run beside them. No sum of theirs is negative.
+    // Sums come before what follows: ptxas, which sees no reason, would put them among the products that are to start
+    // next, and keep scores for them in registers that probabilities are to have. No sum is negative.
     __device__ __forceinline__ void settle() const {
         asm volatile(
             "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
@@ -12804,7 +12804,8 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     return left;
 }
 /*  Scores a tile ahead, from one item to the next as well: they are asked for before the values of the tile before are,
-    two products at a time, and the exponentials of the one stand beside the other. first, fresh: whether the scores,
+    two products at a time. Exponentials are left to ptxas, which puts most of them behind the wait for values: with all
+    of them before it, this took 1 to 2 % longer on an H200. first, fresh: whether the scores,
     and the values, are those of an item's first tile. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
