@@ -12518,9 +12518,9 @@ template <class Plan> struct kbki_fa_ring {
     }
 };
 
-/*  One thread: fills the rings, item after item. V lies as blocks of 64 keys, panel after panel in each. An item's first
-    keys come before its q, for which there is room later. CTAs that stay ask for an item as often as there are items:
-    they have their first ones, and each asks once in vain. Who asks last leaves the count at 0. */
+/*  One thread: fills the rings, item after item. V lies as blocks of 64 keys, panel after panel in each. An item's
+    first keys come before its q, for which there is room later. CTAs that stay ask for an item as often as there are
+    items: they have their first ones, and each asks once in vain. Who asks last leaves the count at 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
