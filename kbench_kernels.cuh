@@ -669,7 +669,8 @@
 #define KBK_TABLE_BMM(row)                                                                                       \
     row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "matmul's kernel, batch in grid.z")              \
     row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "matmul's kernel, batch in grid.z")              \
-    row(bmm,       fwd,  select,   3,  KBK_HALF, 90a, KBK_OWN,  "by shape, with wgmma; the batch in the order of tiles")
+    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "by shape, with wgmma; the batch in the order of tiles") \
+    row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select, with 10 bits of each number")
 #else
 #define KBK_OPS_BMM(row)
 #define KBK_TABLE_BMM(row)
@@ -9243,8 +9244,8 @@ KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
-KBK_FN size_t kbki_mm_copies(const kbk_shape* s) { // bytes, of one product of a batch
-    return s->elem == 2 ? 2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) : 0;
+KBK_FN size_t kbki_mm_copies(const kbk_shape* s) { // bytes, of one product of a batch; a multiple of 256
+    return s->elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
 /*  The same for mmapipe and its tiles of 128 x 128, where they are so few that most multiprocessors would have none:
     two CTAs for each of 132, no piece shorter than 512. */
@@ -9254,19 +9255,19 @@ KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     if (n > most) n = most;
     return n < 1 ? 1 : n < 66 ? n : 66;
 }
-KBK_FN size_t kbki_scratch_select(const kbk_shape* s); // >>matmul_select
-KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s);
+KBK_FN size_t kbki_select_pieces(const kbk_shape* s); // >>matmul_select
+KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch);
 KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, int word) {
     size_t results = (size_t)(s->rows * s->cols) * sizeof(float), bytes = 0;
     int64_t splits = kbki_mm_splits(s), pieces = kbki_mma_splits(s);
     int select = word == KBKI_WORD_select;
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s);
+    if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s, 1);
     if (word == KBKI_WORD_warptile && splits > 1) bytes = (size_t)splits * results;
-    if (word == KBKI_WORD_mmapipe || select) bytes = kbki_mm_copies(s) + (pieces > 1 ? (size_t)pieces * results : 0);
-    if (bytes) bytes += KBK_TICKETS;
-    size_t more = select ? kbki_scratch_select(s) : 0;
-    return more > bytes ? more : bytes;
+    if (word == KBKI_WORD_mmapipe && pieces > 1) bytes = (size_t)pieces * results;
+    if (select) bytes = kbki_select_pieces(s);
+    if (word == KBKI_WORD_mmapipe || select) bytes += kbki_mm_copies(s);
+    return bytes ? bytes + KBK_TICKETS : 0;
 }
 KBK_FN void kbk_matmul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                int64_t u1) {
@@ -10387,6 +10388,19 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
     *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
     return kbki_launched();
 }
+// Whether its lines start on 16 bytes, or do so once they are copied.
+template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
+// Of both operands, where it takes copies; they take a's workspace, which is what is left of it afterwards.
+template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
+    size_t copies = (size_t)batch * kbki_mm_copies(&a->s);
+    if (!copies) return NULL;
+    const char* why = kbki_check_workspace(a, KBK_TICKETS + copies);
+    T* room = (T*)((char*)a->workspace + KBK_TICKETS);
+    if (!why) why = kbki_mma_align(&io->a, &io->lda, &io->sa, batch, &room, st);
+    if (!why) why = kbki_mma_align(&io->b, &io->ldb, &io->sb, batch, &room, st);
+    a->workspace = (char*)a->workspace + copies, a->workspace_bytes -= copies;
+    return why;
+}
 template <class T, int TileN>
 const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, int64_t splits, kbk_stream st) {
     constexpr int Stages = 3;
@@ -10407,20 +10421,16 @@ const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, in
 template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, int64_t splits, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
-    size_t copies = (size_t)batch * kbki_mm_copies(&a->s), pieces = 0;
+    kbk_args rest = *a;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
     if ((why = kbki_needs<80>()) != NULL) return why;
-    if (splits > 1) pieces = (size_t)(splits * io.m * io.n) * sizeof(float);
-    if (copies + pieces) {
-        if ((why = kbki_check_workspace(a, KBK_TICKETS + copies + pieces)) != NULL) return why;
-        T* room = (T*)((char*)a->workspace + KBK_TICKETS);
-        if ((why = kbki_mma_align(&io.a, &io.lda, &io.sa, batch, &room, st)) != NULL) return why;
-        if ((why = kbki_mma_align(&io.b, &io.ldb, &io.sb, batch, &room, st)) != NULL) return why;
-    }
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbki_mma<T>(a, batch, st);
+    if (!(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb))) return kbki_mma<T>(a, batch, st);
+    if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     if (splits > 1) {
-        io.part = (float*)((char*)a->workspace + KBK_TICKETS + copies);
+        size_t pieces = (size_t)(splits * io.m * io.n) * sizeof(float);
+        if ((why = kbki_check_workspace(&rest, KBK_TICKETS + pieces)) != NULL) return why;
+        io.part = (float*)((char*)rest.workspace + KBK_TICKETS);
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), KBKI_MMA_DEPTH) * KBKI_MMA_DEPTH;
         return kbki_mmapipe_run<T, 128>(a, io, 1, kbki_ceil(io.k, io.deep), st);
     }
@@ -10468,30 +10478,32 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 /*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 128 bytes of k under way at once;
     Persist: CTAs that stay; Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by
     TMA; Turns: a tile belongs to one warpgroup, which stores it while the other multiplies the next; Split: able to
-    take K in pieces. */
+    take K in pieces; Rows: of A's, that are fetched, where it has no more. */
 template <int TileM, int TileN, int Groups, int Stages, bool Persist, int Pair, bool Store, bool Turns = false,
-          bool Split = false>
+          bool Split = false, int Rows = TileM>
 struct kbki_wg_plan {
-    static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
+    static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair, rows = Rows;
     static constexpr bool persist = Persist, store = Store, turns = Turns, split = Split;
     static constexpr int workers = Turns ? 1 : Groups;  // warpgroups of a tile
     static constexpr int blocks = TileM / 64 / workers; // of 64 rows, that a warpgroup has
     static constexpr int threads = 128 * (1 + Groups);  // the first 128 load
-    static constexpr int a_bytes = TileM * 128, b_bytes = TileN * 128, stage_bytes = a_bytes + b_bytes;
-    static constexpr int staging = Store ? 2 * 64 * 64 * 2 : 0;                  // per warpgroup
-    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: to align
-    static constexpr int keep = 240, spare = 24; // registers: 128 * (24 + 2 * 240) of 65536
+    static constexpr int a_bytes = Rows * 128, b_bytes = TileN * 128, stage_bytes = a_bytes + b_bytes;
+    static constexpr int staging = Store ? 2 * 64 * 64 * 2 : 0; // per warpgroup
+    static constexpr int beyond = (TileM - Rows) * 128; // behind the last stage: what wgmma takes for more rows
+    static constexpr int bytes = 1024 + Stages * stage_bytes + beyond + Groups * staging; // 1024: to align
+    static constexpr int keep = 232, spare = 40; // registers: 128 * (40 + 2 * 232) of 65536
 };
 struct kbki_wg_maps {
     kbki_map a, b, c;
 };
 template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // of a stage
+#define KBKI_WG_RUN 4
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
 // A unit of work is a tile: of one product of a batch, or of one piece of K. In pairs of CTAs it is two tiles.
 struct kbki_wg_place {
-    int i0, j0, k0, layer; // where it begins; which product, or which piece
+    int i0, j0, layer; // where it begins; which product, or which piece
 };
 template <class Plan, class T> __device__ __forceinline__ bool kbki_wg_pieces(const kbki_mm<T>& io) {
     return Plan::split && io.part != NULL;
@@ -10504,17 +10516,22 @@ __device__ __forceinline__ kbki_wg_place kbki_wg_where(const kbki_mm<T>& io, int
     index -= layer * (down * across);
     int band = index / (High * across), in = index - band * (High * across);
     int high = min(High, down - band * High), column = in / high;
-    return { ((band * High + in - column * high) * Plan::pair + rank) * Plan::tile_m, column * Plan::tile_n,
-             kbki_wg_pieces<Plan>(io) ? layer * (int)io.deep : 0, layer };
+    return { ((band * High + in - column * high) * Plan::pair + rank) * Plan::tile_m, column * Plan::tile_n, layer };
 }
 template <class Plan, class T> __device__ __forceinline__ int kbki_wg_units(const kbki_mm<T>& io) {
     return ((int)io.down + Plan::pair - 1) / Plan::pair * (int)io.across * (int)io.layers;
 }
-// How much of K such a unit takes.
-template <class Plan, class T> __device__ __forceinline__ int kbki_wg_depth(const kbki_mm<T>& io, int index) {
-    if (!kbki_wg_pieces<Plan>(io)) return (int)io.k;
-    int tiles = ((int)io.down + Plan::pair - 1) / Plan::pair * (int)io.across;
-    return min((int)io.deep, (int)io.k - index / tiles * (int)io.deep);
+/*  How many stages such a unit takes, and where along K stage i of them is. Pieces take KBKI_WG_RUN stages each in
+    turn, so that all of them together read lines of memory from one end to the other. */
+template <class Plan, class T> __device__ __forceinline__ int kbki_wg_depth(const kbki_mm<T>& io, int layer) {
+    int all = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>;
+    if (!kbki_wg_pieces<Plan>(io)) return all;
+    int round = (int)io.layers * KBKI_WG_RUN;
+    return all / round * KBKI_WG_RUN + min(max(all % round - layer * KBKI_WG_RUN, 0), KBKI_WG_RUN);
+}
+template <class Plan, class T> __device__ __forceinline__ int kbki_wg_along(const kbki_mm<T>& io, int layer, int i) {
+    if (!kbki_wg_pieces<Plan>(io)) return i * kbki_wg_k<T>;
+    return ((i / KBKI_WG_RUN * (int)io.layers + layer) * KBKI_WG_RUN + i % KBKI_WG_RUN) * kbki_wg_k<T>;
 }
 /*  Starts the copies of one stage, k0 on: all of A's tile, and this CTA's share of B's, for all of the pair. Full
     boxes arrive, whatever of them is in the tensor, and B's other share comes from the other CTA. */
@@ -10530,6 +10547,7 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
     if (AlongA) {
         kbki_tma_load_3d<false>(stage, &maps.a, full, k0, i0, plane);
     } else {
+        static_assert(AlongA || Plan::rows % 64 == 0, "whole panels");
 #pragma unroll
         for (int x = 0; x < Plan::tile_m; x += 64)
             kbki_tma_load_3d<false>(stage + x * 128, &maps.a, full, i0 + x, k0, plane);
@@ -10604,10 +10622,22 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
         }
     }
 }
-// The same in f32: of a piece of K, to where the pieces are added up, or of C itself.
+/*  The same of a piece of K, in f32, to where pieces are added up: tile after tile, and in it what a thread has beside
+    what its neighbours have, since kbki_wg_sum_k can tell where that belongs. */
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int j0, int layer, const float* d) {
+    if (i0 >= io.m) return;
+    int64_t tile = (layer * io.down + i0 / Plan::tile_m) * io.across + j0 / Plan::tile_n;
+    float4* to = (float4*)(io.part + (tile * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n) + threadIdx.x % 128;
+#pragma unroll
+    for (int x = 0; x < Plan::tile_n / 8; x++)
+        to[x * 128] = make_float4(d[x * 4], d[x * 4 + 1], d[x * 4 + 2], d[x * 4 + 3]);
+}
+// The same where C is of f32.
 template <class T, int TileN>
-__device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, float* to, int64_t i0, int64_t j0, int layer,
+__device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, int layer,
                                               const float* d) {
+    float* to = (float*)io.c;
     bool pairs = io.n % 2 == 0 && ((uintptr_t)to & 7) == 0;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -10680,12 +10710,12 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const 
     int units = kbki_wg_units<Plan>(io);
     for (int unit = first; unit < units; unit += jump) {
         kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
-        int plane = kbki_wg_pieces<Plan>(io) ? 0 : at.layer, end = at.k0 + kbki_wg_depth<Plan>(io, unit);
+        int plane = kbki_wg_pieces<Plan>(io) ? 0 : at.layer, depth = kbki_wg_depth<Plan>(io, at.layer);
 #pragma unroll 1
-        for (int k = at.k0; k < end; k += kbki_wg_k<T>) {
+        for (int i = 0; i < depth; i++) {
             kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1);
-            kbki_wg_load<Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, at.i0, at.j0, k, plane,
-                                               rank);
+            kbki_wg_load<Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, at.i0, at.j0,
+                                               kbki_wg_along<Plan>(io, at.layer, i), plane, rank);
             ring.next();
         }
     }
@@ -10704,10 +10734,10 @@ __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg
                                                  float (*d)[Plan::tile_n / 2]) {
     constexpr int Count = Plan::tile_n / 2;
     float sum[Plan::blocks == 1 ? 2 : 1][Count];
-    int k = 0;
+    int done = 0;
 #pragma unroll
     for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
-    if (Plan::blocks > 1 || (depth - 1) / 128 % 2 == 0) { // stages that are by themselves: each, or an odd one
+    if (Plan::blocks > 1 || depth % 2) { // stages that are by themselves: each, or an odd one
 #pragma unroll 1
         do {
             kbki_bar_wait(ring.full + ring.slot, ring.parity);
@@ -10717,12 +10747,12 @@ __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg
                 kbki_wg_wait<0>();
                 kbki_wg_add<Count>(d[block], sum[0]);
             }
-            ring.release(ring.slot), ring.next(), k += 128;
-        } while (Plan::blocks > 1 && k < depth);
+            ring.release(ring.slot), ring.next(), done++;
+        } while (Plan::blocks > 1 && done < depth);
     }
     if constexpr (Plan::blocks == 1)
 #pragma unroll 1
-        for (; k < depth; k += 256) {
+        for (; done < depth; done += 2) {
             int before = ring.slot;
             kbki_bar_wait(ring.full + ring.slot, ring.parity);
             factors.start(ring.slot, 0, sum[0]), ring.next();
@@ -10742,11 +10772,10 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 }
 // What a warpgroup has of a unit, to where it belongs.
 template <class T, class Plan>
-__device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* staging, int unit,
-                                            int rank, int group, float (*d)[Plan::tile_n / 2]) {
-    kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
+__device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* staging,
+                                            kbki_wg_place at, int group, float (*d)[Plan::tile_n / 2]) {
     if (!Plan::turns) at.i0 += group * Plan::blocks * 64;
-    if (kbki_wg_pieces<Plan>(io)) kbki_follow_me(); // kbki_mm_sum_k comes
+    if (kbki_wg_pieces<Plan>(io)) kbki_follow_me(); // kbki_wg_sum_k comes
     if constexpr (sizeof(T) == 1)
         if (!kbki_wg_pieces<Plan>(io)) kbki_wg_scale<Plan>(kbki_mm_scaled(io, 1), d);
 #pragma unroll
@@ -10756,9 +10785,9 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
         if constexpr (Plan::store)
             kbki_wg_store<kbki_result<T>, Plan::tile_n>(&maps.c, staging, group, i0, at.j0, at.layer, d[block]);
         else if (kbki_wg_pieces<Plan>(io))
-            kbki_wg_leave<T, Plan::tile_n>(io, io.part, i0, at.j0, at.layer, d[block]);
+            kbki_wg_keep<Plan>(io, i0, at.j0, at.layer, d[block]);
         else if constexpr (sizeof(T) == 4)
-            kbki_wg_leave<T, Plan::tile_n>(io, io.c, i0, at.j0, at.layer, d[block]);
+            kbki_wg_leave<T, Plan::tile_n>(io, i0, at.j0, at.layer, d[block]);
         else
             kbki_wg_finish<T, Plan::tile_n>(io, i0, at.j0, d[block], at.layer);
     }
@@ -10778,7 +10807,8 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
     factors.set(ring.stages, group);
     if (Plan::turns && group == 1) kbki_barrier_arrive<256>(3), ring.skip(other);
     for (int unit = Plan::turns ? first + group * jump : first; unit < units; unit += Plan::turns ? 2 * jump : jump) {
-        int depth = kbki_wg_depth<Plan>(io, unit);
+        kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
+        int depth = kbki_wg_depth<Plan>(io, at.layer);
         if (Plan::turns) kbki_barrier<256>(3 + group);
         if constexpr (sizeof(T) == 1) {
             static_assert(!Plan::turns, "nobody says when the last products are in the queue");
@@ -10786,11 +10816,11 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
         } else {
             int before = 0;
 #pragma unroll 1
-            for (int k = 0; k < depth; k += kbki_wg_k<T>) {
+            for (int i = 0; i < depth; i++) {
                 kbki_bar_wait(ring.full + ring.slot, ring.parity);
-                factors.multiply(ring.slot, k, d);
+                factors.multiply(ring.slot, i, d);
                 kbki_wg_wait<1>();
-                if (k) ring.release(before);
+                if (i) ring.release(before);
                 before = ring.slot, ring.next();
             }
             if (Plan::turns && unit + jump < units) kbki_barrier_arrive<256>(4 - group);
@@ -10798,7 +10828,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
             ring.release(before);
         }
         if (Plan::turns) ring.skip(other);
-        kbki_wg_out<T, Plan>(maps, io, staging, unit, rank, group, d);
+        kbki_wg_out<T, Plan>(maps, io, staging, at, group, d);
     }
     if (Plan::store && threadIdx.x % 128 == 0) kbki_bulk_read<0>(); // shared memory goes with the CTA
 }
@@ -10875,6 +10905,38 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     }
 #endif
 }
+/*  The pieces of K, added in an order that depends on nothing but their number. Warps share the pieces of 32 times four
+    results, which neighbours of the kernel before have left side by side: rows 0 and 8 of two columns. */
+template <class T>
+__global__ void __launch_bounds__(256) kbki_wg_sum_k(kbki_mm<T> io, int tile_m, int tile_n, int warps) {
+    __shared__ float4 sums[8][32];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = warp % warps;
+    int64_t all = io.down * io.across * (tile_m * tile_n / 4);
+    int64_t at = (blockIdx.x * (int64_t)(8 / warps) + warp / warps) * 32 + lane;
+    int tile = (int)(at / (tile_m * tile_n / 4)), in = (int)(at % (tile_m * tile_n / 4)), t = in % 128;
+    int64_t i = tile / io.across * tile_m + in / (tile_n * 16) * 64 + t / 32 * 16 + t % 32 / 4;
+    int64_t j = tile % io.across * tile_n + in / 128 % (tile_n / 8) * 8 + t % 4 * 2;
+    const float4* p = (const float4*)io.part + at + first * all;
+    float4 sum = make_float4(0, 0, 0, 0);
+    auto add = [&](float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; };
+    kbki_follow_wait();
+    bool there = at < all && i - t % 128 / 32 * 16 - t % 32 / 4 < io.m; // of a block that has been written
+    for (int left = (int)io.layers - first; there && left > 0; left -= 8 * warps, p += 8 * warps * all) {
+        float4 v[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) v[e] = e * warps < left ? p[e * warps * all] : make_float4(0, 0, 0, 0);
+#pragma unroll
+        for (int e = 0; e < 8; e++) add(v[e]);
+    }
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (first || !there) return;
+    for (int w = 1; w < warps; w++) add(sums[warp + w][lane]);
+    const float of[4] = { sum.x, sum.y, sum.z, sum.w };
+    for (int e = 0; e < 4; e++)
+        if (i + e / 2 * 8 < io.m && j + e % 2 < io.n)
+            io.c[(i + e / 2 * 8) * io.n + j + e % 2] = kbki_mm_result(io, of[e]);
+}
 
 #endif // __CUDACC__
 
@@ -10919,7 +10981,7 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
     bool along_a = layout != KBK_TN, along_b = layout == KBK_NT;
     const char* why;
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return KBKI_TEXT_TMA;
-    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
+    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::rows, &maps->a)
                   : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, 64, &maps->a);
     if (why) return why;
     why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, Plan::tile_n / Plan::pair, &maps->b)
@@ -10927,54 +10989,68 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
     if (why || !Plan::store) return why;
     return kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
-// Where K is cut into pieces: of how much each; their room.
-template <class T> const char* kbki_wg_cut(const kbk_args* a, int64_t splits, kbki_mm<T>* io) {
-    const char* why = kbki_check_workspace(a, KBK_TICKETS + (size_t)(splits * io->m * io->n) * sizeof(float));
-    io->part = (float*)((char*)a->workspace + KBK_TICKETS);
-    const int64_t whole = sizeof(T) == 1 ? 128 : 64; // no less than a stage
-    io->deep = kbki_ceil(kbki_ceil(io->k, splits), whole) * whole, io->layers = kbki_ceil(io->k, io->deep);
-    return why;
+// Where K is cut into pieces: how many, and their room.
+template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, int64_t splits, kbki_mm<T>* io) {
+    int64_t tiles = io->down * io->across, most = kbki_ceil(io->k, KBKI_WG_RUN * kbki_wg_k<T>);
+    io->part = (float*)((char*)a->workspace + KBK_TICKETS), io->layers = splits < most ? splits : most;
+    return kbki_check_workspace(a,
+                                KBK_TICKETS + (size_t)(splits * tiles * Plan::tile_m * Plan::tile_n) * sizeof(float));
+}
+template <class T, class Plan> const char* kbki_wg_sum(const kbki_mm<T>& io, kbk_stream st) {
+    int warps = io.layers >= 32 ? 8 : io.layers >= 16 ? 4 : io.layers >= 8 ? 2 : 1;
+    int64_t ctas = kbki_ceil(io.down * io.across * (Plan::tile_m * Plan::tile_n / 128), 8 / warps);
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    return kbki_follow(kbki_wg_sum_k<T>, dim3((unsigned)ctas), 256, st, io, Plan::tile_m, Plan::tile_n, warps);
 }
 // Everything but the kernel, which `run` launches. Of one product K can be cut into pieces.
 template <class T, class Plan, class Run>
-const char* kbki_wg_product(const kbk_args* a, int64_t batch, int64_t splits, kbk_stream st, Run run) {
-    kbki_mm<T> io;
+const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, int64_t splits, kbk_stream st, Run run) {
     kbki_wg_maps maps = {};
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
-    if (why || ctas == 0 || batch == 0) return why;
-    if ((why = kbki_needs_hopper()) != NULL) return why;
+    const char* why = kbki_needs_hopper();
+    if (why || io.m == 0 || io.n == 0 || batch == 0) return why;
+    io.across = kbki_ceil(io.n, Plan::tile_n), io.down = kbki_ceil(io.m, Plan::tile_m);
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
     if (io.k == 0) {
         cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof *io.c, st);
         return kbki_launched();
     }
     io.layers = batch;
-    if (splits > 1 && (why = kbki_wg_cut(a, splits, &io)) != NULL) return why;
-    if (!kbki_grid_ok((ctas + io.across) * io.layers)) return KBKI_TEXT_GRID;
+    if (splits > 1 && (why = kbki_wg_cut<T, Plan>(a, splits, &io)) != NULL) return why;
+    if (!kbki_grid_ok((io.down + Plan::pair) * io.across * io.layers)) return KBKI_TEXT_GRID;
     if ((why = kbki_wg_describe<T, Plan>(io, a->s.layout, batch, &maps)) != NULL) return why;
-    if constexpr (sizeof(T) != 2) // wgmma takes nothing else of these
+    if constexpr (sizeof(T) != 2 || Plan::rows < Plan::tile_m) // wgmma takes nothing else of other sizes
         why = a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io) : KBKI_TEXT_TMA;
     else
         why = kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
-    return why || splits == 1 ? why : kbki_mm_sum(io, io.layers, st);
+    if constexpr (Plan::split) return why || splits == 1 ? why : kbki_wg_sum<T, Plan>(io, st);
+    return why;
 }
 template <class T, class Plan>
-const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, int64_t batch = 1, int64_t splits = 1) {
+const char* kbki_wg_ring_of(const kbk_args* a, const kbki_mm<T>& of, int64_t batch, int64_t splits, kbk_stream st) {
     return kbki_wg_product<T, Plan>(
-        a, batch, splits, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
+        a, of, batch, splits, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
             return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, Plan::threads, maps, io, st);
         });
 }
+template <class T, class Plan> const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, int64_t splits = 1) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
+    return why ? why : kbki_wg_ring_of<T, Plan>(a, io, 1, splits, st);
+}
 template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
     typedef kbki_wg_plan<128, 128, 1, 2, false, 1, false> Plan;
-    return kbki_wg_product<T, Plan>(a, 1, 1, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
+    kbki_mm<T> of;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &of, &ctas);
+    if (why) return why;
+    return kbki_wg_product<T, Plan>(a, of, 1, 1, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
         return kbki_wg_launch<T, Plan>(kbk_matmul_fwd_wgmma_k<T, l.a, l.b, Plan>, 128, maps, io, st);
     });
 }
-typedef kbki_wg_plan<128, 256, 2, 4, true, 1, false> kbki_wg_one;    // rung 12
-typedef kbki_wg_plan<128, 256, 2, 4, true, 2, false> kbki_wg_shared; // 13
-typedef kbki_wg_plan<128, 256, 2, 4, true, 2, true> kbki_wg_wide;    // 14
+typedef kbki_wg_plan<128, 256, 2, 4, true, 1, false> kbki_wg_one;                 // rung 12
+typedef kbki_wg_plan<128, 256, 2, 4, true, 2, false, false, true> kbki_wg_shared; // 13, and pieces of K
+typedef kbki_wg_plan<128, 256, 2, 4, true, 2, true> kbki_wg_wide;                 // 14
 KBKI_LAUNCHER(kbk_matmul_fwd_ws, kbki_wg_ring_run<T, kbki_wg_plan<128, 128, 1, 4, false, 1, false>>)
 KBKI_LAUNCHER(kbk_matmul_fwd_coop, kbki_wg_ring_run<T, kbki_wg_plan<128, 256, 2, 4, false, 1, false>>)
 KBKI_LAUNCHER(kbk_matmul_fwd_persist, kbki_wg_ring_run<T, kbki_wg_one>)
@@ -10998,8 +11074,8 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
     15 select    14 for large products. Where K is short, tiles of 128 x 128 that two warpgroups take in turns, so that
                  one is stored while the next is multiplied; smaller tiles where large ones are too few to fill the
                  device; K in pieces, added up in order by a second kernel, where even those are few (workspace: 4
-                 bytes per result and piece); for up to 16 rows in NT a kernel that has no tiles; 8 where lines do not
-                 start on 16 bytes (workspace: as there)
+                 bytes per result of a tile and piece); for up to 16 rows in NT a kernel without tiles, or tiles
+                 that few rows are fetched of; lines that do not start on 16 bytes are copied (workspace: as for 8)
     bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
 
 /*  The ways to cut a product. stage: clocks that 64 of K take where shared memory has them; finish: clocks until the
@@ -11030,7 +11106,7 @@ typedef struct kbki_wg_choice {
 } kbki_wg_choice;
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS + KBKI_WG_E4M3S] = {
-        { 128, 256, 2, 0, 0, 1100, 1600 }, // wide: rung 14
+        { 128, 256, 2, 0, 1, 1100, 1600 }, // wide: rung 14, or 13 for pieces of K
         { 128, 256, 1, 0, 0, 1100, 2300 }, // one: rung 12
         { 128, 128, 2, 1, 0, 585, 1200 },  // turns
         { 128, 128, 1, 0, 1, 600, 1200 },  // mid
@@ -11051,8 +11127,10 @@ KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
     the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
     together, of e4m3 7000); no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is
-    hidden. A launch with the first loads: 5300; pairs begin and end together: 1750; a second kernel: 2500, and what the
-    pieces come to, out and back in. The figures are fits to an H200. */
+    hidden; pieces of K that memory keeps waiting take all of what they get from L2, and a fifth less of memory. What is
+    longer than 350 000 clocks draws more power than there is, whatever it is cut into, and the rest is slower. A launch
+    with the first loads: 5300; pairs begin and end together: 1750; a second kernel: 2500, and what the pieces come to,
+    out and back in. The figures are fits to an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
@@ -11064,10 +11142,17 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
     double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < w.tile_n ? n : w.tile_n) / w.pair);
     double l2 = (s->elem == 1 ? 7000 : 5700) / busy, pace = bytes / (l2 > 64 ? 64 : l2);
     double stage = pace > w.stage ? pace : w.stage;
-    double work = (double)(rounds * stages) * stage + (w.turns ? w.finish : (double)rounds * w.finish);
+    double work = (double)(rounds * stages) * stage, end = w.turns ? w.finish : (double)rounds * w.finish;
     double memory = 2 * ((m * k + k * n) * (double)batch + results) / 2450;
-    double clocks =
-        (work > memory ? work + memory / 8 : memory + work / 8) + 5300 + (w.pair > 1 && splits == 1 ? 1750 : 0);
+    if (s->elem == 2 && work > 350e3) {
+        double hot = w.tile_m * w.tile_n * 0.0428;
+        work = 350e3 + (work - 350e3) * (hot > stage ? hot / stage : 1);
+    }
+    work += end;
+    double most = work > memory ? work + memory / 8 : memory + work / 8;
+    if (splits > 1 && s->elem != 1 && work <= memory)
+        most = 0.81 * memory + (double)(units * w.pair * stages) * bytes / 6800;
+    double clocks = most + 5300 + (w.pair > 1 && splits == 1 ? 1750 : 0);
     return splits > 1 ? clocks + 2500 + 8 * results * (double)splits / 2000 : clocks;
 }
 /*  The way that should take least. Nothing but the shape and the number of SMs counts, so that the result has the same
@@ -11089,20 +11174,26 @@ KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, int sms)
     return best;
 }
 #define KBKI_WG_SMS 132 // of the largest device of compute capability 9.0: what the workspace is made for
-KBK_FN size_t kbki_scratch_select(const kbk_shape* s) {
-    int64_t splits = s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_choose(s, 1, KBKI_WG_SMS).splits : 1;
-    return splits > 1 ? KBK_TICKETS + (size_t)(splits * s->rows * s->cols) * sizeof(float) : 0;
+// Room for the pieces of one product, tile by tile: bytes.
+KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
+    kbki_wg_way w = kbki_wg_way_of(by.way);
+    int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
+    return by.splits > 1 ? (size_t)(by.splits * down * across * w.tile_m * w.tile_n) * sizeof(float) : 0;
 }
-// Of tf32: an operand's transposed copy, and all.
-KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int b) {
+KBK_FN size_t kbki_select_pieces(const kbk_shape* s) {
+    return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, 1, KBKI_WG_SMS)) : 0;
+}
+// Of tf32: an operand's transposed copy, of all of a batch, and everything.
+KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT : s->layout == KBK_TN;
-    return turn ? ((size_t)((b ? s->cols : s->rows) * s->depth) * sizeof(float) + 255) / 256 * 256 : 0;
+    return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->depth) * sizeof(float) + 255) / 256 * 256 : 0;
 }
-KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s) {
+KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     kbk_shape f32 = *s;
     f32.elem = 4;
-    size_t copies = kbki_tf32_copy(s, 0) + kbki_tf32_copy(s, 1), pieces = kbki_scratch_select(&f32);
-    return copies + (pieces ? pieces : copies ? KBK_TICKETS : 0);
+    size_t bytes = kbki_tf32_copy(s, batch, 0) + kbki_tf32_copy(s, batch, 1);
+    if (batch == 1) bytes += kbki_select_pieces(&f32);
+    return bytes ? bytes + KBK_TICKETS : 0;
 }
 
 #ifdef __CUDACC__
@@ -11112,37 +11203,42 @@ typedef kbki_wg_plan<128, 128, 2, 7, true, 2, false, false, true> kbki_wg_deep;
 typedef kbki_wg_plan<128, 64, 2, 9, true, 1, false> kbki_wg_tall;
 typedef kbki_wg_plan<64, 128, 1, 9, true, 2, false> kbki_wg_low;
 typedef kbki_wg_plan<64, 64, 1, 13, true, 1, false, false, true> kbki_wg_small;
-template <class T> const char* kbki_wg_select(const kbk_args* a, int64_t batch, kbki_wg_choice by, kbk_stream st) {
+template <class T>
+const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
     if constexpr (sizeof(T) == 2) {
-        bool storable = kbki_wg_storable<T>(a);
-        if (storable && by.way == KBKI_WG_WIDE) return kbki_wg_ring_run<T, kbki_wg_wide>(a, st, batch);
-        if (storable && by.way == KBKI_WG_TURNS) return kbki_wg_ring_run<T, kbki_wg_turns>(a, st, batch);
+        bool storable = kbki_wg_storable<T>(a) && by.splits == 1;
+        if (storable && by.way == KBKI_WG_WIDE) return kbki_wg_ring_of<T, kbki_wg_wide>(a, io, batch, 1, st);
+        if (storable && by.way == KBKI_WG_TURNS) return kbki_wg_ring_of<T, kbki_wg_turns>(a, io, batch, 1, st);
     }
     switch (by.way) {
     case KBKI_WG_WIDE:
-    case KBKI_WG_TURNS: return kbki_wg_ring_run<T, kbki_wg_shared>(a, st, batch); // C is not for TMA
-    case KBKI_WG_ONE: return kbki_wg_ring_run<T, kbki_wg_one>(a, st, batch);
-    case KBKI_WG_MID: return kbki_wg_ring_run<T, kbki_wg_mid>(a, st, batch, by.splits);
-    case KBKI_WG_DEEP: return kbki_wg_ring_run<T, kbki_wg_deep>(a, st, batch, by.splits);
-    case KBKI_WG_TALL: return kbki_wg_ring_run<T, kbki_wg_tall>(a, st, batch);
-    case KBKI_WG_LOW: return kbki_wg_ring_run<T, kbki_wg_low>(a, st, batch);
-    case KBKI_WG_SMALL: return kbki_wg_ring_run<T, kbki_wg_small>(a, st, batch, by.splits);
+    case KBKI_WG_TURNS: return kbki_wg_ring_of<T, kbki_wg_shared>(a, io, batch, by.splits, st);
+    case KBKI_WG_ONE: return kbki_wg_ring_of<T, kbki_wg_one>(a, io, batch, 1, st);
+    case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid>(a, io, batch, by.splits, st);
+    case KBKI_WG_DEEP: return kbki_wg_ring_of<T, kbki_wg_deep>(a, io, batch, by.splits, st);
+    case KBKI_WG_TALL: return kbki_wg_ring_of<T, kbki_wg_tall>(a, io, batch, 1, st);
+    case KBKI_WG_LOW: return kbki_wg_ring_of<T, kbki_wg_low>(a, io, batch, 1, st);
+    case KBKI_WG_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, by.splits, st);
     }
     return "no such way";
 }
 KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int64_t batch) { // on this device
     kbki_wg_choice by = kbki_wg_choose(s, batch, KBKI_WG_SMS), here = by;
     if (kbki_sms() != KBKI_WG_SMS) here = kbki_wg_choose(s, batch, kbki_sms());
-    return here.splits <= by.splits ? here : by; // the workspace is that of `by`
+    return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is that of `by`
 }
-// Of any number of products; `other` takes what TMA does not.
-template <class T, class Other>
-const char* kbki_wg_select_or(const kbk_args* a, int64_t batch, kbk_stream st, Other other) {
-    const kbk_shape* s = &a->s;
-    int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
-    bool wide = kbki_mm_wide((const T*)a->in[0], lda) && kbki_mm_wide((const T*)a->in[1], ldb);
-    if (s->depth && !wide) return other();
-    return kbki_wg_select<T>(a, batch, kbki_wg_here(s, batch), st);
+/*  Any number of products, at 16 bits. Operands whose lines do not start on 16 bytes are copied first; those that TMA
+    does not take even so, since they begin in between, are mma's. */
+template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    kbk_args rest = *a;
+    const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
+    if (why || ctas == 0 || batch == 0) return why;
+    if (io.k && !(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb)))
+        return kbki_mma<T>(a, batch, st);
+    if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
+    return kbki_wg_select<T>(&rest, io, batch, kbki_wg_here(&a->s, batch), st);
 }
 /*  Up to 16 rows times a matrix along K: the matrix is read once, and nothing else takes as long. Both operands go from
     memory into the registers of mma.sync, 16 bytes a thread: what it calls numbers 2j, 2j + 1, 2j + 8 and 2j + 9 of K
@@ -11229,10 +11325,16 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
     }
 }
+/*  Of a matrix so large that what a CTA does beside reading counts no more, tensor copies keep more of it on its way:
+    two CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, of which 48 are whatever lies
+    behind the 16 that are there. */
+typedef kbki_wg_plan<64, 64, 1, 10, true, 1, false, false, false, 16> kbki_wg_thin;
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
-    int64_t ctas;
-    bool narrow = a->s.cols < 48 * (int64_t)kbki_sms(); // fewer columns a CTA: each multiprocessor is to have some
+    int64_t ctas, sms = kbki_sms();
+    bool narrow = a->s.cols < 48 * sms; // fewer columns a CTA: each multiprocessor is to have some
+    if (a->s.cols >= 60 * sms && a->s.cols * a->s.depth >= (int64_t)1 << 25)
+        return kbki_wg_ring_run<T, kbki_wg_thin>(a, st);
     const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
     if (why || ctas == 0) return why;
     if (narrow)
@@ -11249,7 +11351,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
         bool wide = kbki_mm_wide((const T*)a->in[0], s->depth) && kbki_mm_wide((const T*)a->in[1], s->depth);
         if (thin && wide) return kbki_mm_thin<T>(a, st);
     }
-    return kbki_wg_select_or<T>(a, 1, st, [&] { return kbk_matmul_fwd_mmapipe<T>(a, st); });
+    return kbki_select<T>(a, 1, st);
 }
 
 /*  matmul fwd, continued: f32 on compute capability 9.0 -----------------------------------------------------
@@ -11257,27 +11359,33 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                  others are transposed into the workspace (4*M*K bytes, 4*K*N) first
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
 #define KBKI_TEXT_TF32 "tf32 wants K to be a multiple of 4, and A and B to start on 16 bytes: use warptile"
-template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream st) {
-    kbk_args nt = *a;
+/*  One matrix of all of a batch below one another is turned into one of all of them beside one another: lines of the
+    copy are as many times as long, and the products' operands K apart. */
+template <class T> const char* kbki_tf32(const kbk_args* a, int64_t batch, kbk_stream st) {
+    kbk_args rest = *a;
     kbki_mm<T> io;
     int64_t ctas;
-    size_t bytes = kbki_scratch_tf32(&a->s);
+    size_t bytes = kbki_scratch_tf32(&a->s, batch);
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
-    if (why || ctas == 0) return why;
+    if (why || ctas == 0 || batch == 0) return why;
     if ((why = kbki_needs_hopper()) != NULL) return why;
     if (io.k && (io.k % 4 || !kbki_aligned(io.a, 16) || !kbki_aligned(io.b, 16))) return KBKI_TEXT_TF32;
     if (bytes && (why = kbki_check_workspace(a, bytes)) != NULL) return why;
-    nt.s.layout = KBK_NT, nt.s.elem = 4;
+    rest.s.layout = KBK_NT, rest.s.elem = 4;
     for (int i = 0; i < 2; i++) {
         kbk_args turn = {};
-        size_t copy = kbki_tf32_copy(&a->s, i);
+        size_t copy = kbki_tf32_copy(&a->s, batch, i);
         if (!copy) continue;
-        turn.s.rows = io.k, turn.s.cols = i ? io.n : io.m, turn.in[0] = a->in[i];
-        nt.in[i] = turn.out[0] = (char*)nt.workspace + KBK_TICKETS;
-        nt.workspace = (char*)nt.workspace + copy, nt.workspace_bytes -= copy;
+        turn.s.rows = batch * io.k, turn.s.cols = i ? io.n : io.m, turn.in[0] = a->in[i];
+        turn.out[0] = (char*)rest.workspace + KBK_TICKETS;
+        (i ? io.b : io.a) = (const T*)turn.out[0], (i ? io.ldb : io.lda) = batch * io.k, (i ? io.sb : io.sa) = io.k;
+        rest.workspace = (char*)rest.workspace + copy, rest.workspace_bytes -= copy;
         if ((why = kbk_transpose_run_vec<T>(&turn, st)) != NULL) return why;
     }
-    return kbki_wg_select_or<T>(&nt, 1, st, [] { return KBKI_TEXT_TF32; });
+    return kbki_wg_select<T>(&rest, io, batch, kbki_wg_here(&rest.s, batch), st);
+}
+template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream st) {
+    return kbki_tf32<T>(a, 1, st);
 }
 #endif // __CUDACC__
 
@@ -11433,7 +11541,8 @@ KBK_FN size_t kbki_scratch_matmul_e4m3(const kbk_shape* s, int word) {
     kbk_shape e4m3 = *s;
     e4m3.elem = 1;
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    return word == KBKI_WORD_select ? kbki_scratch_select(&e4m3) : 0;
+    size_t pieces = word == KBKI_WORD_select ? kbki_select_pieces(&e4m3) : 0;
+    return pieces ? pieces + KBK_TICKETS : 0;
 }
 KBK_FN void kbk_matmul_e4m3_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                     int64_t u1) {
@@ -11466,11 +11575,11 @@ template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_st
                                          : kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st);
 }
 template <class T> const char* kbki_e4m3_select(const kbk_args* a, kbki_wg_choice by, kbk_stream st) {
-    if (by.way == KBKI_WG_E4M3_SMALL) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_small>(a, st, 1, by.splits);
+    if (by.way == KBKI_WG_E4M3_SMALL) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_small>(a, st, by.splits);
     bool store = kbki_wg_storable<kbk_e4m3>(a) && by.splits <= 1;
     if (by.way == KBKI_WG_E4M3_BIG && store) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3_big>(a, st);
     if (store) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3>(a, st);
-    return kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st, 1, by.splits);
+    return kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st, by.splits);
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_select(const kbk_args* a, kbk_stream st) {
     kbk_shape s = a->s;
@@ -11626,10 +11735,11 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
     1 regblock the kernel of matmul, batch in grid.z     <- one launch instead of one per product: small
                products fill the device together
     2 mmapipe  the same on tensor cores                  <- as there
-    3 select   wgmma, the batch within the order of tiles; 2 where lines do not start on 16 bytes
+    3 select   wgmma, the batch within the order of tiles; copies where lines do not start on 16 bytes
                                                          <- a CTA goes on from product to product: the next one's
                operands are on their way while results are written, and no multiprocessor waits for the last tile
                of each
+    4 tf32     matmul's for a batch                      <- one transposition of each operand for all products
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic, or memory where K is small: compare with the larger of the two times */
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H200, 2026-11-24
@@ -11649,15 +11759,14 @@ KBK_FN int64_t kbk_bmm_fwd_units(const kbk_shape* s) { return s->batch * s->rows
 KBK_FN double kbk_bmm_fwd_flops(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_flops(s); }
 KBK_FN double kbk_bmm_fwd_bytes(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_bytes(s); }
 KBK_FN size_t kbki_scratch_bmm(const kbk_shape* s, int word) {
-    size_t copies = s->batch > 0 ? (size_t)s->batch * kbki_mm_copies(s) : 0, pieces = 0;
+    size_t bytes = 0;
+    int64_t batch = s->batch > 0 ? s->batch : 0;
     int select = word == KBKI_WORD_select;
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    if (select && s->batch == 1) pieces = kbki_scratch_select(s); // one product is matmul's
-    if (copies && (select || word == KBKI_WORD_mmapipe))
-        copies += KBK_TICKETS;
-    else
-        copies = 0;
-    return pieces > copies ? pieces : copies;
+    if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s, batch);
+    if (select && batch == 1) bytes = kbki_select_pieces(s); // one product is matmul's
+    if (select || word == KBKI_WORD_mmapipe) bytes += (size_t)batch * kbki_mm_copies(s);
+    return bytes ? bytes + KBK_TICKETS : 0;
 }
 KBK_FN void kbk_bmm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     for (int64_t u = u0; u < u1;) {
@@ -11687,8 +11796,10 @@ template <class T> const char* kbk_bmm_fwd_mmapipe(const kbk_args* a, kbk_stream
     return a->s.batch < 0 ? KBKI_TEXT_BATCH : kbki_mmapipe<T>(a, a->s.batch, 1, st);
 }
 template <class T> const char* kbk_bmm_fwd_select(const kbk_args* a, kbk_stream st) {
-    if (a->s.batch < 0) return KBKI_TEXT_BATCH;
-    return kbki_wg_select_or<T>(a, a->s.batch, st, [&] { return kbk_bmm_fwd_mmapipe<T>(a, st); });
+    return a->s.batch < 0 ? KBKI_TEXT_BATCH : kbki_select<T>(a, a->s.batch, st);
+}
+template <class T> const char* kbk_bmm_fwd_tf32(const kbk_args* a, kbk_stream st) {
+    return a->s.batch < 0 ? KBKI_TEXT_BATCH : kbki_tf32<T>(a, a->s.batch, st);
 }
 #endif // __CUDACC__
 

@@ -9,6 +9,9 @@
 
        --check        only what is right or wrong;   --time   only how fast
        --ways         the times of select's ways alone, in every layout; else they follow, in one
+       --graph        times of small products alone, per launch in a CUDA graph
+       --sustained    times of select, tf32 and cuBLAS alone, short and cool, and over two seconds without a pause, each
+                      with the clock and, of the latter, the power that NVML reads
        --rung NAME    this variant or way alone
        --dtype NAME   f16, bf16 or f32 alone; in f32 there are tf32 and the ways
        --shape MxNxK  this shape alone; BxMxNxK: a batch
@@ -18,7 +21,8 @@
    Inputs of the checks are -1, 0 and 1: sums of some thousand products are exact, and so small that they are exact
    in 16 bits too, so that one product left out, or taken twice, or of the wrong line, is seen. Times are medians of
    CUDA events around 20 launches, all variants in turn, on buffers that do not fit into L2 together; those of cuBLAS,
-   where it is installed, beside them. Prints a line per failure; exit code 0, 1 after failures, 77 without a GPU. */
+   where it is installed, beside them. In graphs buffers stay the same, in L2, and what counts is what twice as many
+   launches take longer. Prints a line per failure; exit code 0, 1 after failures, 77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #define KBK_TRAP_AFTER 2
 #endif
@@ -29,9 +33,12 @@
 #include "kbench_kernels.cuh"
 #include <algorithm>
 #include <cuda.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string>
+#include <unistd.h>
+#include <vector>
 
 static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 &&
                   KBKI_MAP_16BF == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 &&
@@ -54,7 +61,10 @@ template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream
     for (int64_t n = 2; cut && n <= KBKI_WG_SMS && n <= a->s.depth / 64; n++)
         if (kbki_wg_clocks(&a->s, 1, KBKI_WG_SMS, Way, n) < kbki_wg_clocks(&a->s, 1, KBKI_WG_SMS, Way, best))
             best = n;
-    return kbki_wg_select<T>(a, batch, { Way, pieces && cut ? pieces : best, 0 }, st);
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
+    return why ? why : kbki_wg_select<T>(a, io, batch, { Way, pieces && cut ? pieces : best, 0 }, st);
 }
 // clang-format off
 #define HALF(f) { f<__half>, f<bf16>, NULL }
@@ -65,8 +75,9 @@ template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream
       false, true, cut }
 static const rung rungs[] = {
     RUNG(wgmma), RUNG(ws), RUNG(coop), RUNG(persist), RUNG(multicast), RUNG(tma), BOTH(mmapipe), BOTH(select),
-    { "tf32", { NULL, NULL, kbk_matmul_fwd_tf32<float> }, {}, false, false, false },
-    WAY(wide, KBKI_WG_WIDE, false), WAY(one, KBKI_WG_ONE, false), WAY(turns, KBKI_WG_TURNS, false),
+    { "tf32", { NULL, NULL, kbk_matmul_fwd_tf32<float> }, { NULL, NULL, kbk_bmm_fwd_tf32<float> }, false, false,
+      false },
+    WAY(wide, KBKI_WG_WIDE, true), WAY(one, KBKI_WG_ONE, false), WAY(turns, KBKI_WG_TURNS, false),
     WAY(mid, KBKI_WG_MID, true), WAY(deep, KBKI_WG_DEEP, true), WAY(tall, KBKI_WG_TALL, false),
     WAY(low, KBKI_WG_LOW, false), WAY(small, KBKI_WG_SMALL, true)
 };
@@ -97,7 +108,7 @@ static std::string text(shape s) {
 static int passed, failed, skipped;
 static const char *only_rung, *only_dtype; // options
 static shape only_shape;
-static bool quick, sanitize, ways;
+static bool quick, sanitize, ways, graphs, sustained;
 static cudaStream_t stream;
 static char* work;                            // workspace
 static size_t work_bytes = (size_t)640 << 20; // both operands of 8192 x 8192 in f32, turned, and more
@@ -283,7 +294,8 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
         try_one(x, rungs[i], x.a, x.b, s, layout, off);
         const int64_t cuts[] = { 2, std::max((int64_t)1, std::min((int64_t)37, s.k / 64)) };
         for (int64_t n : cuts) {
-            bool room = (size_t)(n * s.m * s.n) * sizeof(float) + KBK_TICKETS <= work_bytes;
+            bool room =
+                (size_t)(n * (s.m + 255) * (s.n + 255)) * sizeof(float) + KBK_TICKETS <= work_bytes; // of tiles
             if (!rungs[i].cut || s.b || !room) break;
             pieces = n, try_one(x, rungs[i], x.a, x.b, s, layout, off);
         }
@@ -336,11 +348,13 @@ template <class T> static void try_ways(const bench<T>& x, int layout) {
     for (const shape& s : large_shapes)
         if (!sanitize && s.m * s.n * s.k < (int64_t)1 << (quick ? 32 : 36)) try_shape(x, s, layout, 0, true);
 }
-// Up to 16 rows along K, which select has a kernel for: every number of them, and tails of columns and of K.
+// Up to 16 rows along K, which select has kernels for: every number of them, and tails of columns and of K.
 template <class T> static void try_thin(const bench<T>& x) {
     static const int columns[] = { 1024, 1033, 6336, 6413 }, depths[] = { 1024, 1032, 1528, 2104 };
     for (int i = 0; i < 16 * 16; i += sanitize ? 51 : quick ? 5 : 1)
         try_shape(x, { 1 + i / 16, columns[i / 4 % 4], depths[i % 4] }, KBK_NT, i / 16 % 2);
+    for (int m = 1; m <= 16 && !sanitize; m += quick ? 5 : 1) // large enough for tensor copies
+        for (int i = 0; i < 4; i++) try_shape(x, { m, 8200 + i / 2 * 3, 4096 + i % 2 * 8 }, KBK_NT, m % 2);
 }
 template <class T> static void try_all(const bench<T>& x) {
     static const int sizes[] = { 64, 72, 128, 136, 200, 256 }, depths[] = { 8, 64, 72, 128, 136, 200, 256, 1000 };
@@ -474,8 +488,8 @@ static const struct {
     { { 256, 256, 131072 }, KBK_NT, BF16 | 4 },
     { { 16, 8192, 8192 }, KBK_NT, BF16 },
     { { 8205, 5921, 2949 }, KBK_NT, BF16 }, // no row begins at a multiple of 16 bytes
-    { { 512, 2048, 1024, 128 }, KBK_NN, HALVES },
-    { { 1024, 1024, 128, 256 }, KBK_NN, HALVES },
+    { { 512, 2048, 1024, 128 }, KBK_NN, ALL },
+    { { 1024, 1024, 128, 256 }, KBK_NN, ALL },
 };
 static double median(float* t, int n) {
     std::sort(t, t + n);
@@ -484,6 +498,7 @@ static double median(float* t, int n) {
 enum { CUBLAS = RUNGS, TIMED = RUNGS + 1, WARM = 3 };
 #ifdef KBK_CUBLAS
 static const char* cublas_tf32(const kbk_args* a) {
+    const int64_t batch = a->s.batch ? a->s.batch : 1;
     kbki_cublas* lib;
     cublasHandle_t h;
     kbki_mm<float> io;
@@ -494,9 +509,14 @@ static const char* cublas_tf32(const kbk_args* a) {
     if (why) return why;
     cublasOperation_t tb = a->s.layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = a->s.layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasStatus_t e =
-        lib->gemm(h, tb, ta, (int)io.n, (int)io.m, (int)io.k, &one, io.b, CUDA_R_32F, (int)io.ldb, io.a, CUDA_R_32F,
-                  (int)io.lda, &zero, io.c, CUDA_R_32F, (int)io.n, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT);
+    const int n = (int)io.n, m = (int)io.m, k = (int)io.k, ldb = (int)io.ldb, lda = (int)io.lda;
+    const cublasComputeType_t tf32 = CUBLAS_COMPUTE_32F_FAST_TF32;
+    const cudaDataType f32 = CUDA_R_32F;
+    cublasStatus_t e = batch == 1
+                           ? lib->gemm(h, tb, ta, n, m, k, &one, io.b, f32, ldb, io.a, f32, lda, &zero, io.c, f32, n,
+                                       tf32, CUBLAS_GEMM_DEFAULT)
+                           : lib->batched(h, tb, ta, n, m, k, &one, io.b, f32, ldb, io.sb, io.a, f32, lda, io.sa,
+                                          &zero, io.c, f32, n, io.sc, (int)batch, tf32, CUBLAS_GEMM_DEFAULT);
     return e == CUBLAS_STATUS_SUCCESS ? kbki_launched() : "cuBLAS would not multiply";
 }
 #endif
@@ -541,60 +561,211 @@ static void print_or_dash(bool there, const char* format, double x, int width) {
     printf("%*s", width, text);
 }
 static bool shown(const rung& r) { return only_rung ? !strcmp(only_rung, r.name) : r.way == ways; }
-template <class T> static void time_shape(shape s, int layout, size_t l2) {
-    const int dtype = dtype_of<T>;
-    int64_t a_n = kbki_ceil(many(s) * s.m * s.k, 128) * 128, b_n = kbki_ceil(many(s) * s.k * s.n, 128) * 128;
-    int64_t set = a_n + b_n + kbki_ceil(many(s) * s.m * s.n, 128) * 128;
-    int sets = (int)(2 * l2 / (sizeof(T) * (size_t)set)) + 2, turn = 0;
+// Sets of operands and results in turn, as many as take more room than L2, and which variants there are for them.
+template <class T> struct rotation {
+    shape s;
+    int layout, sets, turn = 0;
+    int64_t a_n, b_n, set;
     T* room;
-    cudaEvent_t events[TIMED][LAUNCHES][2];
-    double ms[TIMED] = {};
     bool on[TIMED];
-    CUDA(cudaMalloc((void**)&room, sizeof(T) * (size_t)set * sets));
-    fill(room, set * sets, 7, false);
-    for (int v = 0; v < TIMED; v++) {
-        kbk_args a = arguments<T>(room, room + a_n, room + a_n + b_n, s, layout);
-        on[v] = v == CUBLAS || (shown(rungs[v]) && wanted(rungs[v], dtype, s) && takes<T>(rungs[v], 0, 0, s, layout));
-        const char* why = on[v] ? launch<T>(v, &a) : NULL;
-        if (why && v != CUBLAS) printf("FAIL: %s: %s\n", rungs[v].name, why), failed++;
-        on[v] = on[v] && !why;
-        for (int i = 0; i < LAUNCHES; i++)
-            CUDA(cudaEventCreate(&events[v][i][0])), CUDA(cudaEventCreate(&events[v][i][1]));
+    rotation(shape of, int l, size_t l2) : s(of), layout(l) {
+        a_n = kbki_ceil(many(s) * s.m * s.k, 128) * 128, b_n = kbki_ceil(many(s) * s.k * s.n, 128) * 128;
+        set = a_n + b_n + kbki_ceil(many(s) * s.m * s.n, 128) * 128;
+        sets = (int)(2 * l2 / (sizeof(T) * (size_t)set)) + 2;
+        CUDA(cudaMalloc((void**)&room, sizeof(T) * (size_t)set * sets));
+        fill(room, set * sets, 7, false);
+        for (int v = 0; v < TIMED; v++) {
+            kbk_args a = at(0);
+            on[v] = v == CUBLAS ||
+                    (shown(rungs[v]) && wanted(rungs[v], dtype_of<T>, s) && takes<T>(rungs[v], 0, 0, s, layout));
+            const char* why = on[v] ? launch<T>(v, &a) : NULL;
+            if (why && v != CUBLAS) printf("FAIL: %s: %s\n", rungs[v].name, why), failed++;
+            on[v] = on[v] && !why;
+        }
+        CUDA(cudaStreamSynchronize(stream));
     }
-    CUDA(cudaStreamSynchronize(stream));
+    ~rotation() { CUDA(cudaFree(room)); }
+    kbk_args at(int i) const {
+        T* p = room + i % sets * set;
+        return arguments<T>(p, p + a_n, p + a_n + b_n, s, layout);
+    }
+    kbk_args next() { return at(turn++); }
+    double tera(double ms) const { return 2e-9 * (double)many(s) * (double)s.m * (double)s.n * (double)s.k / ms; }
+    void head() const { printf("%-4s %s %18s", dtype_name[dtype_of<T>], layout_name[layout], text(s).c_str()); }
+    void print(const double* ms) const {
+        head();
+        print_or_dash(on[CUBLAS], "%8.1f", 1000 * ms[CUBLAS], 9);
+        print_or_dash(on[CUBLAS], "%8.1f", tera(ms[CUBLAS]), 8);
+        for (int v = 0; v < RUNGS; v++) {
+            if (!shown(rungs[v])) continue;
+            print_or_dash(on[v], "%10.1f", tera(ms[v]), 10);
+            print_or_dash(on[v] && on[CUBLAS], "%5.2f", ms[CUBLAS] / ms[v], 5);
+        }
+        printf("\n");
+    }
+};
+struct span {
+    cudaEvent_t from, to;
+    span() { CUDA(cudaEventCreate(&from)), CUDA(cudaEventCreate(&to)); }
+    ~span() { cudaEventDestroy(from), cudaEventDestroy(to); }
+    float ms() const {
+        float t;
+        CUDA(cudaEventElapsedTime(&t, from, to));
+        return t;
+    }
+};
+template <int Many> static double median(const span* spans) {
+    float t[Many];
+    for (int i = 0; i < Many; i++) t[i] = spans[i].ms();
+    return median(t, Many);
+}
+template <class T> static void time_shape(shape s, int layout, size_t l2) {
+    rotation<T> of(s, layout, l2);
+    std::vector<span> spans(TIMED * LAUNCHES);
+    double ms[TIMED] = {};
     hold_k<<<1, 1, 0, stream>>>(20000000);
     for (int i = -WARM; i < LAUNCHES; i++)
         for (int v = 0; v < TIMED; v++) {
-            T* at = room + turn++ % sets * set;
-            kbk_args a = arguments<T>(at, at + a_n, at + a_n + b_n, s, layout);
-            if (!on[v]) continue;
-            if (i >= 0) CUDA(cudaEventRecord(events[v][i][0], stream));
+            kbk_args a = of.next();
+            const span& timer = spans[(size_t)(v * LAUNCHES + std::max(i, 0))];
+            if (!of.on[v]) continue;
+            if (i >= 0) CUDA(cudaEventRecord(timer.from, stream));
             launch<T>(v, &a);
-            if (i >= 0) CUDA(cudaEventRecord(events[v][i][1], stream));
+            if (i >= 0) CUDA(cudaEventRecord(timer.to, stream));
+        }
+    CUDA(cudaStreamSynchronize(stream));
+    for (int v = 0; v < TIMED; v++)
+        if (of.on[v]) ms[v] = median<LAUNCHES>(&spans[(size_t)(v * LAUNCHES)]);
+    of.print(ms);
+    kbk_args a = of.at(0), b = of.at(1);
+    for (int v = 0; v < RUNGS && of.on[CUBLAS]; v++)
+        if (of.on[v]) compare_norms((T*)a.out[0], (T*)b.out[0], s, v, layout, &a);
+}
+
+// --- small products: per launch, in a graph
+
+enum { NODES = 50, GRAPH_LAUNCHES = 15 };
+template <class T> static cudaGraphExec_t graph_of(int which, const kbk_args* a, int nodes) {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < nodes; i++) launch<T>(which, a);
+    CUDA(cudaStreamEndCapture(stream, &graph));
+    CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    CUDA(cudaGraphDestroy(graph));
+    return exec;
+}
+template <class T> static void time_graph(shape s, int layout, size_t l2) {
+    rotation<T> of(s, layout, l2);
+    std::vector<span> spans(TIMED * 2 * GRAPH_LAUNCHES);
+    cudaGraphExec_t graph[TIMED][2] = {};
+    double ms[TIMED] = {};
+    kbk_args a = of.at(0);
+    for (int v = 0; v < TIMED; v++)
+        for (int i = 0; i < 2 && of.on[v]; i++) graph[v][i] = graph_of<T>(v, &a, NODES << i);
+    for (int i = -WARM; i < GRAPH_LAUNCHES; i++)
+        for (int v = 0; v < 2 * TIMED; v++) {
+            const span& timer = spans[(size_t)(v * GRAPH_LAUNCHES + std::max(i, 0))];
+            if (!of.on[v / 2]) continue;
+            if (i >= 0) CUDA(cudaEventRecord(timer.from, stream));
+            CUDA(cudaGraphLaunch(graph[v / 2][v % 2], stream));
+            if (i >= 0) CUDA(cudaEventRecord(timer.to, stream));
         }
     CUDA(cudaStreamSynchronize(stream));
     for (int v = 0; v < TIMED; v++) {
-        float t[LAUNCHES];
-        for (int i = 0; i < LAUNCHES && on[v]; i++)
-            CUDA(cudaEventElapsedTime(&t[i], events[v][i][0], events[v][i][1]));
-        ms[v] = on[v] ? median(t, LAUNCHES) : 0;
-        for (int i = 0; i < LAUNCHES; i++)
-            CUDA(cudaEventDestroy(events[v][i][0])), CUDA(cudaEventDestroy(events[v][i][1]));
+        const span* one = &spans[(size_t)(2 * v * GRAPH_LAUNCHES)];
+        if (!of.on[v]) continue;
+        ms[v] = (median<GRAPH_LAUNCHES>(one + GRAPH_LAUNCHES) - median<GRAPH_LAUNCHES>(one)) / NODES;
+        CUDA(cudaGraphExecDestroy(graph[v][0])), CUDA(cudaGraphExecDestroy(graph[v][1]));
     }
-    printf("%-4s %s %18s", dtype_name[dtype], layout_name[layout], text(s).c_str());
-    double tera = 2e-9 * (double)many(s) * (double)s.m * (double)s.n * (double)s.k;
-    print_or_dash(on[CUBLAS], "%8.1f", 1000 * ms[CUBLAS], 9);
-    print_or_dash(on[CUBLAS], "%8.1f", tera / ms[CUBLAS], 8);
-    for (int v = 0; v < RUNGS; v++) {
-        if (!shown(rungs[v])) continue;
-        print_or_dash(on[v], "%10.1f", tera / ms[v], 10);
-        print_or_dash(on[v] && on[CUBLAS], "%5.2f", ms[CUBLAS] / ms[v], 5);
+    of.print(ms);
+}
+
+// --- large products: short and cool, and until the device is as warm as it gets
+
+static struct {
+    void* device;
+    int (*clock)(void*, int, unsigned*);
+    int (*energy)(void*, unsigned long long*);
+    unsigned mhz() const { // 0: unknown
+        unsigned now = 0;
+        return device && clock && clock(device, 1, &now) == 0 ? now : 0;
     }
-    printf("\n");
-    kbk_args a = arguments<T>(room, room + a_n, NULL, s, layout);
-    for (int v = 0; v < RUNGS && on[CUBLAS]; v++)
-        if (on[v]) compare_norms(room + a_n + b_n, room + set + a_n + b_n, s, v, layout, &a);
-    CUDA(cudaFree(room));
+    double joules() const {
+        unsigned long long mj = 0;
+        return device && energy && energy(device, &mj) == 0 ? 1e-3 * (double)mj : 0;
+    }
+} nvml;
+static void nvml_open() {
+    char bus[32];
+    int (*init)(void) = NULL, (*handle)(const char*, void**) = NULL;
+    void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    if (!library || cudaDeviceGetPCIBusId(bus, sizeof bus, 0) != cudaSuccess) return;
+    *(void**)&init = dlsym(library, "nvmlInit_v2");
+    *(void**)&handle = dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
+    *(void**)&nvml.clock = dlsym(library, "nvmlDeviceGetClockInfo");
+    *(void**)&nvml.energy = dlsym(library, "nvmlDeviceGetTotalEnergyConsumption");
+    if (!init || !handle || init() != 0 || handle(bus, &nvml.device) != 0) nvml.device = NULL;
+}
+struct pace {
+    double ms, mhz, watts;
+};
+template <class T> static pace burst(rotation<T>& of, int v) {
+    std::vector<span> spans(LAUNCHES);
+    unsigned mhz = 0;
+    usleep(500000); // to cool down
+    for (int i = -WARM; i < LAUNCHES; i++) {
+        kbk_args a = of.next();
+        if (i >= 0) CUDA(cudaEventRecord(spans[(size_t)i].from, stream));
+        launch<T>(v, &a);
+        if (i >= 0) CUDA(cudaEventRecord(spans[(size_t)i].to, stream));
+    }
+    while (cudaStreamQuery(stream) == cudaErrorNotReady) mhz = nvml.mhz();
+    return { median<LAUNCHES>(spans.data()), (double)mhz, 0 };
+}
+// A second to settle and two that count. A portion of launches waits in the stream while another is at work.
+template <class T> static pace sustain(rotation<T>& of, int v, double ms) {
+    int portion = (int)(20 / ms) + 1, clocks = 0, launches = 0;
+    const int settle = (int)(1000 / ms / portion) + 1, end = 3 * settle;
+    double mhz = 0, from = 0;
+    span all;
+    cudaEvent_t done[2];
+    for (cudaEvent_t& e : done) CUDA(cudaEventCreate(&e));
+    for (int p = 0; p < end; p++) {
+        if (p == settle) CUDA(cudaEventRecord(all.from, stream));
+        for (int i = 0; i < portion; i++) {
+            kbk_args a = of.next();
+            launch<T>(v, &a), launches += p >= settle;
+        }
+        CUDA(cudaEventRecord(done[p % 2], stream));
+        if (p > 0) CUDA(cudaEventSynchronize(done[1 - p % 2]));
+        if (p == settle) from = nvml.joules();
+        if (p >= settle) mhz += nvml.mhz(), clocks++;
+    }
+    CUDA(cudaEventRecord(all.to, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    double joules = nvml.joules() - from;
+    for (cudaEvent_t e : done) CUDA(cudaEventDestroy(e));
+    return { all.ms() / launches, mhz / clocks, joules / (1e-3 * all.ms()) };
+}
+template <class T> static void time_sustained(shape s, int layout, size_t l2) {
+    rotation<T> of(s, layout, l2);
+    for (int v = 0; v < TIMED; v++) {
+        bool named = v == CUBLAS || only_rung || !strcmp(rungs[v].name, "select") || !strcmp(rungs[v].name, "tf32");
+        if (!of.on[v] || !named) continue;
+        pace cool = burst(of, v), warm = sustain(of, v, cool.ms);
+        of.head();
+        printf("%10s%9.1f%9.1f%7.0f%11.1f%9.1f%7.0f%7.0f\n", v == CUBLAS ? "cuBLAS" : rungs[v].name, 1000 * cool.ms,
+               of.tera(cool.ms), cool.mhz, 1000 * warm.ms, of.tera(warm.ms), warm.mhz, warm.watts);
+    }
+}
+template <class T> static void time_one(shape s, int layout, size_t l2) {
+    if (graphs)
+        time_graph<T>(s, layout, l2);
+    else if (sustained)
+        time_sustained<T>(s, layout, l2);
+    else
+        time_shape<T>(s, layout, l2);
 }
 template <class T> static void time_all(size_t l2, bool every) {
     const int dtype = dtype_of<T>;
@@ -602,18 +773,26 @@ template <class T> static void time_all(size_t l2, bool every) {
     for (const auto& t : timed) {
         shape now = only_shape.m ? only_shape : t.s;
         if (only_shape.m ? &t != timed : !(t.dtypes >> dtype & 1)) continue;
+        bool cube = t.s.m == t.s.n && t.s.m == t.s.k, fits = !graphs && !sustained;
+        if (cube) fits = sustained ? t.s.m >= 4096 : !graphs || t.s.m <= 1024;
+        if (!only_shape.m && !fits) continue;
+        bool each = !sustained && (only_shape.m || (t.layout < 0 && every));
         for (int layout = KBK_NN; layout <= KBK_TN; layout++)
-            if (only_shape.m || t.layout == layout || (t.layout < 0 && (every || layout == KBK_NT)))
-                time_shape<T>(now, layout, l2);
+            if (each || layout == (only_shape.m || t.layout < 0 ? KBK_NT : t.layout)) time_one<T>(now, layout, l2);
         fflush(stdout);
     }
 }
 
 static void time_table(size_t l2, bool every) {
-    printf("TFLOP/s             B, M, N, K  cuBLAS us  cuBLAS");
-    for (const rung& r : rungs)
-        if (shown(r)) printf("%10s    x", r.name);
-    printf("\n");
+    if (sustained)
+        printf("%27s%10s%9s%9s%7s%11s%9s%7s%7s\n", "B, M, N, K", "variant", "us", "TFLOP/s", "MHz", "for 2 s, us",
+               "TFLOP/s", "MHz", "W");
+    else {
+        printf("TFLOP/s             B, M, N, K  cuBLAS us  cuBLAS");
+        for (const rung& r : rungs)
+            if (shown(r)) printf("%10s    x", r.name);
+        printf("\n");
+    }
     time_all<bf16>(l2, every), time_all<float>(l2, every);
     if (every) time_all<__half>(l2, every);
 }
@@ -644,6 +823,10 @@ static int parse(int argc, char** argv, bool* check, bool* time) {
             *check = false;
         else if (!strcmp(word, "--ways"))
             ways = true;
+        else if (!strcmp(word, "--graph"))
+            graphs = true, *check = false;
+        else if (!strcmp(word, "--sustained"))
+            sustained = true, *check = false;
         else if (!strcmp(word, "--quick"))
             quick = true, *time = false;
         else if (!strcmp(word, "--sanitize"))
@@ -670,10 +853,9 @@ int main(int argc, char** argv) {
     bool check = true, time = true;
     int devices = 0, l2 = 0;
     if (!parse(argc, argv, &check, &time)) {
-        printf(
-            "usage: %s [--check] [--time] [--ways] [--rung NAME] [--dtype f16|bf16|f32] [--shape [Bx]MxNxK] [--quick] "
-            "[--sanitize]\n  NAME:",
-            argv[0]);
+        printf("usage: %s [--check] [--time] [--ways] [--graph] [--sustained] [--rung NAME] [--dtype f16|bf16|f32] "
+               "[--shape [Bx]MxNxK] [--quick] [--sanitize]\n  NAME:",
+               argv[0]);
         for (const rung& r : rungs) printf(" %s", r.name);
         printf("\n");
         return 2;
@@ -685,12 +867,17 @@ int main(int argc, char** argv) {
         return 77;
     }
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    kbk_shape whole = arguments<bf16>(NULL, NULL, NULL, only_shape, KBK_NN).s;
-    work_bytes = std::max(work_bytes, kbki_scratch_matmul(&whole, KBKI_WORD_select) +
-                                          kbki_scratch_matmul(&whole, KBKI_WORD_tf32) +
-                                          (size_t)(2 * many(only_shape)) * kbki_mm_copies(&whole));
+    auto roomy = [](shape s, int layout) {
+        kbk_shape whole = arguments<bf16>(NULL, NULL, NULL, s, layout).s;
+        size_t most = std::max(kbki_scratch_matmul(&whole, KBKI_WORD_select), kbki_scratch_tf32(&whole, many(s)));
+        work_bytes = std::max(work_bytes, most + (size_t)(2 * many(s)) * kbki_mm_copies(&whole));
+    };
+    for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
+        roomy(only_shape, layout);
+        for (const auto& t : timed) roomy(t.s, layout);
+    }
     const bool same[] = {
-        cut_as<kbki_wg_wide>(kbki_wg_way_of(KBKI_WG_WIDE)),   cut_as<kbki_wg_one>(kbki_wg_way_of(KBKI_WG_ONE)),
+        cut_as<kbki_wg_shared>(kbki_wg_way_of(KBKI_WG_WIDE)), cut_as<kbki_wg_one>(kbki_wg_way_of(KBKI_WG_ONE)),
         cut_as<kbki_wg_turns>(kbki_wg_way_of(KBKI_WG_TURNS)), cut_as<kbki_wg_mid>(kbki_wg_way_of(KBKI_WG_MID)),
         cut_as<kbki_wg_deep>(kbki_wg_way_of(KBKI_WG_DEEP)),   cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TALL)),
         cut_as<kbki_wg_low>(kbki_wg_way_of(KBKI_WG_LOW)),     cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_SMALL))
@@ -707,7 +894,8 @@ int main(int argc, char** argv) {
     if (check) check_type<__half>(), check_type<bf16>(), check_type<float>();
     if (time && failed) printf("no times: the results are wrong\n");
     if (time && !failed) {
-        bool both = !ways && !only_rung;
+        bool both = !ways && !only_rung && !sustained;
+        nvml_open();
         time_table((size_t)l2, true);
         if (both) ways = true, time_table((size_t)l2, false);
     }

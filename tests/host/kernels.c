@@ -637,7 +637,8 @@ static void test_cuts(void) {
     check((int64_t)kbki_scratch_matmul(&s, KBKI_WORD_mmapipe) == KBK_TICKETS + kbki_mma_splits(&s) * 256 * 256 * 4,
           "there too");
     check(kbki_mma_splits(&s) == 66, "and for two CTAs per SM");
-    check(kbki_scratch_bmm(&s, KBKI_WORD_select) == kbki_scratch_select(&s), "a batch of one as matmul");
+    check(kbki_scratch_bmm(&s, KBKI_WORD_select) == kbki_scratch_matmul(&s, KBKI_WORD_select),
+          "a batch of one as matmul");
     few.depth = 131071; // lines that are to be copied as well
     check(kbki_scratch_matmul(&few, KBKI_WORD_mmapipe) > kbki_mm_copies(&few) + 66 * 256 * 256 * 4,
           "copies and pieces");
