@@ -1749,8 +1749,8 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Early only where the kernel was compiled with the instruction that waits. bytes: of dynamic shared memory; args: where
-// the kernel's arguments are.
+// Early only where the kernel was compiled with the instruction that waits. bytes: of dynamic shared memory; args:
+// where the kernel's arguments are.
 KBK_FN const char* kbki_follow(const void* kernel, dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
                                void** args) {
     cudaLaunchConfig_t cfg = {};
