@@ -593,6 +593,7 @@ template <class T> struct rotation {
     double tera(double ms) const { return 2e-9 * (double)many(s) * (double)s.m * (double)s.n * (double)s.k / ms; }
     void head() const { printf("%-4s %s %18s", dtype_name[dtype_of<T>], layout_name[layout], text(s).c_str()); }
     void print(const double* ms) const {
+        if (graphs) printf("graph ");
         head();
         print_or_dash(on[CUBLAS], "%8.1f", 1000 * ms[CUBLAS], 9);
         print_or_dash(on[CUBLAS], "%8.1f", tera(ms[CUBLAS]), 8);
@@ -754,9 +755,9 @@ template <class T> static void time_sustained(shape s, int layout, size_t l2) {
         bool named = v == CUBLAS || only_rung || !strcmp(rungs[v].name, "select") || !strcmp(rungs[v].name, "tf32");
         if (!of.on[v] || !named) continue;
         pace cool = burst(of, v), warm = sustain(of, v, cool.ms);
-        of.head();
-        printf("%10s%9.1f%9.1f%7.0f%11.1f%9.1f%7.0f%7.0f\n", v == CUBLAS ? "cuBLAS" : rungs[v].name, 1000 * cool.ms,
-               of.tera(cool.ms), cool.mhz, 1000 * warm.ms, of.tera(warm.ms), warm.mhz, warm.watts);
+        printf("%-7s", v == CUBLAS ? "cuBLAS" : rungs[v].name), of.head();
+        printf("%9.1f%9.1f%7.0f%13.1f%9.1f%7.0f%7.0f\n", 1000 * cool.ms, of.tera(cool.ms), cool.mhz, 1000 * warm.ms,
+               of.tera(warm.ms), warm.mhz, warm.watts);
     }
 }
 template <class T> static void time_one(shape s, int layout, size_t l2) {
@@ -785,10 +786,10 @@ template <class T> static void time_all(size_t l2, bool every) {
 
 static void time_table(size_t l2, bool every) {
     if (sustained)
-        printf("%27s%10s%9s%9s%7s%11s%9s%7s%7s\n", "B, M, N, K", "variant", "us", "TFLOP/s", "MHz", "for 2 s, us",
-               "TFLOP/s", "MHz", "W");
+        printf("%34s%9s%9s%7s%13s%9s%7s%7s\n", "B, M, N, K", "us", "TFLOP/s", "MHz", "for 2 s, us", "TFLOP/s", "MHz",
+               "W");
     else {
-        printf("TFLOP/s             B, M, N, K  cuBLAS us  cuBLAS");
+        printf("%s             B, M, N, K  cuBLAS us  cuBLAS", graphs ? "graph TFLOP/s" : "TFLOP/s");
         for (const rung& r : rungs)
             if (shown(r)) printf("%10s    x", r.name);
         printf("\n");
