@@ -374,7 +374,8 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
         return (vendor || v->sm == KBK_SM_90a) && s->depth && (s->depth % 16 || all % 16 || (vendor && s->cols % 16));
     }
     const int tma = v->sm == KBK_SM_90a || !strcmp(v->name, "tmaload");
-    if (!tma || strcmp(v->op->name, "matmul") || !strcmp(v->name, "select") || s->depth == 0) return 0;
+    const int product = is(v->op, "matmul") || is(v->op, "bmm");
+    if (!tma || !product || !strcmp(v->name, "select") || s->depth == 0) return 0;
     int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
     bool whole = v->origin & KBK_TF32 ? s->depth % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0; // tf32: all lines along k
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
