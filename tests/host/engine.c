@@ -351,7 +351,19 @@ static void test_memory(void) {
     kb_result_free(&r);
 }
 
+// What is kept in the hundred lines from a block's, or up to the next benchmark, makes it none that is empty.
+static void test_keeps(void) {
+    static const struct {
+        int line;
+        bool keeps;
+    } rows[] = { { 89900, false }, { 89901, true }, { 90000, true },  { 90001, false }, { 90049, false },
+                 { 90050, true },  { 90060, true }, { 90061, false }, { 90160, false } };
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        CHECK_THAT(kbi_keeps(rows[i].line) == rows[i].keeps, "line %d", rows[i].line);
+}
+
 int main(void) {
+    test_keeps();
     test_scale();
     test_absolute();
     test_stack();
@@ -363,4 +375,16 @@ int main(void) {
     test_notes();
     test_memory();
     return test_end();
+}
+
+// lines that test_keeps knows
+#line 89000
+KBENCH(sooner) {
+#line 90000
+    kb_keep(kb);
+}
+#line 90050
+KBENCH(later) {
+#line 90060
+    kb_keep(kb);
 }

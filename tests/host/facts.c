@@ -92,6 +92,12 @@ static void test_record(void) {
     CHECK_THAT(strcmp(t.s, "{\"aslr\": 2, \"cpu_limit\": 0.5, \"microcode\": \"0x10\", \"numa_nodes\": \"0-1\"}") ==
                    0,
                "%s", t.s);
+    t.n = 0, f.n = 0;
+    kbi_fact(&f, "governor", "performance"); // before what is there
+    kbi_record_facts(&r, &f);
+    kbi_json_params(&t, r.environment);
+    CHECK(strcmp(t.s, "{\"governor\": \"performance\", \"aslr\": 2, \"cpu_limit\": 0.5, \"microcode\": \"0x10\", "
+                      "\"numa_nodes\": \"0-1\"}") == 0);
     kbi_text_free(&t);
     kb_result_free(&r);
 }

@@ -718,7 +718,14 @@ static void test_added(void) {
     unlink(pipe.s), kbi_text_free(&pipe);
 }
 
+static int free_file(void) { // the lowest number that none has
+    int file = dup(1);
+    close(file);
+    return file;
+}
+
 int main(void) {
+    int before = free_file();
     test_round_trip();
     test_files();
     test_large();
@@ -731,5 +738,6 @@ int main(void) {
     test_shards();
     test_race();
     test_added();
+    CHECK_INT(free_file(), before); // whatever was read, it was closed
     return test_end();
 }

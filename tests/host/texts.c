@@ -203,6 +203,15 @@ static void test_columns(void) {
     CHECK(!kbi_cell_reads(&c, all, 3));
     rows[0].items_per_second = 99999;
     CHECK(kbi_cell_reads(&c, all, 3));
+    c = cell_of("time"), c.scale = 1; // ms, where us would be better
+    rows[0].time_ms = 0.01, rows[1].time_ms = 0.02;
+    CHECK(kbi_cell_reads(&c, all, 3));
+    rows[0].time_ms = 0.0099;
+    CHECK(!kbi_cell_reads(&c, all, 3));
+    c.scale = 1e-3, rows[0].time_ms = 99999e3, rows[1].time_ms = 50; // s, and 0.05 s is read as well
+    CHECK(kbi_cell_reads(&c, all, 3));
+    c.scale = 1e3, rows[0].time_ms = 100; // 100000 us
+    CHECK(!kbi_cell_reads(&c, all, 3));
     for (int i = 0; i < 3; i++) kb_result_free(&rows[i]);
 }
 
