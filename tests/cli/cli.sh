@@ -399,6 +399,17 @@ for s in 42 7; do
     check_same "--seed $s is in the record" "$("$tmp/flat" "$tmp/s.json" | awk -F'\t' '$2 == "seed" { print $3 }')" $s
 done
 
+# --- memory as it comes, without guarded.h: glibc fills it with this byte's complement
+build "prog.c, not guarded" $CC -O1 -DTEST_SANITIZE -I. tests/cli/prog.c -o "$tmp/plain" $libs
+cases=$($prog --list --op mse,softmax | wc -l)
+for byte in 1 255; do
+    for where in "" --no-isolate; do
+        run env GLIBC_TUNABLES=glibc.malloc.tcache_count=0 MALLOC_PERTURB_=$byte "$tmp/plain" $quick --op mse,softmax --verbose $where
+        check_rc "memory filled with ~$byte $where" 0
+        check_out "memory filled with ~$byte $where" "^$cases cases: $cases ok"
+    done
+done
+
 # --- SIGINT: exit code 130, what is finished is written
 $prog --no-progress --op mse,silu,slow --fast --json "$tmp/int.json" --csv "$tmp/int.csv" --md "$tmp/int.md" \
     --gbench "$tmp/int.gbench" --go "$tmp/int.go" > "$tmp/int.out" 2> "$tmp/int.err" < /dev/null &
@@ -419,6 +430,13 @@ check "SIGINT: the file is whole" "$tmp/flat" "$tmp/int.json"
 check_same "SIGINT: what was finished is in it" \
     "$("$tmp/flat" "$tmp/int.json" | awk -F'\t' '$2 == "operation" { print $3 }' | grep -c silu)" 1
 run "$tmp/prog" --load "$tmp/int.json" --csv "$tmp/all.csv" --md "$tmp/all.md" --gbench "$tmp/all.gbench" --go "$tmp/all.go"
+$prog --no-progress --no-isolate --op mse,silu,slow --fast > "$tmp/rows.out" 2>&1 < /dev/null &
+pid=$!
+i=0
+while [ $i -lt 60 ] && ! grep -q silu "$tmp/rows.out"; do sleep 0.1 2> /dev/null || sleep 1; i=$((i + 1)); done
+check "a row can be read while the run goes on" grep -q silu "$tmp/rows.out"
+kill -INT $pid
+wait $pid
 for format in csv md gbench go; do check "SIGINT: --$format has it, too" cmp "$tmp/int.$format" "$tmp/all.$format"; done
 check_same "SIGINT: no temporary file" "$(ls "$tmp" | grep -c 'tmp[0-9]')" 0
 finish

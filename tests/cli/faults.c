@@ -9,6 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+// as where a device takes long to start
+__attribute__((constructor)) static void start_slowly(void) {
+    const char* seconds = getenv("FAULTS_START");
+    if (seconds) sleep((unsigned)atoi(seconds));
+}
+
 static void work(kb_state* kb) {
     float *x = KB_ALLOC(kb, float, 64), *y = KB_ALLOC(kb, float, 64);
     kb_fill(kb, x, 64, KB_NORMAL);
@@ -37,7 +43,9 @@ FAULT(segfault_late) {
 }
 FAULT(segfault_before) {
     *(volatile int*)(intptr_t)8 = 1;
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(kb);
+    }
 }
 FAULT(aborts) {
     KB_TIME(kb) { abort(); }
@@ -58,7 +66,9 @@ FAULT(hangs) {
 }
 FAULT(hangs_before) {
     for (volatile int go = 1; go;) {}
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(kb);
+    }
 }
 FAULT(sleeps_deaf) { // a hang that does not listen to polite signals
     signal(SIGTERM, SIG_IGN);
@@ -67,15 +77,21 @@ FAULT(sleeps_deaf) { // a hang that does not listen to polite signals
 }
 FAULT(too_much_memory) {
     char* p = KB_ALLOC(kb, char, (int64_t)1 << 60);
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(p); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(p);
+    }
 }
 FAULT(negative_count) {
     char* p = KB_ALLOC(kb, char, -1);
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(p); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(p);
+    }
 }
 FAULT(overflowing_count) {
     double* p = KB_ALLOC(kb, double, INT64_MAX / 2);
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(p); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(p);
+    }
 }
 FAULT(write_after) {
     char* p = KB_ALLOC(kb, char, 100);
@@ -119,8 +135,12 @@ FAULT(breaks_out_late) {
     }
 }
 FAULT(two_blocks) {
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(kb);
+    }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(kb);
+    }
 }
 FAULT(sample_without_time) {
     KB_SAMPLE(kb) { kb_keep(kb); }
@@ -151,7 +171,9 @@ FAULT(wrong_late) { // right when it is checked first, wrong ever after
     kb_check(kb, y, want, 1, 1e-3);
 }
 FAULT(wrong_that) {
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(kb);
+    }
     kb_check_that(kb, false, 7.0, 1.0, "the answer is %d", 42);
 }
 FAULT(wrong_one_of_two) {
@@ -165,15 +187,21 @@ FAULT(wrong_one_of_two) {
 }
 FAULT(unknown_axis) {
     int64_t n = kb_int(kb, "no_such_axis");
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(n); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(n);
+    }
 }
 FAULT(axis_of_another_type) {
     int64_t n = kb_int(kb, "mode");
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(n); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(n);
+    }
 }
 FAULT(fails_itself) {
     kb_fail(kb, "no luck with %s", "this");
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(kb);
+    }
 }
 FAULT(closes_files) { // what a daemon does: the harness's pipes survive that
     KB_TIME(kb) {
@@ -195,7 +223,9 @@ FAULT(says_much) { // output of the body is not taken for a record, nor does it 
 }
 FAULT(checks_once) { // looks at the first run only: that proves nothing about the timed ones
     static int calls;
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(kb);
+    }
     if (calls++ == 0) kb_check_that(kb, true, 0, 0, "fine");
 }
 FAULT(skips) { kb_skip(kb, "not on a %s", "weekday"); }

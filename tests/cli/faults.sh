@@ -113,6 +113,13 @@ done
 run "$tmp/faults" $options --op exit_three --no-isolate
 if [ $rc -ne 0 ]; then pass; else fail "exit(3) in one process: exit code 0"; fi
 
+# a start that takes longer than a case may is nobody's fault
+run env FAULTS_START=2 "$tmp/faults" $options --op aborts,last --json "$tmp/slow.json"
+check_rc "a start that takes long" 1
+"$tmp/flat" "$tmp/slow.json" > "$tmp/flat.txt"
+check_same "a start that takes long: the cases behind it" "$(field aborts good status) $(field last good status)" '"ok" "ok"'
+case $(field aborts bad flags) in *'"CRASHED"'*) pass ;; *) fail "a start that takes long: $(field aborts bad flags)" ;; esac
+
 # --- killed from outside: the worker, then the supervisor
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
 "$tmp/faults" --no-progress --timeout 4s --iters 30 --op first,hangs,last --json "$tmp/kill.json" --jsonl "$tmp/kill.jsonl" > "$tmp/kill.out" 2>&1 < /dev/null &

@@ -29,6 +29,21 @@ static void test_bars(void) {
     }
 }
 
+// What is gathered lies anywhere, and nothing outside.
+static void test_gathered(void) {
+    enum { N = 1000, SIZE = 4096 };
+    static int times[SIZE];
+    int most = 0, different = 0;
+    for (int i = 0; i < N; i++) {
+        uint32_t at = kbi_proof_index(1 + (float)i / N, SIZE);
+        if (!CHECK(at < SIZE)) return;
+        different += !times[at]++;
+        most = KBI_MAX(most, times[at]);
+    }
+    CHECK_THAT(different > 800 && most < 10, "%d places, one of them %d times", different, most);
+    CHECK_INT(kbi_proof_index(0.7f, 1), 0);
+}
+
 static double reach; // of the interval
 static kbi_judged judged(const char* implementation, int percent, double us, kb_verdict verdict, double noise,
                          bool gpu) {
@@ -160,6 +175,7 @@ static void test_run(const char* self) {
 int main(int argc, char** argv) {
     if (argc > 1) return kb_main(argc, argv);
     test_bars();
+    test_gathered();
     test_judge();
     test_sort();
     test_kernels();
