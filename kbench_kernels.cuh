@@ -11838,20 +11838,20 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a key that
                causality hides leaves no trace, except that cublas and warpmma multiply v by its zeros */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
-     1 naive       165.5 ms    0 %           -  score matrix in memory, three passes
-     2 cublas       1378 us   12 %       120 x  vendor's batched GEMMs, own softmax
-     3 online      20.64 ms    1 %      0.07 x  warp per row, running softmax, 32 keys a time
-                 loses at bf16 4 x 16 x 2048 x 128 (0.07 x)
-     4 flash        6130 us    3 %      3.37 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
-                 loses at bf16 4 x 16 x 4096 x 128 (0.20 x) and 3 of 10 more; gains at bf16 4 x 16 x 2048 x 128 (3.37
+     1 naive       165.5 ms    0 %      -  score matrix in memory, three passes
+     2 cublas       1373 us   12 %  121 x  vendor's batched GEMMs, own softmax
+     3 online      20.18 ms    1 % 0.07 x  warp per row, running softmax, 32 keys a time
+                 loses at bf16 4 x 16 x 4096 x 128 (0.06 x) and all of 4 more
+     4 flash        6107 us    3 % 3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
+                 loses at f16 4 x 16 x 2048 x 128 (0.23 x) and 2 of 10 more; gains at bf16 4 x 16 x 4096 x 128 (3.32
                  x)
-     5 warpmma     931.4 us   18 %      6.58 x  mma.sync, tiles loaded by all threads, in turn
-     6 flashmma    386.5 us   44 %      2.41 x  mma.sync, 32 rows per warp, two buffers
-     7 flashws     259.5 us   65 %      1.49 x  wgmma and TMA, producer and consumers
+     5 warpmma     915.9 us   18 % 6.67 x  mma.sync, tiles loaded by all threads, in turn
+     6 flashmma    385.6 us   43 % 2.38 x  mma.sync, 32 rows per warp, two buffers
+     7 flashws     261.4 us   64 % 1.47 x  wgmma and TMA, producer and consumers
                  loses at bf16 32 x 8 x 128 x 64 (0.75 x) and 6 of 37 more; gains at bf16 1 x 32 x 2048 x 128 causal
                  (1.89 x)
-     8 flashrs            -      -           -  three consumers that drift apart
-     9 flashpp     221.3 us   76 % 1.17 x of 7  scores a tile ahead, consumers in turn
+     8 flashrs     231.9 us   72 % 1.13 x  three consumers that drift apart
+     9 flashpp     219.4 us   76 % 1.06 x  scores a tile ahead, consumers in turn
                  loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 37 more; gains at f16 32 x 8 x 256 x 64
                  (1.28 x)
     end of measured */
@@ -13290,12 +13290,12 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                lse has no room there for the logarithm of a sum. NaN or infinity in a row or a key that causality
                hides leaves no trace, except that warpmma multiplies q, k and do by its zeros */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
-     1 naive       327.4 ms    0 %      -  both S x S matrices in memory
-     3 shared      51.98 ms    1 % 6.30 x  warp per row, then per key, p and ds anew
-     4 flash       20.39 ms    2 % 2.55 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
-     5 warpmma      5382 us    8 % 3.79 x  mma.sync, tiles loaded by all threads, in turn
-     6 flashmma     1138 us   37 % 4.73 x  128 keys stay, dq by atomics
-     7 flashws     650.0 us   65 % 1.75 x  the same through wgmma and TMA
+     1 naive       326.5 ms    0 %      -  both S x S matrices in memory
+     3 shared      51.78 ms    1 % 6.31 x  warp per row, then per key, p and ds anew
+     4 flash       20.29 ms    2 % 2.55 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
+     5 warpmma      5266 us    8 % 3.85 x  mma.sync, tiles loaded by all threads, in turn
+     6 flashmma     1137 us   37 % 4.63 x  128 keys stay, dq by atomics
+     7 flashws     644.5 us   65 % 1.76 x  the same through wgmma and TMA
     end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
