@@ -24018,7 +24018,7 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
         return "kb_desc: samples, precision, max_time and device cannot be negative";
     if (kbi_is(d->mode, "rotate"))
-        return "kb_desc.mode: rotate takes a case that sets up its data, which a function is not: KBENCH, --rotate";
+        return "kb_desc.mode: rotate needs a case that sets its data up, which a function is not: KBENCH, and --rotate";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot"))
         return "kb_desc.mode is cold or hot; it is another word";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
