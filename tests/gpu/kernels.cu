@@ -491,10 +491,10 @@ static const dims ring_rows[] = {
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
 // enough tiles of 128 x 256 for them to be taken; enough of 128 x 128, and too few of those; tiles that are taken in
-// turns, tall and low ones; K in pieces; few rows along K, by a CTA for 32 columns and by one for 64
+// turns, tall and low ones; K in pieces; few rows along K, by a CTA for 32 columns, by one for 64, and of a large matrix
 static const dims wide_tiles[] = {
-    { 136, 15112, 512, 0 }, { 136, 6000, 72, 0 },   { 136, 19776, 8, 0 },  { 72, 4288, 8, 0 },
-    { 136, 3776, 1024, 0 }, { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 }, { 5, 6344, 1032, 0 },
+    { 136, 15112, 512, 0 }, { 136, 6000, 72, 0 },  { 136, 19776, 8, 0 }, { 72, 4288, 8, 0 },   { 136, 3776, 1024, 0 },
+    { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 }, { 5, 6344, 1032, 0 }, { 3, 8200, 4104, 0 },
 };
 // of e4m3, whose lines of K start on 16 bytes: tiles of 128 x 128, of 256 x 128, those of 128 x 128 in pieces, small
 // ones; K in pieces, and with an end that is no whole stage; C in lines that are not for tensor copies
