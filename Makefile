@@ -51,7 +51,11 @@ use_cuda = $(if $(NVCC),$(if $(GPU)$(filter command environment,$(firstword $(or
 TYPES ?= f32 $(if $(use_cuda),$(findstring f16,$(subst bf16,,$(ARGS))),f16) bf16
 suite_types = $(if $(filter-out f32 f16 bf16,$(TYPES))$(if $(strip $(TYPES)),,none),$(error TYPES="$(TYPES)": one or several of f32, f16 and bf16 are wanted))$(strip \
                 $(foreach t,f32.F32 f16.F16 bf16.BF16,$(if $(filter $(basename $(t)),$(TYPES)),,-DKBK_NO_$(subst .,,$(suffix $(t))))))
-suite_command = $(if $(use_cuda),$(compile_cuda) $(suite_types) examples/suite.cu -o $(BUILD)/suite,$(compile_c) $(suite_types) -x c examples/suite.cu -o $(BUILD)/suite $(LIBS))
+# its two parts at once (with groups of operations left out it may have but one)
+suite_part = $(compile_cuda) $(suite_types) -DSUITE_PART=$(1) -c examples/suite.cu -o $(BUILD)/suite.$(1).o
+suite_parts = { $(call suite_part,2) & $(call suite_part,1) && wait $$! && $(compile_cuda) $(BUILD)/suite.1.o $(BUILD)/suite.2.o -o $(BUILD)/suite; }
+suite_cuda = $(if $(findstring -DKBK_,$(NVCCFLAGS)),$(compile_cuda) $(suite_types) examples/suite.cu -o $(BUILD)/suite,$(suite_parts))
+suite_command = $(if $(use_cuda),$(suite_cuda),$(compile_c) $(suite_types) -x c examples/suite.cu -o $(BUILD)/suite $(LIBS))
 run_tests = CC='$(CC)' CXX='$(CXX)' NVCC='$(NVCC)' ARCHFLAGS='$(if $(NVCC),$(strip $(ARCHFLAGS) $(SPLIT) $(CUBLAS)))' BUILD=$(BUILD) sh tests/run.sh
 
 EXAMPLES_C := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))

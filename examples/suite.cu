@@ -17,8 +17,34 @@
     operands is given transposed (NT: B, TN: A). matmul_e4m3 has NT alone, and the dtype of its results. For
     cross_entropy tensor_dimension is the vocabulary; p is the share of elements that dropout drops. Memory operations
     have n elements. Each variant is compared with the oracle in double precision on units spread over the whole result,
-    before and after it is timed. On a machine without a GPU the oracles themselves are timed, on smaller shapes. */
+    before and after it is timed. On a machine without a GPU the oracles themselves are timed, on smaller shapes.
+
+    It takes a minute and more to compile, so make compiles two parts at once, which are linked: SUITE_PART=1 without
+    products and attention, which are SUITE_PART=2. Without that word it is one program. */
+#if SUITE_PART == 2
+#define KBK_NO_MEMORY
+#define KBK_NO_ACCESS
+#define KBK_NO_TRANSFER
+#define KBK_NO_ELEMENTWISE
+#define KBK_NO_ACTIVATION
+#define KBK_NO_DROPOUT
+#define KBK_NO_SOFTMAX
+#define KBK_NO_LAYERNORM
+#define KBK_NO_RMSNORM
+#define KBK_NO_REDUCTION
+#define KBK_NO_MSE
+#define KBK_NO_WSUM
+#define KBK_NO_TRANSPOSE
+#define KBK_NO_CROSS_ENTROPY
+#define KBK_NO_EMBEDDING
+#else
 #define KBENCH_IMPLEMENTATION
+#if SUITE_PART == 1
+#define KBK_NO_MATMUL
+#define KBK_NO_BMM
+#define KBK_NO_ATTENTION
+#endif
+#endif
 #include "kbench.h"
 #include "kbench_kernels.cuh"
 #include <stdio.h>
@@ -496,13 +522,27 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     kb_add(e);
 }
 
-int main(int argc, char** argv) {
-    int order = 1;
+// Every operation that is compiled here, its entries numbered from order on; gives the first number that is free.
+static int add_all(int order) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         for (int j = 0; j < KBK_VARIANT_COUNT; j++)
             if (kbk_table[j].op == &kbk_ops[i]) add(&kbk_ops[i], &kbk_table[j], order++);
         add(&kbk_ops[i], NULL, order++);
     }
+    return order;
+}
+
+extern int add_products(int order);
+#if SUITE_PART == 2
+int add_products(int order) { return add_all(order); }
+#else
+int main(int argc, char** argv) {
+    int order = add_all(1);
+#if SUITE_PART == 1
+    order = add_products(order);
+#endif
+    (void)order;
     kb_default("--fast --part 3m"); // what a person waits for
     return kb_main(argc, argv);
 }
+#endif

@@ -4,7 +4,7 @@
 # hand on a quiet machine:
 #   sh tests/compile_time.sh
 #   sh tests/compile_time.sh suite     what make run waits for instead: the suite as it is built for an H100 or H200 (ARCH:
-#                                      another), once, and by nvcc --time which part of the compiler takes how long. No bound
+#                                      another), once, and by nvcc --time which part of the compiler takes how long, of both its halves. No bound
 # Bounds: a .cu file with the implementation and one benchmark at most 2.0 times a bare .cu file of one kernel; with the
 # implementation compiled once from the header itself, a .cu file that includes the API alone, and one with a benchmark,
 # at most 1.05 times; a .c file with implementation and benchmark at most 1 s.
@@ -13,17 +13,18 @@
 
 if [ "${1:-}" = suite ]; then
     if [ -z "$NVCC" ]; then skip "no nvcc" && finish; fi
-    command=$(${MAKE:-make} -n -B BUILD="$tmp" NVCC="$NVCC" ARCH="${ARCH:-sm_90a}" "$tmp/suite" | sed -n '/^echo/d; s,\( examples/suite.cu -o [^ ]*\).*,\1,p')
+    command=$(${MAKE:-make} -n -B BUILD="$tmp" NVCC="$NVCC" ARCH="${ARCH:-sm_90a}" "$tmp/suite" |
+        sed -n "/^echo/d; / examples\/suite.cu -o /{ s, 2>&1 |.*,,; s, -DSUITE_PART=\([12]\) ,&--time '$tmp/phases.\1.csv' ,g; p; }")
     printf '%s\n' "$command"
     start=$(now_ms)
-    build "the suite" sh -c "$command --time '$tmp/phases.csv' && times > '$tmp/cpu'"
+    build "the suite" sh -c "$command && times > '$tmp/cpu'"
     echo $(($(now_ms) - start)) > "$tmp/wall"
     [ "$failed" -eq 0 ] || finish
     # the second line of times is of what sh ran: 1m37.2s 0m3.1s
     awk -v wall="$(cat "$tmp/wall")" 'NR == 2 { split($1, u, "[ms]"); split($2, s, "[ms]")
         printf "%-22s %6.1f s, of processors %.1f s and %.1f s in the kernel\n", "all", wall / 1000, u[1] * 60 + u[2], s[1] * 60 + s[2] }' "$tmp/cpu"
     awk -F ' *, *' '$NF == "ms" { ms[$2] += $(NF - 1) }
-        END { for (part in ms) printf "%-22s %6.1f s\n", part, ms[part] / 1000 }' "$tmp/phases.csv" > "$tmp/parts"
+        END { for (part in ms) printf "%-22s %6.1f s\n", part, ms[part] / 1000 }' "$tmp"/phases.?.csv > "$tmp/parts"
     awk '{ print $(NF - 1), $0 }' "$tmp/parts" | sort -rn | sed 's/^[^ ]* //'
     for part in cicc ptxas 'gcc (compiling)'; do
         if grep -qF "$part " "$tmp/parts"; then pass; else fail "nvcc --time says nothing of $part"; fi
