@@ -5696,6 +5696,7 @@ static double kbi_pattern_size(const char** at, int depth) {
         if (*s == '(') {
             *at = s + 1;
             last = kbi_pattern_size(at, depth + 1);
+            if (last < 1) last = 1; // an empty one is written out, too
             s = *at + (**at == ')');
         } else if (*s == '[') {
             s += 1 + (s[1] == '^');

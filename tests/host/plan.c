@@ -426,6 +426,8 @@ static void test_patterns(void) {
                  { "(ab)+", 4 },
                  { "(ab){3}c", 7 },
                  { "((ab){2}c){10}", 50 },
+                 { "(){7}", 7 },
+                 { "((()){3}){4}", 12 },
                  { "(a|b)c", 4 },
                  { "a)b", 3 },
                  { "[abc]d", 2 },
@@ -461,6 +463,7 @@ static void test_patterns(void) {
         CHECK_THAT(kbi_pattern_sound(text) == (n <= KBI_PATTERN), "%d characters", n);
     }
     CHECK(kbi_pattern_sound("(a{64}){64}") && !kbi_pattern_sound("(a{64}){64}b"));
+    CHECK(!kbi_pattern_sound("((((){1,255}){1,255}){1,255}){1,255}")); // groups of nothing, which took all memory
     memset(text, '?', KBI_PATTERN + 1), text[0] = 'a', text[KBI_PATTERN + 1] = 0; // one too many, of size 1
     CHECK(!kbi_pattern_sound(text));
     kbi_strings texts;

@@ -397,7 +397,7 @@ def tables():
     done = subprocess.run(run + [evidence + ".json", "--summary"], stdout=subprocess.PIPE)
     table, _, below = done.stdout.decode().partition("\n\n")
     check("README's table", table in readme, table)
-    mean = r"Geometric mean of the ratios: [\d.]+ x the best peer \(82 rows\), [\d.]+ x PyTorch \(\d+ rows\), "
+    mean = r"Geometric mean of the ratios: [\d.]+ x the best peer \(84 rows\), [\d.]+ x PyTorch \(\d+ rows\), "
     check("the mean below it", re.fullmatch(mean + r"[\d.]+ x torch.compile \(\d+ rows\)\n", below), below)
     done = subprocess.run(run + ["/none.json"], stderr=subprocess.PIPE)
     check("no such file", done.returncode == 2 and b"there is no file" in done.stderr, done.stderr)
