@@ -1261,6 +1261,7 @@ static void test_audit(void) {
         }
     }
     check_word("--op beside_unsaid --fast", "SIDE_STREAM");
+    check_word("--op beside_always --iters 1 --warmup 0 --no-audit", "SIDE_STREAM"); // as few runs as there can be
     check_word("--op several --fast --rotate", "NOT_COLD");
     CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
     CHECK_STR(text(0, "mode"), "\"rotate\"");
