@@ -2887,6 +2887,28 @@ def _read_exactly(handle: int, n: int) -> bytes:
     return b"".join(parts)
 
 
+def _pickled(message: Dict[str, Any]) -> bytes:
+    """Tensors of 8-bit floats as bytes of another type: PyTorch 2.11 writes theirs so that it cannot read them."""
+    import io
+    import pickle
+
+    class Pickler(pickle.Pickler):
+        def reducer_override(self, v: Any) -> Any:
+            if not _is_array(v) or not str(v.dtype).startswith("torch.float8"):
+                return NotImplemented
+            return _viewed_as, (v.view(sys.modules["torch"].uint8), str(v.dtype)[6:])
+
+    data = io.BytesIO()
+    Pickler(data, protocol=4).dump(message)
+    return data.getvalue()
+
+
+def _viewed_as(tensor: Any, dtype: str) -> Any:
+    import torch
+
+    return tensor.view(getattr(torch, dtype))
+
+
 def _write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
@@ -3144,13 +3166,12 @@ class _Remote:
         return b"".join(parts)
 
     def ask(self, do: str, **message: Any) -> Dict[str, Any]:
-        import pickle
         import secrets
         import time as clock
 
         token = secrets.token_hex(8)
         message.update(do=do, token=token)
-        data = pickle.dumps(message, protocol=4)
+        data = _pickled(message)
         try:
             end = clock.monotonic() + self.timeout
             self._send(struct.pack("<Q", len(data)) + data, end)

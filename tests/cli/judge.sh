@@ -35,7 +35,7 @@ some=$some,one_buffer,method_of_its_own,contests_that_lie,reads_a_variable,its_o
 some=$some,no_last_tile,no_strides,hides_nan,beside_an_input,addmm,in_place,take,with_names,centred_by_hand
 some=$some,the_input_beside_another,one_output_is_rounded
 # operations of the library written out in PyTorch
-some=$some,layernorm_bwd,cross_entropy_fwd,dropout_fwd,fill_run,chase_run,embedding_bwd
+some=$some,layernorm_bwd,cross_entropy_fwd,dropout_fwd,fill_run,chase_run,embedding_bwd,matmul_e4m3_fwd
 if "$PYTHON" -c 'import torch' 2> /dev/null; then
     mkdir -p "$tmp/scratch"
     "$PYTHON" tests/gpu/judge.py "$tmp/scratch" --cpu --jobs 2 --only $some > "$tmp/tensors.txt" 2> "$tmp/tensors.err"

@@ -89,14 +89,14 @@ def marked(module, gpu, triton):
 
 
 def written_out(gpu):
-    """The library's operations in PyTorch, each in one of its types; on a CPU in f32."""
+    """The library's operations in PyTorch, each in one of its types; on a CPU in f32, if that is one."""
     import by_hand
     import kbench
     import operations
 
     for i, name in enumerate(operations.OPERATIONS):
         has = {dtype for kernel in kbench.kernels if kernel.name == name for dtype in kernel.dtypes}
-        types = [dtype for dtype in (("f32", "bf16", "f16") if gpu else ("f32",)) if dtype in has]
+        types = [dtype for dtype in ("f32", "bf16", "f16") if dtype in has][: None if gpu else 1]
         if types:
             yield Job("by_hand", name, name, by_hand.__file__, (name, types[i % len(types)]))
 

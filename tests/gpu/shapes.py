@@ -4,8 +4,9 @@
 Runs tests/gpu/shapes.cu, built, cold and hot, with its default timer and with --timer cupti, and compares the medians
 over processes, each with its buffers in another place (the same one for both timers). Kernels of one launch are held
 against CUPTI's durations; bodies of several, and kernels of more blocks than are resident at once, which tracing makes
-slower, against their own stamps in untraced runs. What lies before the first stamp and after the last is added to
-those: CUPTI's duration less the stamps of the same launches, of a body of several that of one such kernel.
+slower, against their own stamps in untraced runs, those of each process's launches against its own time: what a process
+finds in memory moves both. What lies before the first stamp and after the last is added to the stamps: CUPTI's duration
+less the stamps of the same launches, of a body of several that of one such kernel.
 
     --processes N    of each of the four kinds; 3
     --keep FOLDER    leaves the records there, and uses those that already are
@@ -90,8 +91,8 @@ def compare(kinds, way):
         kernels = re.search(r"kernels=(\d+)", name)
         several = bool(kernels) and int(kernels[1]) > 1
         cupti, time, stamps = median(traced.get(name), 0), median(rows, 0), median(rows, 1)
-        edge = edge_of(name, traced)
-        stamped = None if stamps is None or edge is None else stamps + edge
+        edge, beyond = edge_of(name, traced), median([(None if None in r[:2] else r[0] - r[1],) for r in rows], 0)
+        stamped = None if beyond is None or edge is None else time - (beyond - edge)
         yield {
             "name": name,
             "way": way,
@@ -104,6 +105,7 @@ def compare(kinds, way):
             "slowed_us": None if several or stamped is None or cupti is None else cupti - stamped,
             "time_us": time,
             "time_us_each": [r[0] for r in rows],
+            "stamps_us_each": [r[1] for r in rows],
             "cupti_us_each": [r[0] for r in traced.get(name, [])],
             "word": next((r[2] for r in rows + traced.get(name, []) if r[0] is None), ""),
         }
@@ -149,7 +151,8 @@ def main():
     table(singles, "kernel")
     print()
     table(bodies, "body")
-    print("truth: the stamps of untraced processes and the edge, without stamps CUPTI's durations; slowed: by tracing\n")
+    print("truth: the stamps of untraced processes and the edge, without stamps CUPTI's durations; error: the median of the "
+          "processes' own\nslowed: by tracing\n")
     for what, of in (("kernels", singles), ("bodies of several", bodies)):
         for way in ("cold", "hot"):
             summary([r for r in of if r["way"] == way], f"{what}, {way}")
