@@ -3613,17 +3613,23 @@ class _Truth:
         both = torch.isfinite(double) & torch.isfinite(self.value)
         # where one overflows and the other does not, nobody knows what is right
         self.open = torch.isfinite(double) != torch.isfinite(self.value)
+        self.rough = 0.0  # how far off they are where the inputs are as rough as the task allows
         kept = self.value[both].abs()
         self.scale = float(kept.square().mean().sqrt()) if kept.numel() else 0.0
         off = (double - self.value)[both].abs()
         self.worst = float(off.max()) if off.numel() else 0.0
         self.ratio = float(off.square().mean().sqrt()) / self.scale if self.scale else 0.0
 
-    def shake(self, other: Any) -> None:
-        """other: the values if the inputs were off in their last bit, which no way to compute does better than."""
+    def shake(self, other: Any, rough: Any = None) -> None:
+        """other: the values if the inputs were off in their last bit, which no way to compute does better than; rough:
+        by a part of the tolerance that the task names, which a way that rounds the inputs to fewer bits does not."""
         off = (other.to(self.value.dtype) - self.value).abs()
         off = off[off < math.inf]
         self.worst = max(self.worst, float(off.max()) if off.numel() else 0.0)
+        if rough is not None:
+            off = (rough.to(self.value.dtype) - self.value).abs()
+            off = off[off < math.inf]
+            self.rough = float(off.max()) if off.numel() else 0.0
 
     def apart(self, got: Any) -> Any:
         """Of each element the error over what is allowed of it."""
@@ -3631,7 +3637,7 @@ class _Truth:
 
         got = got.to(self.value.dtype)
         off = (got - self.value).abs()
-        near_zero = self.rtol * self.scale + 8 * self.worst if self.atol is None else self.atol
+        near_zero = max(self.rtol * self.scale, self.rough) + 8 * self.worst if self.atol is None else self.atol
         allowed = near_zero + self.rtol * self.value.abs()
         apart = torch.where(off == 0, torch.zeros_like(off), off / allowed)
         same = (torch.isnan(got) & torch.isnan(self.value)) | (got == self.value) | self.open
@@ -3687,8 +3693,8 @@ def _as(kind: Any, values: Iterable[Any]) -> Any:
     return list(values) if isinstance(kind, list) else tuple(values)
 
 
-def _in_double(value: Any, shaken: bool = False) -> Any:
-    """shaken: off by about a last bit, up or down."""
+def _in_double(value: Any, shaken: Optional[float] = None) -> Any:
+    """shaken: off by at most half of this share, up or down; 0: by about a last bit."""
     if isinstance(value, (list, tuple)):
         return _as(value, (_in_double(v, shaken) for v in value))
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
@@ -3696,10 +3702,11 @@ def _in_double(value: Any, shaken: bool = False) -> Any:
     if not value.is_floating_point():
         return value
     wide = value.detach().double()
-    if shaken:
+    if shaken is not None:
         import torch
 
-        wide = wide * (1 + torch.finfo(value.dtype).eps * (torch.rand_like(wide) - 0.5))
+        share = max(shaken, torch.finfo(value.dtype).eps)
+        wide = wide * (1 + share * (torch.rand_like(wide) - 0.5))
     return wide
 
 
@@ -3984,14 +3991,19 @@ class _Judge:
             double = self.reference(*wide)
             known = _with_truth(want, wide if self.inplace else double, self.rtol, self.atol)
             if known is not None and self.odd:
-                near = _in_double(_copy(args), shaken=True)
-                double = self.reference(*near)
-                for t, other in zip(_tensors_of(known), _tensors_of(near if self.inplace else double)):
+                near = self._shaken(args, 0.0)
+                rough = [None] * len(near) if self.rtol is None else self._shaken(args, self.rtol / 4)
+                for t, other, more in zip(_tensors_of(known), near, rough):
                     if getattr(t, "_truth", None):
-                        t._truth.shake(other)
+                        t._truth.shake(other, more)
         except Exception:
             known = None
         return _with_truth(want, want, self.rtol, self.atol) if known is None else known
+
+    def _shaken(self, args: Tuple[Any, ...], share: float) -> List[Any]:
+        near = _in_double(_copy(args), shaken=share)
+        double = self.reference(*near)
+        return _tensors_of(near if self.inplace else double)
 
     def error(self, got: Any, want: Any, args: Any) -> Tuple[float, str]:
         """Over what is allowed, and what is not alike. Near zero the allowed error grows with the inputs."""
@@ -4530,13 +4542,17 @@ class _Judge:
 
     def clock(self) -> None:
         """What a call takes by this process's clock: from times of n and of 3 n calls. How much of that passes before
-        the GPU is waited for says whether the GPU or the host is what takes so long."""
+        the GPU is waited for says whether the GPU or the host is what takes so long. Others may have the GPU for a
+        while: a time that does not fit is taken again, over a second and more."""
+        import time
+
         claimed = self.speed.get("time_ms")
         if claimed is None:
             return
         n = max(8, min(64, int(4 / claimed)))  # 3 n launches have to fit into the GPU's queue
         outer = issue = math.inf
-        for _ in range(3):
+        for i in range(8):
+            time.sleep(0.05 * i)
             outer, issue = min((outer, issue), self._slopes(self.staged["args"], n))
             if outer <= 1.5 * claimed + 0.005 or issue > 0.7 * outer:
                 break

@@ -356,6 +356,7 @@ def tensors():
         worst = truth.compare(torch.tensor(got).half(), own)
         check(f"tensors: {got} where 65515 is right", (worst <= 1) == good, worst)
     several_tensors(torch)
+    rough_inputs(torch)
     kept = kbench._Server()
     kept.gpu = False
     x = torch.ones(3).requires_grad_()
@@ -372,6 +373,22 @@ def tensors():
     kept.prepare({"which": 1, "n": 5})
     check("tensors: in turn", [args[0].tolist() for args in kept.batch][2:4] == [[5, 1, 1], [1, 6, 1]], kept.batch)
     drawn_tensors(torch)
+
+
+def rough_inputs(torch):
+    """A task that allows 1 % allows inputs of ten bits, as tensor cores take of f32, where terms cancel, too."""
+    torch.manual_seed(2)
+    a, b = (torch.randn(m * n).sort().values.reshape(m, n) for m, n in ((512, 768), (768, 640)))
+    judge = kbench._Judge.__new__(kbench._Judge)
+    judge.reference, judge.inplace, judge.rtol, judge.atol, judge.odd = torch.matmul, False, 0.01, None, True
+    own = judge._true((a, b), a @ b)
+    cut = [(v.view(torch.int32) & ~0x1FFF).view(torch.float32) for v in (a, b)]
+    worst = kbench._Truth(own, a.double() @ b.double(), 0.01, None).compare(cut[0] @ cut[1], own)
+    check("tensors: terms cancel", worst > 1, worst)
+    worst = own._truth.compare(cut[0] @ cut[1], own)
+    check("tensors: inputs of ten bits", worst <= 1, worst)
+    worst = own._truth.compare(a[:, :-8] @ b[:-8], own)
+    check("tensors: terms left out", worst > 1, worst)
 
 
 def several_tensors(torch):

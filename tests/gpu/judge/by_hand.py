@@ -202,7 +202,15 @@ def attention_fwd(q, k, v):
 
 
 def attention_bwd(do, q, k, v, o, lse):
-    at = [x.detach().float().requires_grad_() for x in (q, k, v)]
-    scores = at[0] @ at[1].transpose(-1, -2) / math.sqrt(q.shape[-1])
-    grads = torch.autograd.grad(torch.softmax(scores, -1) @ at[2], at, do.float())
-    return tuple(g.to(q.dtype) for g in grads)
+    """By blocks of queries. What o and lse say is taken as it is: they are inputs as the others are."""
+    dq, dk, dv = (torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
+    root, keys, values = math.sqrt(q.shape[-1]), wide(k), wide(v)
+    for i in range(0, q.shape[-2], 64):
+        at = [wide(x[..., i : i + 64, :]) for x in (do, q, o)]
+        share = torch.einsum("zhqd,zhkd->zhqk", at[1], keys).div(root).sub(lse[..., i : i + 64, None]).exp()
+        dv += torch.einsum("zhqk,zhqd->zhkd", share, at[0])
+        lost = torch.einsum("zhqd,zhqd->zhq", at[0], at[2]).unsqueeze(-1)
+        ds = share.mul(torch.einsum("zhqd,zhkd->zhqk", at[0], values).sub(lost)).div(root)
+        dq[..., i : i + 64, :] = torch.einsum("zhqk,zhkd->zhqd", ds, keys)
+        dk += torch.einsum("zhqk,zhqd->zhkd", ds, at[1])
+    return tuple(g.to(q.dtype) for g in (dq, dk, dv))
