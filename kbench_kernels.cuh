@@ -2344,8 +2344,8 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
-// Numbers of 32 bits of which the first 19 count, 8 of k at a time, or of 8 bits, 32; both operands along k. Of a tf32 a
-// in registers: rows 0 and 8 of k l % 4, then of k l % 4 + 4.
+// Numbers of 32 bits of which the first 19 count, 8 of k at a time, or of 8 bits, 32; both operands along k. Of a tf32
+// a in registers: rows 0 and 8 of k l % 4, then of k l % 4 + 4.
 #define KBKI_WGMMA_ALONG(T, type, depth, width, p0, p1, p2, p3, p4, p5)                                              \
     template <> struct kbki_wgmma<T, width> {                                                                        \
         template <int TransA, int TransB>                                                                            \
@@ -11099,8 +11099,8 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    15 select    14 for large products. Where K is short, tiles of 128 x 128 that two warpgroups take in turns, so that
-                 one is stored while the next is multiplied; smaller tiles where large ones are too few to fill the
+    15 select    tiles of 14, or of 128 x 128 that two warpgroups take in turns, so that one is stored while the next
+                 is multiplied, by CTAs that wait for no other; smaller tiles where large ones are too few to fill the
                  device; K in pieces, added up in order by a second kernel, where even those are few (workspace: 4
                  bytes per result of a tile and piece); for up to 16 rows in NT a kernel without tiles, or tiles
                  that few rows are fetched of; lines that do not start on 16 bytes are copied (workspace: as for 8)
@@ -11161,11 +11161,12 @@ KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
 }
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
     the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
-    together, of e4m3 7000; without pairs 88 and 11500, but 7500 of operands that half of L2 does not hold); no less than
-    memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden; pieces of K that memory keeps
-    waiting take all of what they get from L2, and a fifth less of memory. What is longer than 350 000 clocks draws more
-    power than there is, whatever it is cut into, and the rest is slower. A launch with the first loads: 5300; pairs begin
-    together: 1750; a second kernel: 2500, and what the pieces come to, out and back in. The figures are fits to an H200. */
+    together, of e4m3 7000; without pairs 88 and 11500, but 7500 of operands that half of L2 does not hold); no less
+    than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden; pieces of K that memory
+    keeps waiting take all of what they get from L2, and a fifth less of memory. What is longer than 350 000 clocks
+    draws more power than there is, whatever it is cut into, and the rest is slower. A launch with the first loads:
+    5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces come to, out and back in. The figures
+    are fits to an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
@@ -11175,9 +11176,9 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
     double busy = (double)(units < slots ? units : slots) * w.pair;
     double m = (double)s->rows, n = (double)s->cols, k = (double)deep, results = m * n * (double)batch;
     double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < w.tile_n ? n : w.tile_n) / w.pair);
-    int near = w.pair == 1 && splits == 1 && s->elem != 1; // CTAs that read the same are neighbours
-    double operands = 2 * (m * k + k * n) * (double)batch, sm = near ? 88 : 64;
-    double l2 = (near ? operands > 25e6 ? 7500 : 11500 : s->elem == 1 ? 7000 : 5700) / busy;
+    int alone = w.pair == 1 && splits == 1 && s->elem != 1;
+    double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
+    double l2 = (alone ? operands > 25e6 ? 7500 : 11500 : s->elem == 1 ? 7000 : 5700) / busy;
     double pace = bytes / (l2 > sm ? sm : l2), stage = pace > w.stage ? pace : w.stage;
     double work = (double)(rounds * stages) * stage, end = w.turns ? w.finish / 2 : (double)rounds * w.finish;
     double longest = (double)rounds * w.finish; // where a warpgroup multiplies for less time than it stores
