@@ -10901,6 +10901,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
     typedef kbki_wg_slots<T, Plan, AlongA> Ring;
+    // sums of up to 64 x 128 fit into the registers that a thread has at first
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
     Ring ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
     int rank = Plan::pair > 1 ? (int)kbki_cluster_rank() : 0,
@@ -10914,7 +10915,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     __syncwarp();
     if (Plan::pair > 1)
         kbki_cluster_barrier();
-    else if (group < 0)
+    else if (group < 0) // who loads waits for nobody
         kbki_barrier_arrive<Plan::threads>(5);
     else
         kbki_barrier<Plan::threads>(5);
@@ -11113,7 +11114,6 @@ enum {
     KBKI_WG_ONE,
     KBKI_WG_TURNS,
     KBKI_WG_MID,
-    KBKI_WG_DEEP,
     KBKI_WG_TALL,
     KBKI_WG_LOW,
     KBKI_WG_SMALL,
@@ -11141,14 +11141,13 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
         { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 12, which stores as 14 does
         { 128, 128, 1, 1, 0, 525, 3200 },  // turns
         { 128, 128, 1, 0, 1, 590, 700 },   // mid
-        { 128, 128, 2, 0, 1, 600, 1200 },  // deep
         { 128, 64, 1, 0, 0, 290, 600 },    // tall
-        { 64, 128, 1, 0, 0, 290, 560 },    // low
+        { 64, 128, 1, 0, 0, 285, 760 },    // low
         { 64, 64, 1, 0, 1, 200, 300 },     // small
-        { 128, 256, 1, 0, 1, 1100, 9000 }, // of tf32: one
-        { 64, 256, 1, 1, 0, 560, 3200 },   // turns, of NT
-        { 128, 64, 1, 0, 0, 290, 600 },    // tall
-        { 64, 64, 1, 0, 1, 200, 300 },     // small
+        { 128, 256, 1, 0, 1, 1150, 9000 }, // of tf32: one
+        { 64, 256, 1, 1, 0, 650, 13600 },  // turns, of NT
+        { 128, 64, 1, 0, 0, 290, 2900 },   // tall
+        { 64, 64, 1, 0, 1, 200, 2000 },    // small
         { 256, 128, 1, 0, 0, 1210, 3200 }, // of e4m3: big
         { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, where K is whole
         { 64, 64, 1, 0, 1, 260, 300 },     // small
@@ -11161,12 +11160,11 @@ KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
 }
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
     the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
-    together, of e4m3 7000; without pairs 88 and 11500, but 7500 of operands that half of L2 does not hold); no less
-    than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden; pieces of K that memory
-    keeps waiting take all of what they get from L2, and a fifth less of memory. What is longer than 350 000 clocks
-    draws more power than there is, whatever it is cut into, and the rest is slower. A launch with the first loads:
-    5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces come to, out and back in. The figures
-    are fits to an H200. */
+    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and 11500, but 7500, of TN 6600, of operands
+    that half of L2 does not hold); no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden; pieces of
+    K that memory keeps waiting take all of what they get from L2, and a fifth less of memory. A launch with the first
+    loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces come to, out and back in. The
+    figures are fits to an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
@@ -11178,16 +11176,13 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
     double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < w.tile_n ? n : w.tile_n) / w.pair);
     int alone = w.pair == 1 && splits == 1 && s->elem != 1;
     double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
-    double l2 = (alone ? operands > 25e6 ? 7500 : 11500 : s->elem == 1 ? 7000 : 5700) / busy;
+    double far = s->layout == KBK_TN ? 6600 : 7500, pieces = s->elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
+    double l2 = (!alone ? pieces : operands > 25e6 ? far : 11500) / busy;
     double pace = bytes / (l2 > sm ? sm : l2), stage = pace > w.stage ? pace : w.stage;
     double work = (double)(rounds * stages) * stage, end = w.turns ? w.finish / 2 : (double)rounds * w.finish;
     double longest = (double)rounds * w.finish; // where a warpgroup multiplies for less time than it stores
     if (w.turns && work < longest) work = (work + longest) / 2;
     double memory = (operands + 2 * results) / 2450;
-    if (s->elem == 2 && work > 350e3) {
-        double hot = w.tile_m * w.tile_n * 0.0428;
-        work = 350e3 + (work - 350e3) * (hot > stage ? hot / stage : 1);
-    }
     work += end;
     double most = work > memory ? work + memory / 8 : memory + work / 8;
     if (splits > 1 && s->elem != 1 && work <= memory)
@@ -11245,7 +11240,6 @@ typedef kbki_wg_plan<128, 256, 2, 4, true, 1, true> kbki_wg_alone;
 typedef kbki_wg_plan<128, 128, 2, 6, true, 1, true, true> kbki_wg_turns;
 typedef kbki_wg_plan<128, 128, 2, 5, true, 1, true> kbki_wg_mid_store;
 typedef kbki_wg_plan<128, 128, 2, 7, true, 1, false, false, true> kbki_wg_mid;
-typedef kbki_wg_plan<128, 128, 2, 7, true, 2, false, false, true> kbki_wg_deep;
 typedef kbki_wg_plan<128, 64, 2, 9, true, 1, false> kbki_wg_tall;
 typedef kbki_wg_plan<64, 128, 1, 9, true, 1, false> kbki_wg_low;
 typedef kbki_wg_plan<64, 64, 1, 13, true, 1, false, false, true> kbki_wg_small;
@@ -11260,11 +11254,10 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
         case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid_store>(a, io, batch, 1, st);
         }
     switch (by.way) {
-    case KBKI_WG_WIDE: return kbki_wg_ring_of<T, kbki_wg_shared>(a, io, batch, by.splits, st);
+    case KBKI_WG_WIDE:
     case KBKI_WG_ONE:
-    case KBKI_WG_TURNS: return kbki_wg_ring_of<T, kbki_wg_one>(a, io, batch, 1, st);
+    case KBKI_WG_TURNS: return kbki_wg_ring_of<T, kbki_wg_shared>(a, io, batch, by.splits, st);
     case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid>(a, io, batch, by.splits, st);
-    case KBKI_WG_DEEP: return kbki_wg_ring_of<T, kbki_wg_deep>(a, io, batch, by.splits, st);
     case KBKI_WG_TALL: return kbki_wg_ring_of<T, kbki_wg_tall>(a, io, batch, 1, st);
     case KBKI_WG_LOW: return kbki_wg_ring_of<T, kbki_wg_low>(a, io, batch, 1, st);
     case KBKI_WG_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, by.splits, st);

@@ -86,7 +86,7 @@ static const rung rungs[] = {
       false },
     WAY(wide, KBKI_WG_WIDE, true, NULL), WAY(one, KBKI_WG_ONE, false, TF32(ONE)),
     WAY(turns, KBKI_WG_TURNS, false, TF32(TURNS)), WAY(mid, KBKI_WG_MID, true, NULL),
-    WAY(deep, KBKI_WG_DEEP, true, NULL), WAY(tall, KBKI_WG_TALL, false, TF32(TALL)),
+    WAY(tall, KBKI_WG_TALL, false, TF32(TALL)),
     WAY(low, KBKI_WG_LOW, false, NULL), WAY(small, KBKI_WG_SMALL, true, TF32(SMALL))
 };
 // clang-format on
@@ -891,7 +891,6 @@ int main(int argc, char** argv) {
         cut_as<kbki_wg_one>(kbki_wg_way_of(KBKI_WG_ONE)),
         cut_as<kbki_wg_turns>(kbki_wg_way_of(KBKI_WG_TURNS)),
         cut_as<kbki_wg_mid>(kbki_wg_way_of(KBKI_WG_MID)),
-        cut_as<kbki_wg_deep>(kbki_wg_way_of(KBKI_WG_DEEP)),
         cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TALL)),
         cut_as<kbki_wg_low>(kbki_wg_way_of(KBKI_WG_LOW)),
         cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_SMALL)),
