@@ -2344,8 +2344,9 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
-// Numbers of 32 bits of which the first 19 count, 8 of k at a time, or of 8 bits, 32; both operands along k.
-#define KBKI_WGMMA_ALONG(T, type, depth, width, p0, p1, p2)                                                          \
+// Numbers of 32 bits of which the first 19 count, 8 of k at a time, or of 8 bits, 32; both operands along k. Of a tf32
+// a in registers: rows 0 and 8 of k l % 4, then of k l % 4 + 4.
+#define KBKI_WGMMA_ALONG(T, type, depth, width, p0, p1, p2, p3, p4, p5)                                              \
     template <> struct kbki_wgmma<T, width> {                                                                        \
         template <int TransA, int TransB>                                                                            \
         static __device__ __forceinline__ void shared(float* d, uint64_t a, uint64_t b, int keep) {                  \
@@ -2355,17 +2356,24 @@ template <class T, int Width> struct kbki_wgmma;
                          " {" KBKI_WG_NAMES_##width "}, %" #p0 ", %" #p1 ", keep, 1, 1; }"                           \
                          : KBKI_WG_##width(d) : "l"(a), "l"(b), "r"(keep));                                          \
         }                                                                                                            \
+        static __device__ __forceinline__ void registers(float* d, const uint32_t* a, uint64_t b, int keep) {        \
+            asm volatile("{ .reg .pred keep; setp.ne.b32 keep, %" #p5 ", 0; "                                        \
+                         "wgmma.mma_async.sync.aligned.m64n" #width "k" #depth ".f32." type "." type                 \
+                         " {" KBKI_WG_NAMES_##width "}, {%" #p0 ", %" #p1 ", %" #p2 ", %" #p3 "}, %" #p4             \
+                         ", keep, 1, 1; }"                                                                           \
+                         : KBKI_WG_##width(d) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(keep));      \
+        }                                                                                                            \
     };
 #define KBKI_WGMMA_BOTH(...) KBKI_WGMMA(__half, "f16", __VA_ARGS__) KBKI_WGMMA(__nv_bfloat16, "bf16", __VA_ARGS__)
 KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
 KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
-KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34)
-KBKI_WGMMA_ALONG(float, "tf32", 8, 128, 64, 65, 66)
-KBKI_WGMMA_ALONG(float, "tf32", 8, 256, 128, 129, 130)
-KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 64, 32, 33, 34)
-KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66)
+KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34, 35, 36, 37)
+KBKI_WGMMA_ALONG(float, "tf32", 8, 128, 64, 65, 66, 67, 68, 69)
+KBKI_WGMMA_ALONG(float, "tf32", 8, 256, 128, 129, 130, 131, 132, 133)
+KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 64, 32, 33, 34, 35, 36, 37)
+KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
 // clang-format on
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 #endif // __CUDACC__
@@ -10473,6 +10481,7 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
     others; C may lie anywhere (14 writes it as 13 does where its lines do not start on 16 bytes). Edges are
     multiplied as zeros. */
 #define KBKI_TEXT_TMA "TMA wants A and B with lines that all start on 16 bytes: use mmapipe or select"
+#define KBKI_TT (KBK_TN + 1) // A across k and B along it, of tf32 alone: rows of the product are columns of C
 #ifdef __CUDACC__
 
 /*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 128 bytes of k under way at once;
@@ -10535,7 +10544,7 @@ template <class Plan, class T> __device__ __forceinline__ int kbki_wg_along(cons
 }
 /*  Starts the copies of one stage, k0 on: all of A's tile, and this CTA's share of B's, for all of the pair. Full
     boxes arrive, whatever of them is in the tensor, and B's other share comes from the other CTA. */
-template <class Plan, bool AlongA, bool AlongB>
+template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
     constexpr int Share = Plan::tile_n / Plan::pair;
@@ -10549,7 +10558,7 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
     } else {
         static_assert(AlongA || Plan::rows % 64 == 0, "whole panels");
 #pragma unroll
-        for (int x = 0; x < Plan::tile_m; x += 64)
+        for (int x = 0; x < Plan::tile_m; x += kbki_wg_k<T>)
             kbki_tma_load_3d<false>(stage + x * 128, &maps.a, full, i0 + x, k0, plane);
     }
     if (AlongB) {
@@ -10633,22 +10642,25 @@ __device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int j
     for (int x = 0; x < Plan::tile_n / 8; x++)
         to[x * 128] = make_float4(d[x * 4], d[x * 4 + 1], d[x * 4 + 2], d[x * 4 + 3]);
 }
-// The same where C is of f32.
-template <class T, int TileN>
+// The same where C is of f32; Turned: where rows of the product are columns of C.
+template <class T, int TileN, bool Turned>
 __device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, int layer,
                                               const float* d) {
-    float* to = (float*)io.c;
+    float* to = (float*)io.c + layer * io.m * io.n;
     bool pairs = io.n % 2 == 0 && ((uintptr_t)to & 7) == 0;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-        float* out = to + (layer * io.m + i) * io.n;
+        float* out = Turned ? to + i : to + i * io.n;
         if (i >= io.m) continue;
 #pragma unroll
         for (int x = 0; x < TileN / 8; x++) {
             int64_t j = j0 + x * 8 + threadIdx.x % 4 * 2;
             const float* f = d + x * 4 + half * 2;
-            if (pairs) {
+            if (Turned) {
+                if (j < io.n) out[j * io.m] = f[0];
+                if (j + 1 < io.n) out[(j + 1) * io.m] = f[1];
+            } else if (pairs) {
                 if (j < io.n) *reinterpret_cast<float2*>(out + j) = make_float2(f[0], f[1]);
             } else {
                 if (j < io.n) out[j] = f[0];
@@ -10683,8 +10695,9 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
     }
 }
 
-// What a CTA's two sides share.
-template <class Plan> struct kbki_wg_ring {
+// What a CTA's two sides share. Each: so many threads tell together that they are done with a slot.
+template <class Plan, int Each = 128> struct kbki_wg_ring {
+    static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
     char* stages;
     uint64_t *full, *empty;
     int slot;
@@ -10696,17 +10709,20 @@ template <class Plan> struct kbki_wg_ring {
         many += slot, slot = many % Plan::stages, parity ^= many / Plan::stages & 1;
     }
     __device__ __forceinline__ char* stage() const { return stages + slot * Plan::stage_bytes; }
-    // A warpgroup is done with a slot; every CTA that may write to it has to know.
+    // A warpgroup, or a warp, is done with a slot; every CTA that may write to it has to know.
     __device__ __forceinline__ void release(int which) const {
-        unsigned t = threadIdx.x % 128;
+        unsigned t = threadIdx.x % Each;
         if (Plan::pair == 1 && t == 0) kbki_bar_arrive(empty + which);
         if (Plan::pair > 1 && t < Plan::pair) kbki_bar_arrive_at(empty + which, t);
     }
 };
+// Of operands that threads read, each warp tells for itself.
+template <class T, class Plan, bool AlongA>
+using kbki_wg_slots = kbki_wg_ring<Plan, sizeof(T) == 4 && !AlongA ? 32 : 128>;
 // One thread: fills the ring, unit after unit.
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const kbki_mm<T>& io,
-                                                kbki_wg_ring<Plan> ring, int first, int jump, int rank) {
+                                                kbki_wg_slots<T, Plan, AlongA> ring, int first, int jump, int rank) {
     int units = kbki_wg_units<Plan>(io);
     for (int unit = first; unit < units; unit += jump) {
         kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
@@ -10714,11 +10730,13 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const 
 #pragma unroll 1
         for (int i = 0; i < depth; i++) {
             kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1);
-            kbki_wg_load<Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, at.i0, at.j0,
-                                               kbki_wg_along<Plan>(io, at.layer, i), plane, rank);
+            kbki_wg_load<T, Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, at.i0, at.j0,
+                                                  kbki_wg_along<Plan>(io, at.layer, i), plane, rank);
             ring.next();
         }
     }
+    if (Plan::pair > 1) // nobody leaves while the other may still arrive at its barriers
+        for (int i = 0; i < Plan::stages; i++) kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1), ring.next();
 }
 template <int Count>
 __device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // what has just been waited for
@@ -10771,7 +10789,7 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
 // What a warpgroup has of a unit, to where it belongs.
-template <class T, class Plan>
+template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* staging,
                                             kbki_wg_place at, int group, float (*d)[Plan::tile_n / 2]) {
     if (!Plan::turns) at.i0 += group * Plan::blocks * 64;
@@ -10787,7 +10805,7 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
         else if (kbki_wg_pieces<Plan>(io))
             kbki_wg_keep<Plan>(io, i0, at.j0, at.layer, d[block]);
         else if constexpr (sizeof(T) == 4)
-            kbki_wg_leave<T, Plan::tile_n>(io, i0, at.j0, at.layer, d[block]);
+            kbki_wg_leave<T, Plan::tile_n, Turned>(io, i0, at.j0, at.layer, d[block]);
         else
             kbki_wg_finish<T, Plan::tile_n>(io, i0, at.j0, d[block], at.layer);
     }
@@ -10798,7 +10816,9 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
     The barrier of a warpgroup's turn is number 3 or 4. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const kbki_mm<T>& io,
-                                                kbki_wg_ring<Plan> ring, int first, int jump, int rank, int group) {
+                                                kbki_wg_slots<T, Plan, AlongA> ring, int first, int jump, int rank,
+                                                int group) {
+    constexpr bool Turned = sizeof(T) == 4 && !AlongA;
     int units = kbki_wg_units<Plan>(io);
     int other = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>; // stages of a unit of the other's
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
@@ -10819,16 +10839,19 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
             for (int i = 0; i < depth; i++) {
                 kbki_bar_wait(ring.full + ring.slot, ring.parity);
                 factors.multiply(ring.slot, i, d);
-                kbki_wg_wait<1>();
-                if (i) ring.release(before);
+                kbki_wg_wait<Turned ? 0 : 1>();
+                if constexpr (Turned) // what threads have read, copies are to write to
+                    kbki_bulk_fence(), __syncwarp(), ring.release(ring.slot);
+                else if (i)
+                    ring.release(before);
                 before = ring.slot, ring.next();
             }
             if (Plan::turns && unit + jump < units) kbki_barrier_arrive<256>(4 - group);
             kbki_wg_wait<0>();
-            ring.release(before);
+            if (!Turned) ring.release(before);
         }
         if (Plan::turns) ring.skip(other);
-        kbki_wg_out<T, Plan>(maps, io, staging, at, group, d);
+        kbki_wg_out<T, Plan, Turned>(maps, io, staging, at, group, d);
     }
     if (Plan::store && threadIdx.x % 128 == 0) kbki_bulk_read<0>(); // shared memory goes with the CTA
 }
@@ -10849,8 +10872,8 @@ __global__ void __launch_bounds__(128)
     if (threadIdx.x == 0) {
         kbki_bar_init(full, 1), kbki_bar_init(full + 1, 1), kbki_bar_ready();
         for (int k = 0; k < depth && k < 128; k += 64)
-            kbki_wg_load<Plan, AlongA, AlongB>(maps, stages + k / 64 * Plan::stage_bytes, full + k / 64, at.i0, at.j0,
-                                               k, 0, 0);
+            kbki_wg_load<T, Plan, AlongA, AlongB>(maps, stages + k / 64 * Plan::stage_bytes, full + k / 64, at.i0,
+                                                  at.j0, k, 0, 0);
     }
     __syncthreads();
 #pragma unroll 1
@@ -10861,8 +10884,8 @@ __global__ void __launch_bounds__(128)
         kbki_wg_wait<0>();
         __syncthreads();
         if (threadIdx.x == 0 && k + 128 < depth)
-            kbki_wg_load<Plan, AlongA, AlongB>(maps, stages + slot * Plan::stage_bytes, full + slot, at.i0, at.j0,
-                                               k + 128, 0, 0);
+            kbki_wg_load<T, Plan, AlongA, AlongB>(maps, stages + slot * Plan::stage_bytes, full + slot, at.i0, at.j0,
+                                                  k + 128, 0, 0);
     }
 #pragma unroll
     for (int block = 0; block < Plan::blocks; block++) {
@@ -10877,65 +10900,33 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
-    kbki_wg_ring<Plan> ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
+    typedef kbki_wg_slots<T, Plan, AlongA> Ring;
+    // sums of up to 64 x 128 fit into the registers that a thread has at first
+    constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
+    Ring ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
     int rank = Plan::pair > 1 ? (int)kbki_cluster_rank() : 0,
         group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1; // one value per warp, as the compiler sees then
     int first = (int)blockIdx.x / Plan::pair, jump = (int)gridDim.x / Plan::pair;
     if (threadIdx.x == 0) {
-        for (int i = 0; i < Plan::stages; i++)
-            kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Plan::workers * Plan::pair);
+        for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Ring::arrivals);
         kbki_bar_ready();
         kbki_tma_prefetch(&maps.a), kbki_tma_prefetch(&maps.b);
     }
     __syncwarp();
     if (Plan::pair > 1)
         kbki_cluster_barrier();
+    else if (group < 0) // who loads waits for nobody
+        kbki_barrier_arrive<Plan::threads>(5);
     else
-        __syncthreads();
+        kbki_barrier<Plan::threads>(5);
     if (group < 0) {
-        if constexpr (Plan::groups > 1) kbki_wg_give<Plan::spare>();
+        if constexpr (Moves) kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 0) kbki_wg_produce<T, Plan, AlongA, AlongB>(maps, io, ring, first, jump, rank);
     } else {
-        if constexpr (Plan::groups > 1) kbki_wg_take<Plan::keep>();
+        if constexpr (Moves) kbki_wg_take<Plan::keep>();
         kbki_wg_consume<T, Plan, AlongA, AlongB>(maps, io, ring, first, jump, rank, group);
     }
-    if (Plan::pair > 1) { // nobody leaves while the other may still arrive at its barriers
-        __syncwarp();
-        kbki_cluster_barrier();
-    }
 #endif
-}
-/*  The pieces of K, added in an order that depends on nothing but their number. Warps share the pieces of 32 times four
-    results, which neighbours of the kernel before have left side by side: rows 0 and 8 of two columns. */
-template <class T>
-__global__ void __launch_bounds__(256) kbki_wg_sum_k(kbki_mm<T> io, int tile_m, int tile_n, int warps) {
-    __shared__ float4 sums[8][32];
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = warp % warps;
-    int64_t all = io.down * io.across * (tile_m * tile_n / 4);
-    int64_t at = (blockIdx.x * (int64_t)(8 / warps) + warp / warps) * 32 + lane;
-    int tile = (int)(at / (tile_m * tile_n / 4)), in = (int)(at % (tile_m * tile_n / 4)), t = in % 128;
-    int64_t i = tile / io.across * tile_m + in / (tile_n * 16) * 64 + t / 32 * 16 + t % 32 / 4;
-    int64_t j = tile % io.across * tile_n + in / 128 % (tile_n / 8) * 8 + t % 4 * 2;
-    const float4* p = (const float4*)io.part + at + first * all;
-    float4 sum = make_float4(0, 0, 0, 0);
-    auto add = [&](float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; };
-    kbki_follow_wait();
-    bool there = at < all && i - t % 128 / 32 * 16 - t % 32 / 4 < io.m; // of a block that has been written
-    for (int left = (int)io.layers - first; there && left > 0; left -= 8 * warps, p += 8 * warps * all) {
-        float4 v[8];
-#pragma unroll
-        for (int e = 0; e < 8; e++) v[e] = e * warps < left ? p[e * warps * all] : make_float4(0, 0, 0, 0);
-#pragma unroll
-        for (int e = 0; e < 8; e++) add(v[e]);
-    }
-    sums[warp][lane] = sum;
-    __syncthreads();
-    if (first || !there) return;
-    for (int w = 1; w < warps; w++) add(sums[warp + w][lane]);
-    const float of[4] = { sum.x, sum.y, sum.z, sum.w };
-    for (int e = 0; e < 4; e++)
-        if (i + e / 2 * 8 < io.m && j + e % 2 < io.n)
-            io.c[(i + e / 2 * 8) * io.n + j + e % 2] = kbki_mm_result(io, of[e]);
 }
 
 #endif // __CUDACC__
@@ -10972,17 +10963,18 @@ const char* kbki_wg_launch(Kernel* kernel, int threads, const kbki_wg_maps& maps
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     if (Plan::persist && (why = kbki_wg_resident<Plan>(kernel, &cfg, &most)) != NULL) return why;
     cfg.gridDim = dim3((unsigned)(ctas < most ? ctas : most));
+    cfg.numAttrs = Plan::pair > 1; // a cluster of one is slower than none: 1024 cubed takes 6.4 us instead of 5.2
     cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
 // The maps of `batch` products, or why they are not for TMA.
 template <class T, class Plan>
 const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
-    bool along_a = layout != KBK_TN, along_b = layout == KBK_NT;
+    bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
     const char* why;
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return KBKI_TEXT_TMA;
     why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::rows, &maps->a)
-                  : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, 64, &maps->a);
+                  : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, kbki_wg_k<T>, &maps->a);
     if (why) return why;
     why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, Plan::tile_n / Plan::pair, &maps->b)
                   : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, 64, &maps->b);
@@ -10996,11 +10988,45 @@ template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, int64_
     return kbki_check_workspace(a,
                                 KBK_TICKETS + (size_t)(splits * tiles * Plan::tile_m * Plan::tile_n) * sizeof(float));
 }
-template <class T, class Plan> const char* kbki_wg_sum(const kbki_mm<T>& io, kbk_stream st) {
+/*  The pieces of K, added in an order that depends on nothing but their number. Warps share the pieces of 32 times four
+    results, which neighbours of the kernel before have left side by side: rows 0 and 8 of two columns. */
+template <class T>
+__global__ void __launch_bounds__(256) kbki_wg_sum_k(kbki_mm<T> io, int tile_m, int tile_n, int warps, bool turned) {
+    __shared__ float4 sums[8][32];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = warp % warps;
+    int64_t all = io.down * io.across * (tile_m * tile_n / 4);
+    int64_t at = (blockIdx.x * (int64_t)(8 / warps) + warp / warps) * 32 + lane;
+    int tile = (int)(at / (tile_m * tile_n / 4)), in = (int)(at % (tile_m * tile_n / 4)), t = in % 128;
+    int64_t i = tile / io.across * tile_m + in / (tile_n * 16) * 64 + t / 32 * 16 + t % 32 / 4;
+    int64_t j = tile % io.across * tile_n + in / 128 % (tile_n / 8) * 8 + t % 4 * 2;
+    const float4* p = (const float4*)io.part + at + first * all;
+    float4 sum = make_float4(0, 0, 0, 0);
+    auto add = [&](float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; };
+    kbki_follow_wait();
+    bool there = at < all && i - t % 128 / 32 * 16 - t % 32 / 4 < io.m; // of a block that has been written
+    for (int left = (int)io.layers - first; there && left > 0; left -= 8 * warps, p += 8 * warps * all) {
+        float4 v[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) v[e] = e * warps < left ? p[e * warps * all] : make_float4(0, 0, 0, 0);
+#pragma unroll
+        for (int e = 0; e < 8; e++) add(v[e]);
+    }
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (first || !there) return;
+    for (int w = 1; w < warps; w++) add(sums[warp + w][lane]);
+    const float of[4] = { sum.x, sum.y, sum.z, sum.w };
+    for (int e = 0; e < 4; e++) {
+        int64_t y = i + e / 2 * 8, x = j + e % 2;
+        if (y < io.m && x < io.n) io.c[turned ? x * io.m + y : y * io.n + x] = kbki_mm_result(io, of[e]);
+    }
+}
+template <class T, class Plan> const char* kbki_wg_sum(const kbki_mm<T>& io, bool turned, kbk_stream st) {
     int warps = io.layers >= 32 ? 8 : io.layers >= 16 ? 4 : io.layers >= 8 ? 2 : 1;
     int64_t ctas = kbki_ceil(io.down * io.across * (Plan::tile_m * Plan::tile_n / 128), 8 / warps);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    return kbki_follow(kbki_wg_sum_k<T>, dim3((unsigned)ctas), 256, st, io, Plan::tile_m, Plan::tile_n, warps);
+    return kbki_follow(kbki_wg_sum_k<T>, dim3((unsigned)ctas), 256, st, io, Plan::tile_m, Plan::tile_n, warps,
+                       turned);
 }
 // Everything but the kernel, which `run` launches. Of one product K can be cut into pieces.
 template <class T, class Plan, class Run>
@@ -11018,11 +11044,14 @@ const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, int
     if (splits > 1 && (why = kbki_wg_cut<T, Plan>(a, splits, &io)) != NULL) return why;
     if (!kbki_grid_ok((io.down + Plan::pair) * io.across * io.layers)) return KBKI_TEXT_GRID;
     if ((why = kbki_wg_describe<T, Plan>(io, a->s.layout, batch, &maps)) != NULL) return why;
-    if constexpr (sizeof(T) != 2 || Plan::rows < Plan::tile_m) // wgmma takes nothing else of other sizes
-        why = a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io) : KBKI_TEXT_TMA;
-    else
+    bool turned = a->s.layout == KBKI_TT;
+    if constexpr (sizeof(T) == 2 && Plan::rows == Plan::tile_m)
         why = kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
-    if constexpr (Plan::split) return why || splits == 1 ? why : kbki_wg_sum<T, Plan>(io, st);
+    else if constexpr (sizeof(T) == 4 && !Plan::turns)
+        why = turned ? run(kbki_lines<false, true>(), maps, io) : run(kbki_lines<true, true>(), maps, io);
+    else // wgmma takes nothing else
+        why = a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io) : KBKI_TEXT_TMA;
+    if constexpr (Plan::split) return why || splits == 1 ? why : kbki_wg_sum<T, Plan>(io, turned, st);
     return why;
 }
 template <class T, class Plan>
@@ -11071,30 +11100,32 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    15 select    14 for large products. Where K is short, tiles of 128 x 128 that two warpgroups take in turns, so that
-                 one is stored while the next is multiplied; smaller tiles where large ones are too few to fill the
+    15 select    tiles of 14, or of 128 x 128 that two warpgroups take in turns, so that one is stored while the next
+                 is multiplied, by CTAs that wait for no other; smaller tiles where large ones are too few to fill the
                  device; K in pieces, added up in order by a second kernel, where even those are few (workspace: 4
                  bytes per result of a tile and piece); for up to 16 rows in NT a kernel without tiles, or tiles
                  that few rows are fetched of; lines that do not start on 16 bytes are copied (workspace: as for 8)
     bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
 
 /*  The ways to cut a product. stage: clocks that 64 of K take where shared memory has them; finish: clocks until the
-    results of a tile are out, which turns hide. */
+    results of a tile are out, which turns hide as far as the other warpgroup's products last. */
 enum {
     KBKI_WG_WIDE,
     KBKI_WG_ONE,
     KBKI_WG_TURNS,
     KBKI_WG_MID,
-    KBKI_WG_DEEP,
     KBKI_WG_TALL,
     KBKI_WG_LOW,
     KBKI_WG_SMALL,
+    KBKI_WG_TF32_ONE,
+    KBKI_WG_TF32_TURNS,
+    KBKI_WG_TF32_TALL,
+    KBKI_WG_TF32_SMALL,
     KBKI_WG_E4M3_BIG,
     KBKI_WG_E4M3_MID,
-    KBKI_WG_E4M3_SMALL
+    KBKI_WG_E4M3_SMALL,
+    KBKI_WG_WAYS
 };
-#define KBKI_WG_WAYS 8  // of 16 bits and tf32
-#define KBKI_WG_E4M3S 3 // of e4m3, behind those
 typedef struct kbki_wg_way {
     int tile_m, tile_n, pair, turns, split;
     double stage, finish;
@@ -11105,15 +11136,18 @@ typedef struct kbki_wg_choice {
     double clocks;  // that it should take
 } kbki_wg_choice;
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
-    static const kbki_wg_way ways[KBKI_WG_WAYS + KBKI_WG_E4M3S] = {
-        { 128, 256, 2, 0, 1, 1100, 1600 }, // wide: rung 14, or 13 for pieces of K
-        { 128, 256, 1, 0, 0, 1100, 2300 }, // one: rung 12
-        { 128, 128, 2, 1, 0, 585, 1200 },  // turns
-        { 128, 128, 1, 0, 1, 600, 1200 },  // mid
-        { 128, 128, 2, 0, 1, 600, 1200 },  // deep
-        { 128, 64, 1, 0, 0, 330, 600 },    // tall
-        { 64, 128, 2, 0, 0, 330, 600 },    // low
+    static const kbki_wg_way ways[KBKI_WG_WAYS] = {
+        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 14, or 13 for pieces of K
+        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 12, which stores as 14 does
+        { 128, 128, 1, 1, 0, 525, 3200 },  // turns
+        { 128, 128, 1, 0, 1, 590, 700 },   // mid
+        { 128, 64, 1, 0, 0, 290, 600 },    // tall
+        { 64, 128, 1, 0, 0, 285, 760 },    // low
         { 64, 64, 1, 0, 1, 200, 300 },     // small
+        { 128, 256, 1, 0, 1, 1150, 9000 }, // of tf32: one
+        { 64, 256, 1, 1, 0, 650, 13600 },  // turns, of NT
+        { 128, 64, 1, 0, 0, 290, 2900 },   // tall
+        { 64, 64, 1, 0, 1, 200, 2000 },    // small
         { 256, 128, 1, 0, 0, 1210, 3200 }, // of e4m3: big
         { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, where K is whole
         { 64, 64, 1, 0, 1, 260, 300 },     // small
@@ -11126,11 +11160,11 @@ KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
 }
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
     the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
-    together, of e4m3 7000); no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is
-    hidden; pieces of K that memory keeps waiting take all of what they get from L2, and a fifth less of memory. What is
-    longer than 350 000 clocks draws more power than there is, whatever it is cut into, and the rest is slower. A launch
-    with the first loads: 5300; pairs begin and end together: 1750; a second kernel: 2500, and what the pieces come to,
-    out and back in. The figures are fits to an H200. */
+    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and 11500, but 7500, of TN 6600, of operands
+    that half of L2 does not hold); no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden; pieces of
+    K that memory keeps waiting take all of what they get from L2, and a fifth less of memory. A launch with the first
+    loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces come to, out and back in. The
+    figures are fits to an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
@@ -11140,14 +11174,15 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
     double busy = (double)(units < slots ? units : slots) * w.pair;
     double m = (double)s->rows, n = (double)s->cols, k = (double)deep, results = m * n * (double)batch;
     double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < w.tile_n ? n : w.tile_n) / w.pair);
-    double l2 = (s->elem == 1 ? 7000 : 5700) / busy, pace = bytes / (l2 > 64 ? 64 : l2);
-    double stage = pace > w.stage ? pace : w.stage;
-    double work = (double)(rounds * stages) * stage, end = w.turns ? w.finish : (double)rounds * w.finish;
-    double memory = 2 * ((m * k + k * n) * (double)batch + results) / 2450;
-    if (s->elem == 2 && work > 350e3) {
-        double hot = w.tile_m * w.tile_n * 0.0428;
-        work = 350e3 + (work - 350e3) * (hot > stage ? hot / stage : 1);
-    }
+    int alone = w.pair == 1 && splits == 1 && s->elem != 1;
+    double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
+    double far = s->layout == KBK_TN ? 6600 : 7500, pieces = s->elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
+    double l2 = (!alone ? pieces : operands > 25e6 ? far : 11500) / busy;
+    double pace = bytes / (l2 > sm ? sm : l2), stage = pace > w.stage ? pace : w.stage;
+    double work = (double)(rounds * stages) * stage, end = w.turns ? w.finish / 2 : (double)rounds * w.finish;
+    double longest = (double)rounds * w.finish; // where a warpgroup multiplies for less time than it stores
+    if (w.turns && work < longest) work = (work + longest) / 2;
+    double memory = (operands + 2 * results) / 2450;
     work += end;
     double most = work > memory ? work + memory / 8 : memory + work / 8;
     if (splits > 1 && s->elem != 1 && work <= memory)
@@ -11158,12 +11193,14 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
 /*  The way that should take least. Nothing but the shape and the number of SMs counts, so that the result has the same
     bits each time. Pieces are at least 256 deep, and all of them under way at once. */
 KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, int sms) {
-    int first = s->elem == 1 ? KBKI_WG_WAYS : 0, end = KBKI_WG_WAYS + (s->elem == 1 ? KBKI_WG_E4M3S : 0);
+    int first = s->elem == 1 ? KBKI_WG_E4M3_BIG : s->elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
+    int end = s->elem == 1 ? KBKI_WG_WAYS : s->elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
     kbki_wg_choice best = { first, 1, 0 };
     for (int way = first; way < end; way++) {
         kbki_wg_way w = kbki_wg_way_of(way);
         int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
         int64_t units = (down + w.pair - 1) / w.pair * across, most = 1;
+        if (way == KBKI_WG_TF32_TURNS && s->layout != KBK_NT) continue;
         if (w.split && batch == 1 && units > 0) most = sms / w.pair / units;
         if (most > kbki_wg_k16(s) / 256) most = kbki_wg_k16(s) / 256;
         for (int64_t splits = most > 1 ? most : 1; splits > 0; splits = splits > 1 ? splits / 2 : 0) {
@@ -11183,42 +11220,58 @@ KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s) {
     return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, 1, KBKI_WG_SMS)) : 0;
 }
-// Of tf32: an operand's transposed copy, of all of a batch, and everything.
+// Of tf32: an operand's transposed copy, of all of a batch, where there is one, and everything.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
-    int turn = b ? s->layout != KBK_NT : s->layout == KBK_TN;
+    int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
     return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->depth) * sizeof(float) + 255) / 256 * 256 : 0;
 }
 KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     kbk_shape f32 = *s;
-    f32.elem = 4;
+    int turned = s->layout != KBK_NT && s->cols % 4 == 0;
+    f32.elem = 4, f32.layout = turned ? KBKI_TT : KBK_NT;
+    if (turned) f32.rows = s->cols, f32.cols = s->rows;
     size_t bytes = kbki_tf32_copy(s, batch, 0) + kbki_tf32_copy(s, batch, 1);
     if (batch == 1) bytes += kbki_select_pieces(&f32);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
 
 #ifdef __CUDACC__
-typedef kbki_wg_plan<128, 128, 2, 6, true, 2, true, true> kbki_wg_turns;
+typedef kbki_wg_plan<128, 256, 2, 4, true, 1, true> kbki_wg_alone;
+typedef kbki_wg_plan<128, 128, 2, 6, true, 1, true, true> kbki_wg_turns;
+typedef kbki_wg_plan<128, 128, 2, 5, true, 1, true> kbki_wg_mid_store;
 typedef kbki_wg_plan<128, 128, 2, 7, true, 1, false, false, true> kbki_wg_mid;
-typedef kbki_wg_plan<128, 128, 2, 7, true, 2, false, false, true> kbki_wg_deep;
 typedef kbki_wg_plan<128, 64, 2, 9, true, 1, false> kbki_wg_tall;
-typedef kbki_wg_plan<64, 128, 1, 9, true, 2, false> kbki_wg_low;
+typedef kbki_wg_plan<64, 128, 1, 9, true, 1, false> kbki_wg_low;
 typedef kbki_wg_plan<64, 64, 1, 13, true, 1, false, false, true> kbki_wg_small;
+typedef kbki_wg_plan<128, 256, 2, 4, true, 1, false, false, true> kbki_wg_tf32_one;
+typedef kbki_wg_plan<64, 256, 2, 5, true, 1, false, true> kbki_wg_tf32_turns;
 template <class T>
 const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
-    if constexpr (sizeof(T) == 2) {
-        bool storable = kbki_wg_storable<T>(a) && by.splits == 1;
-        if (storable && by.way == KBKI_WG_WIDE) return kbki_wg_ring_of<T, kbki_wg_wide>(a, io, batch, 1, st);
-        if (storable && by.way == KBKI_WG_TURNS) return kbki_wg_ring_of<T, kbki_wg_turns>(a, io, batch, 1, st);
-    }
+    if (kbki_wg_storable<T>(a) && by.splits == 1) switch (by.way) {
+        case KBKI_WG_WIDE: return kbki_wg_ring_of<T, kbki_wg_wide>(a, io, batch, 1, st);
+        case KBKI_WG_ONE: return kbki_wg_ring_of<T, kbki_wg_alone>(a, io, batch, 1, st);
+        case KBKI_WG_TURNS: return kbki_wg_ring_of<T, kbki_wg_turns>(a, io, batch, 1, st);
+        case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid_store>(a, io, batch, 1, st);
+        }
     switch (by.way) {
     case KBKI_WG_WIDE:
+    case KBKI_WG_ONE:
     case KBKI_WG_TURNS: return kbki_wg_ring_of<T, kbki_wg_shared>(a, io, batch, by.splits, st);
-    case KBKI_WG_ONE: return kbki_wg_ring_of<T, kbki_wg_one>(a, io, batch, 1, st);
     case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid>(a, io, batch, by.splits, st);
-    case KBKI_WG_DEEP: return kbki_wg_ring_of<T, kbki_wg_deep>(a, io, batch, by.splits, st);
     case KBKI_WG_TALL: return kbki_wg_ring_of<T, kbki_wg_tall>(a, io, batch, 1, st);
     case KBKI_WG_LOW: return kbki_wg_ring_of<T, kbki_wg_low>(a, io, batch, 1, st);
     case KBKI_WG_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, by.splits, st);
+    }
+    return "no such way";
+}
+template <class T>
+const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by,
+                             kbk_stream st) {
+    switch (by.way) {
+    case KBKI_WG_TF32_ONE: return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, by.splits, st);
+    case KBKI_WG_TF32_TURNS: return kbki_wg_ring_of<T, kbki_wg_tf32_turns>(a, io, batch, 1, st);
+    case KBKI_WG_TF32_TALL: return kbki_wg_ring_of<T, kbki_wg_tall>(a, io, batch, 1, st);
+    case KBKI_WG_TF32_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, by.splits, st);
     }
     return "no such way";
 }
@@ -11238,7 +11291,7 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
     if (io.k && !(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb)))
         return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
-    return kbki_wg_select<T>(&rest, io, batch, kbki_wg_here(&a->s, batch), st);
+    return kbki_wg_select(&rest, io, batch, kbki_wg_here(&a->s, batch), st);
 }
 /*  Up to 16 rows times a matrix along K: the matrix is read once, and nothing else takes as long. Both operands go from
     memory into the registers of mma.sync, 16 bytes a thread: what it calls numbers 2j, 2j + 1, 2j + 8 and 2j + 9 of K
@@ -11355,34 +11408,87 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
 }
 
 /*  matmul fwd, continued: f32 on compute capability 9.0 -----------------------------------------------------
-    16 tf32      15 in f32 of which the tensor cores take the first 10 of 23 bits. They want both operands along k:
-                 others are transposed into the workspace (4*M*K bytes, 4*K*N) first
+    16 tf32      15 in f32 of which the tensor cores take the first 10 of 23 bits. From shared memory they take no
+                 operand across k, so that threads bring B of NN and TN into registers, and the product is C' = B' A';
+                 A of TN is transposed into the workspace first (4*M*K bytes), and so is a B whose lines do not start
+                 on 16 bytes (4*K*N)
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
 #define KBKI_TEXT_TF32 "tf32 wants K to be a multiple of 4, and A and B to start on 16 bytes: use warptile"
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+/*  Stages whose A is in panels, 32 elements by 32 of k, which wgmma does not read: threads bring it into registers. A
+    lane's two numbers of k come in such an order that no two lanes want the same bank at once. */
+template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
+    static_assert(Plan::blocks == 1 && !Plan::turns, "64 rows a warpgroup, which waits for each stage");
+    kbki_wg_operand<true> b;
+    const char* first; // the lane's row, in the line of k that it fetches first
+    int second, down;  // from there: the other line; eight rows on
+    bool odd;
+    __device__ __forceinline__ void set(const char* stages, int group) {
+        int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, k = t % 4 + t % 2 * 4;
+        auto place = [&](int line) { return line * 128 + (row % 32 / 4 ^ line) * 16; };
+        odd = t % 2, down = ((row % 32 / 4 ^ k) & 2) ? -32 : 32, b.set(stages + Plan::a_bytes);
+        first = stages + group * 8192 + row / 32 * 4096 + row % 4 * 4 + place(k), second = place(k ^ 4) - place(k);
+    }
+    __device__ __forceinline__ void multiply(int slot, int keep, float (*d)[Plan::tile_n / 2]) const {
+        uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16), x[4][4];
+        const char* at = first + slot * Plan::stage_bytes;
+#pragma unroll
+        for (int step = 0; step < 4; step++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const char* from = at + step * 1024 + half * down;
+                uint32_t u = *(const uint32_t*)from, v = *(const uint32_t*)(from + second);
+                x[step][half] = odd ? v : u, x[step][2 + half] = odd ? u : v;
+            }
+        kbki_wg_fence();
+#pragma unroll
+        for (int step = 0; step < 4; step++)
+            kbki_wgmma<float, Plan::tile_n>::registers(d[0], x[step], b.at(on + step * b.step16), step ? 1 : keep);
+        kbki_wg_commit();
+    }
+};
+#endif
 /*  One matrix of all of a batch below one another is turned into one of all of them beside one another: lines of the
     copy are as many times as long, and the products' operands K apart. */
+template <class T>
+const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
+    kbk_args turn = {};
+    size_t copy = kbki_tf32_copy(s, batch, b);
+    if (!copy) return NULL;
+    turn.s.rows = batch * io->k, turn.s.cols = b ? io->n : io->m, turn.in[0] = a->in[b];
+    turn.out[0] = (char*)a->workspace + KBK_TICKETS;
+    (b ? io->b : io->a) = (const T*)turn.out[0], (b ? io->ldb : io->lda) = batch * io->k,
+                 (b ? io->sb : io->sa) = io->k;
+    a->workspace = (char*)a->workspace + copy, a->workspace_bytes -= copy;
+    return kbk_transpose_run_vec<T>(&turn, st);
+}
+/*  Makes of a product one that wgmma has, by copies and by C' = B' A': *rest, *io. A of the copies' product is along K;
+    where B is not, and TMA takes it, B' is what goes through registers. */
+template <class T>
+const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kbki_mm<T>* io, kbk_stream st) {
+    size_t bytes = kbki_scratch_tf32(&a->s, batch);
+    const char* why = kbki_needs_hopper();
+    *rest = *a, rest->s.layout = KBK_NT, rest->s.elem = 4;
+    if (why) return why;
+    if (io->k && (io->k % 4 || !kbki_aligned(io->a, 16) || !kbki_aligned(io->b, 16))) return KBKI_TEXT_TF32;
+    if (bytes && (why = kbki_check_workspace(a, bytes)) != NULL) return why;
+    for (int i = 0; i < 2; i++)
+        if ((why = kbki_tf32_turn(rest, &a->s, batch, i, io, st)) != NULL) return why;
+    if (a->s.layout == KBK_NT || a->s.cols % 4) return NULL;
+    kbki_mm<T> to = *io;
+    to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
+    to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
+    *io = to, rest->s.rows = to.m, rest->s.cols = to.n, rest->s.layout = KBKI_TT;
+    return NULL;
+}
 template <class T> const char* kbki_tf32(const kbk_args* a, int64_t batch, kbk_stream st) {
-    kbk_args rest = *a;
+    kbk_args rest;
     kbki_mm<T> io;
     int64_t ctas;
-    size_t bytes = kbki_scratch_tf32(&a->s, batch);
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
-    if ((why = kbki_needs_hopper()) != NULL) return why;
-    if (io.k && (io.k % 4 || !kbki_aligned(io.a, 16) || !kbki_aligned(io.b, 16))) return KBKI_TEXT_TF32;
-    if (bytes && (why = kbki_check_workspace(a, bytes)) != NULL) return why;
-    rest.s.layout = KBK_NT, rest.s.elem = 4;
-    for (int i = 0; i < 2; i++) {
-        kbk_args turn = {};
-        size_t copy = kbki_tf32_copy(&a->s, batch, i);
-        if (!copy) continue;
-        turn.s.rows = batch * io.k, turn.s.cols = i ? io.n : io.m, turn.in[0] = a->in[i];
-        turn.out[0] = (char*)rest.workspace + KBK_TICKETS;
-        (i ? io.b : io.a) = (const T*)turn.out[0], (i ? io.ldb : io.lda) = batch * io.k, (i ? io.sb : io.sa) = io.k;
-        rest.workspace = (char*)rest.workspace + copy, rest.workspace_bytes -= copy;
-        if ((why = kbk_transpose_run_vec<T>(&turn, st)) != NULL) return why;
-    }
-    return kbki_wg_select<T>(&rest, io, batch, kbki_wg_here(&rest.s, batch), st);
+    why = kbki_tf32_ready(a, batch, &rest, &io, st);
+    return why ? why : kbki_tf32_select(&rest, io, batch, kbki_wg_here(&rest.s, batch), st);
 }
 template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream st) {
     return kbki_tf32<T>(a, 1, st);
@@ -11739,7 +11845,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
                                                          <- a CTA goes on from product to product: the next one's
                operands are on their way while results are written, and no multiprocessor waits for the last tile
                of each
-    4 tf32     matmul's for a batch                      <- one transposition of each operand for all products
+    4 tf32     matmul's for a batch                      <- one transposition for all products
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic, or memory where K is small: compare with the larger of the two times */
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H200, 2026-11-24

@@ -56,30 +56,38 @@ struct rung {
 };
 static int64_t pieces; // of K, that ways are to cut it into; 0: as many as seem best
 template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
-    int64_t batch = a->s.batch ? a->s.batch : 1, best = 1;
+    int64_t batch = a->s.batch ? a->s.batch : 1, best = 1, ctas;
     bool cut = kbki_wg_way_of(Way).split && batch == 1;
-    for (int64_t n = 2; cut && n <= KBKI_WG_SMS && n <= a->s.depth / 64; n++)
-        if (kbki_wg_clocks(&a->s, 1, KBKI_WG_SMS, Way, n) < kbki_wg_clocks(&a->s, 1, KBKI_WG_SMS, Way, best))
-            best = n;
+    kbk_args rest = *a;
+    const kbk_shape* s = &rest.s;
     kbki_mm<T> io;
-    int64_t ctas;
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
-    return why ? why : kbki_wg_select<T>(a, io, batch, { Way, pieces && cut ? pieces : best, 0 }, st);
+    if constexpr (sizeof(T) == 4)
+        if (!why && ctas && batch) why = kbki_tf32_ready(a, batch, &rest, &io, st);
+    for (int64_t n = 2; cut && n <= KBKI_WG_SMS && n <= s->depth / 64; n++)
+        if (kbki_wg_clocks(s, 1, KBKI_WG_SMS, Way, n) < kbki_wg_clocks(s, 1, KBKI_WG_SMS, Way, best)) best = n;
+    kbki_wg_choice by = { Way, pieces && cut ? pieces : best, 0 };
+    if constexpr (sizeof(T) == 4)
+        return why ? why : kbki_tf32_select(&rest, io, batch, by, st);
+    else
+        return why ? why : kbki_wg_select(&rest, io, batch, by, st);
 }
 // clang-format off
 #define HALF(f) { f<__half>, f<bf16>, NULL }
 #define RUNG(name) { #name, HALF(kbk_matmul_fwd_##name), {}, false, false, false }
 #define BOTH(name) { #name, HALF(kbk_matmul_fwd_##name), HALF(kbk_bmm_fwd_##name), true, false, false }
-#define WAY(name, number, cut)                                                                                       \
-    { #name, { way<__half, number>, way<bf16, number>, way<float, number> }, { way<__half, number>, way<bf16, number> }, \
-      false, true, cut }
+#define WAY(name, number, cut, f32)                                                                                  \
+    { #name, { way<__half, number>, way<bf16, number>, f32 }, { way<__half, number>, way<bf16, number>, f32 }, false,  \
+      true, cut }
+#define TF32(name) way<float, KBKI_WG_TF32_##name>
 static const rung rungs[] = {
     RUNG(wgmma), RUNG(ws), RUNG(coop), RUNG(persist), RUNG(multicast), RUNG(tma), BOTH(mmapipe), BOTH(select),
     { "tf32", { NULL, NULL, kbk_matmul_fwd_tf32<float> }, { NULL, NULL, kbk_bmm_fwd_tf32<float> }, false, false,
       false },
-    WAY(wide, KBKI_WG_WIDE, true), WAY(one, KBKI_WG_ONE, false), WAY(turns, KBKI_WG_TURNS, false),
-    WAY(mid, KBKI_WG_MID, true), WAY(deep, KBKI_WG_DEEP, true), WAY(tall, KBKI_WG_TALL, false),
-    WAY(low, KBKI_WG_LOW, false), WAY(small, KBKI_WG_SMALL, true)
+    WAY(wide, KBKI_WG_WIDE, true, NULL), WAY(one, KBKI_WG_ONE, false, TF32(ONE)),
+    WAY(turns, KBKI_WG_TURNS, false, TF32(TURNS)), WAY(mid, KBKI_WG_MID, true, NULL),
+    WAY(tall, KBKI_WG_TALL, false, TF32(TALL)),
+    WAY(low, KBKI_WG_LOW, false, NULL), WAY(small, KBKI_WG_SMALL, true, TF32(SMALL))
 };
 // clang-format on
 enum { RUNGS = sizeof rungs / sizeof rungs[0], GUARD = 4096, LAUNCHES = 20 };
@@ -221,8 +229,9 @@ template <class T> static bool takes(const rung& r, const T* a, const T* b, shap
     int64_t lda = layout == KBK_TN ? s.m : s.k, ldb = layout == KBK_NT ? s.k : s.n;
     bool aligned = (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0;
     if (r.any || s.k == 0) return true;
-    if (!strcmp(r.name, "tf32")) return s.k % width == 0 && aligned;
-    return lda % width == 0 && ldb % width == 0 && aligned && (sizeof(T) == 2 || layout == KBK_NT);
+    bool turned = layout != KBK_NT && s.n % width == 0; // of which turns of tf32 takes none
+    if (sizeof(T) == 4) return s.k % width == 0 && aligned && !(turned && !strcmp(r.name, "turns"));
+    return lda % width == 0 && ldb % width == 0 && aligned;
 }
 
 // --- the checks
@@ -878,12 +887,20 @@ int main(int argc, char** argv) {
         for (const auto& t : timed) roomy(t.s, layout);
     }
     const bool same[] = {
-        cut_as<kbki_wg_shared>(kbki_wg_way_of(KBKI_WG_WIDE)), cut_as<kbki_wg_one>(kbki_wg_way_of(KBKI_WG_ONE)),
-        cut_as<kbki_wg_turns>(kbki_wg_way_of(KBKI_WG_TURNS)), cut_as<kbki_wg_mid>(kbki_wg_way_of(KBKI_WG_MID)),
-        cut_as<kbki_wg_deep>(kbki_wg_way_of(KBKI_WG_DEEP)),   cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TALL)),
-        cut_as<kbki_wg_low>(kbki_wg_way_of(KBKI_WG_LOW)),     cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_SMALL))
+        cut_as<kbki_wg_shared>(kbki_wg_way_of(KBKI_WG_WIDE)),
+        cut_as<kbki_wg_one>(kbki_wg_way_of(KBKI_WG_ONE)),
+        cut_as<kbki_wg_turns>(kbki_wg_way_of(KBKI_WG_TURNS)),
+        cut_as<kbki_wg_mid>(kbki_wg_way_of(KBKI_WG_MID)),
+        cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TALL)),
+        cut_as<kbki_wg_low>(kbki_wg_way_of(KBKI_WG_LOW)),
+        cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_SMALL)),
+        cut_as<kbki_wg_tf32_one>(kbki_wg_way_of(KBKI_WG_TF32_ONE)),
+        cut_as<kbki_wg_tf32_turns>(kbki_wg_way_of(KBKI_WG_TF32_TURNS)),
+        cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TF32_TALL)),
+        cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_TF32_SMALL)),
     };
-    for (int i = 0; i < KBKI_WG_WAYS; i++) {
+    static_assert(sizeof same == KBKI_WG_E4M3_BIG, "each of them");
+    for (int i = 0; i < KBKI_WG_E4M3_BIG; i++) {
         if (same[i])
             passed++;
         else

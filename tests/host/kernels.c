@@ -690,9 +690,9 @@ static void test_tf32(void) {
     check(!kbk_verify(&f32, KBK_F32, &s, 0, got, out, 0, 1, &r), "which no other variant may");
     for (int i = 0; i < N; i++) got[i] = (float)(y[i] * (1 - 0x1p-9));
     check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "nor tf32 more than that");
-    for (s.layout = KBK_NN; s.layout <= KBK_TN; s.layout++) { // copies of what does not run along k
-        size_t a = s.layout == KBK_TN ? 100 * 64 * 4 : 0, b = s.layout == KBK_NT ? 0 : 64 * 200 * 4;
-        s.rows = 100, s.cols = 200, s.depth = 64;
+    for (int i = 0; i < 6; i++) { // copies of A that does not run along k, and of such a B where TMA cannot take it
+        s.rows = 100, s.cols = 200 + i / 3, s.depth = 64, s.layout = KBK_NN + i % 3;
+        size_t a = s.layout == KBK_TN ? 100 * 64 * 4 : 0, b = s.layout == KBK_NT || i < 3 ? 0 : 64 * 201 * 4;
         check(kbk_workspace(v, &s) == (a + b ? KBK_TICKETS + a + b : 0), "room for transposed copies");
     }
 }
