@@ -1668,7 +1668,7 @@ class Kernels:
         default those that are measured usually. shapes: a dictionary of batch_size, sequence_length,
         tensor_dimension and what else the operation has (vocabulary, heads, causal, n, stride, layout), or
         several; by default sizes: "usual", those for which figures are published most often; "small", those
-        that stay in the L2 cache: mode="hot" of kbench.compare, and who refuses to be captured has no time;
+        that stay in the L2 cache: mode="graph" of kbench.compare, so that who cannot be captured has no time;
         "compiled", the rows that a compiler's kernels are held against. implementations: by default all but
         the first steps of a ladder. peers that are not installed are named in .missing, and on
         stderr. max_time: seconds of samples, of each.
@@ -1712,7 +1712,7 @@ class Kernels:
                     continue
                 try:
                     contest = _Contest(operation, dtype, axes, seed, device, stream)
-                    contest.mode = "hot" if sizes == "small" else None
+                    contest.mode = "graph" if sizes == "small" else None
                     out += contest.run(present, implementations, max_time, precision, out.missing)
                 except (RuntimeError, MemoryError) as error:  # no room, say: the others go on
                     first = (str(error).splitlines() or [type(error).__name__])[0][:160]
@@ -2122,10 +2122,6 @@ class _Contest:
             device=self.device,
             expect=("transfer",) if o.operation == "copy" else (),
         )
-        if self.mode == "hot":  # who is timed by events, without the gaps between launches, is in another contest
-            refused = [r for r in records if r.time_ms and r.bias_ms]
-            missing += [(f"{r.implementation}: {o.name} {self.dtype}", "cannot be captured") for r in refused]
-            records = kbench.Records(r for r in records if r not in refused)
         for record in records:
             name = record.implementation
             own = taken.get(name) if name not in names else None
@@ -2652,7 +2648,7 @@ class Contests(Records):
 
     def markdown(self) -> str:
         """Every row."""
-        if self and all(r.mode == "hot" for r in self):
+        if self and all(r.mode == "graph" for r in self):
             return self._graphs()
         lines = [
             "| operation | shape | best of kbench | of the machine | of a copy | best peer | kbench is |",
