@@ -8845,9 +8845,7 @@ static const kbi_timer kbi_hot_timer = { "hot", kbi_events_begin, kbi_events_end
 static const kbi_timer kbi_rotate_timer = {
     "rotate", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
 };
-static const kbi_timer kbi_graph_timer = {
-    "graph", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
-};
+static const kbi_timer kbi_graph_timer = { "graph", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false };
 static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL, false, false };
 static const kbi_timer kbi_both_timers[] = {
     { "cold", kbi_both_begin, kbi_both_end, NULL, false, false },
