@@ -2647,7 +2647,7 @@ class Contests(Records):
         return "\nGeometric mean of the ratios: " + ", ".join(means) + "\n" if means else ""
 
     def markdown(self) -> str:
-        """Every row."""
+        """Every row; below, means()."""
         if self and all(r.mode == "graph" for r in self):
             return self._graphs()
         lines = [
@@ -2663,7 +2663,7 @@ class Contests(Records):
             best = f"{_time_text(1000 * r.time_ms)} `{r.implementation}`"
             cells = [f"{r.operation} {r.direction} {r.dtype}", _where(r), best, share, copy, peer, ratio]
             lines.append("| " + " | ".join(cells) + " |")
-        return "\n".join(lines) + "\n"
+        return "\n".join(lines) + "\n" + self._means_text()
 
     def table(self) -> None:
         """Prints every row, in columns."""
