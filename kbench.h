@@ -165,8 +165,8 @@ HOW A MEASUREMENT WORKS
     ms; --launches N). From it goes what the same events read too much around an empty kernel of its shape, timed in
     turn with it; time_ms_raw and bias_ms keep both, and the interval, also of a ratio of two shapes, what that may be
     off. CUPTI tells another process what an empty one takes. Where nobody asks it (kb_open, kb_run, kb_compare) it is
-    half of what one takes in a row of them, the +- holds it all, and environment says bias: fitted. --rotate takes
-    nothing off: the gaps between launches are in its times. The stream waits for work on the default one.
+    half of what one takes in a row, the +- holds it all, and environment says bias: fitted. --rotate and kb_desc's mode
+    "graph" give what 2 N captured launches take over N of them: with the gaps. The stream waits for the default one's.
     A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number; 20 us
     at least. One shorter than 10 ms in which others had the processor (the thread's own clock stood still, and it did
     not wait by itself) is taken again, unless they have it in more than a third of them. --cpu N keeps the measuring
@@ -509,7 +509,7 @@ typedef struct kb_desc {
     int device;                                   // which GPU, 0 first; the same in all of a process
     bool host;                                    // kb_run: the function is host code, as with KB_TIME_HOST
     void (*check)(kb_state* kb, void* user);      // kb_run: after the first run of the function and after its last
-    const char* mode;                             // "cold" or "hot", for GPU work; "cold"
+    const char* mode;                             // "cold", "hot", "graph" (hot, in a row), of GPU work; "cold"
     const kb_param* params;                       // n_params of them, as axes give them: in the record and its name
     int n_params;
     uint32_t end_canary; // leave zero: guards against an uninitialised struct
@@ -595,7 +595,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    precision,             time,    "half the interval over the median, no unit")                          \
     x(whole,   samples,               time,    "how many were taken; none is dropped")                                \
     x(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
-    x(text,    mode,                  time,    "cold, hot, rotate (gaps included), cupti or wall: how it was timed")   \
+    x(text,    mode,                  time,    "cold, hot, rotate, graph (with gaps), cupti, wall: how it was timed")  \
     x(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
     x(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
     x(real,    floor_ms,              time,    "ms that an empty kernel reads in this mode")                          \
@@ -3289,7 +3289,7 @@ typedef struct kbi_registered { // what declare gives: the implementations, in t
 } kbi_registered;
 
 typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_SCRIPT } kbi_target;
-typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
+typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
 // What to measure and for how long: the only way in which a command line, or a kb_desc, reaches the measuring.
@@ -8536,7 +8536,7 @@ static bool kbi_copies_wait(const kbi_run* run) {
 
 // Whether graphs of the block are timed instead of single launches.
 static bool kbi_wants_graph(const kbi_run* run) {
-    return run->recipe->mode == KBI_ROTATE && run->work.graph && ((kbi_graph*)run->work.graph)->many[1];
+    return run->recipe->mode >= KBI_ROTATE && run->work.graph && ((kbi_graph*)run->work.graph)->many[1];
 }
 
 static int64_t kbi_events_begin(kbi_run* run) {
@@ -8845,6 +8845,7 @@ static const kbi_timer kbi_hot_timer = { "hot", kbi_events_begin, kbi_events_end
 static const kbi_timer kbi_rotate_timer = {
     "rotate", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
 };
+static const kbi_timer kbi_graph_timer = { "graph", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false };
 static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL, false, false };
 static const kbi_timer kbi_both_timers[] = {
     { "cold", kbi_both_begin, kbi_both_end, NULL, false, false },
@@ -8868,7 +8869,9 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
         if (open) return graph ? &kbi_cupti_graph_timer : &kbi_cupti_timer;
         kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
-    if (graph) return &kbi_rotate_timer;
+    if (graph) return recipe->mode == KBI_GRAPH ? &kbi_graph_timer : &kbi_rotate_timer;
+    if (recipe->mode == KBI_GRAPH)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a function that can be captured, which this one is not");
     if (recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
     return recipe->mode == KBI_COLD ? &kbi_cold_timer : &kbi_hot_timer;
@@ -9289,7 +9292,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     if (!graph) return;
     if (kbi_failed(run) || !looks) {
         cudaGraphDestroy(graph);
-    } else { // kept for --hot and --rotate
+    } else { // kept for --rotate and mode graph
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
         kept->one = graph;
@@ -10974,8 +10977,9 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 // The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
 static void kbi_warm_begin(kbi_run* run) {
     run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
-    bool rotates = run->recipe->mode == KBI_ROTATE && kbi_failed(run) && !run->work.host; // or was to
-    snprintf(run->m.mode, sizeof run->m.mode, "%s", rotates ? "rotate" : run->sampling.timer->mode);
+    const char* wanted = run->recipe->mode == KBI_GRAPH ? "graph" : run->recipe->mode == KBI_ROTATE ? "rotate" : NULL;
+    bool failed = wanted && kbi_failed(run) && !run->work.host; // or was to
+    snprintf(run->m.mode, sizeof run->m.mode, "%s", failed ? wanted : run->sampling.timer->mode);
     run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
     run->call.phase_began = run->call.window.begin = kbi_now();
     if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE))
@@ -11862,7 +11866,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
     int64_t bytes = a->run.memory.device, n = kbi_copies_of(&a->run, bytes);
     // on a stage they are in what was allocated
     int64_t room = a->run.memory.stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
-    if (!a->run.work.graph) return; // the timer says why
+    if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
     if (n < 2 || n > KBI_REPLICAS || n * bytes > room) {
         if (n < 2)
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
@@ -11898,7 +11902,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
     }
 }
 
-// --hot and --rotate: captures the block many times in a row, that of the copies in turn.
+// --rotate and mode graph: captures the block many times in a row, that of the copies in turn.
 static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
     int each = a->n_replicas + 1;
     int64_t n = kbi_failed(&a->run) ? 0 : a->run.backend->capture.repeats(&a->run, each);
@@ -12085,7 +12089,7 @@ static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
 // Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
 static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
     const kbi_recipe* r = c->recipe;
-    bool many = r->mode == KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
+    bool many = r->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
     a->run.place.in_turn = c->n > 1 || many;
     a->run.place.fiber = a->run.place.in_turn && !a->run.work.called ? &a->fiber : NULL;
     a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
@@ -24020,8 +24024,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
         return "kb_desc: samples, precision, max_time and device cannot be negative";
     if (kbi_is(d->mode, "rotate"))
         return "kb_desc.mode: rotate needs a case that sets its data up, which a function is not: KBENCH, and --rotate";
-    if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot"))
-        return "kb_desc.mode is cold or hot; it is another word";
+    if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot") && !kbi_is(d->mode, "graph"))
+        return "kb_desc.mode is cold, hot or graph; it is another word";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
     return kbi_params_fault(d);
@@ -24078,6 +24082,7 @@ static void kbi_recipe_of_desc(kbi_recipe* r, const kb_desc* d) {
     kbi_recipe_default(r);
     r->device = d->device;
     if (d->mode && kbi_is(d->mode, "hot")) r->mode = KBI_HOT;
+    if (d->mode && kbi_is(d->mode, "graph")) r->mode = KBI_GRAPH;
     if (d->precision > 0) r->precision = d->precision;
     if (d->max_time > 0) r->max_time = d->max_time;
     if (d->samples > 0) r->samples = d->samples;

@@ -1792,6 +1792,14 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
+// Few rows do not fill the device: each is taken by as many threads as one of four times its length.
+KBK_FN int64_t kbki_plan_packs(int64_t rows, int64_t packs) {
+    return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512 ? 4 * packs : packs;
+}
+// An SM's registers hold one long row at a time; whether its shared memory holds two.
+KBK_FN bool kbki_two_fit(int64_t packs) {
+    return 2 * (packs * 16 + 1100) <= kbki_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+}
 #define KBKI_LONG 8192 // packs of a row, the most that registers hold
 // Rows whose results lie differently from what they are made of, so that they are taken one element at a time: up to so
 // many elements by the plain rung that gives each a warp, longer ones by CTAs.
@@ -4134,23 +4142,13 @@ __device__ __forceinline__ kbki_span kbki_split_row(const T* row, int64_t cols) 
 template <class T, int Width> __device__ __forceinline__ bool kbki_at_16(const T* p) {
     return Width == 1 || ((uintptr_t)p & 15) == 0;
 }
-// CTAs per SM that the registers of so many packs allow; the compiler, left alone, takes more than it needs. Ahead: w
-// and b are on their way, too.
-constexpr int kbki_norm_ctas(int packs, int threads, bool ahead) {
+// CTAs per SM that the registers of so many packs allow; the compiler, left alone, takes more than it needs.
+constexpr int kbki_norm_ctas(int packs, int threads) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 // tuned on sm_90
-    return packs == 4096 ? 2 : packs == 2048 ? 1024 / threads : packs == 128 ? 6 : 1;
+    return packs == 4096 ? 2 : packs == 2048 ? 768 / threads : packs == 128 ? 6 : 1;
 #else
-    return packs == 4096   ? 2
-           : packs == 2048 ? 1024 / threads
-           : packs == 1024 ? 5 - ahead
-           : packs == 512  ? 10 - 2 * ahead
-           : packs == 128  ? 7
-                           : 1;
+    return packs == 4096 ? 2 : packs >= 512 && packs <= 2048 ? 1024 / threads : packs == 128 ? 7 : 1;
 #endif
-}
-// Layer normalisation at 16 bits, where w and b are twice as much as a row: CTAs that hold it ask for them ahead.
-template <class T, bool Layer> __host__ __device__ constexpr bool kbki_norm_ahead(int packs, int threads) {
-    return Layer && sizeof(T) == 2 && threads > 32 && packs <= 4;
 }
 #define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
 
@@ -4358,10 +4356,10 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 20 barriers
     3 online   warp per row, running (max, sum)      <- two reads: one sweep finds maximum and sum
     4 onepass  16-byte accesses, row in registers, one barrier
-                                                     <- one read, up to 128 KiB per row; beyond, two reads
+                                                     <- one read; rows of 64 to 112 KiB as rung 5
     5 shared   as many CTAs as fit; while a row is finished, the next ones are on their way into shared
                memory                                <- the memory never waits; rows of 64 to 227 KiB live
-                                                        in shared memory themselves, one at a time
+                                                        in shared memory themselves; beyond, two reads
     6 cluster  row split over 2, 4 or 8 CTAs, in registers and shared memory; (max, sum) exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
@@ -4443,9 +4441,9 @@ struct kbki_softmax_scale {
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
 /*  The arithmetic of a row in registers: its maximum; its exponentials and their sum; its scaling. In f32 the
-    exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per
-    element is cheaper than the registers for that. (The logarithm of the sum in its exponent would save a
-    multiplication, and be off by half an ulp of the maximum: too much for f16 logits from 6000 on.) */
+    exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per element
+    is cheaper than the registers. (The logarithm of the sum in its exponent would save a multiplication, and be off
+    by half an ulp of the maximum: too much for f16 logits from 6000 on.) */
 template <class T, int Packs, int Width = KBKI_WIDTH(T)> struct kbki_softmax_row {
     static constexpr bool kept = sizeof(T) == 4;
     kbki_pack<T, Width> v[Packs];
@@ -4532,8 +4530,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 
     if (Edges && one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, kbki_base(all.m)) * (1.0f / all.s));
 }
 
-// Rows that fit nowhere: two reads, the second one backwards, while the end of the row is still in the L2
-// cache.
+// Rows that fit nowhere: two reads, the second one backwards, while the end of the row is still in the L2 cache.
 template <class T, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
@@ -4558,8 +4555,8 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
     }
 }
 
-/*  The copy in shared memory lies as the row does relative to 16 bytes, so the same split serves both. Each
-    thread comes back to the packs it brought itself: the barriers of the two reductions are the only ones. */
+/*  The copy in shared memory lies as the row does relative to 16 bytes, so the same split serves both. Each thread
+    comes back to the packs it brought itself: the barriers of the two reductions are the only ones. */
 template <class T, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4765,6 +4762,13 @@ template <class T> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_strea
     kbki_softmax_fwd_long_k<T><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
     return kbki_launched();
 }
+template <class T> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
+    size_t bytes = (size_t)io.cols * sizeof(T) + 16;
+    const char* why = kbki_want_shared(kbk_softmax_fwd_shared_k<T>, &bytes);
+    if (why || !bytes) return why ? why : kbki_softmax_long(io, st);
+    kbk_softmax_fwd_shared_k<T><<<(unsigned)io.rows, 512, bytes, st>>>(io.x, io.y, io.rows, io.cols);
+    return kbki_launched();
+}
 template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_stream st) {
     static const kbki_plan<kbki_softmax_kernel<T>> whole[] = {
         { 8, kbk_softmax_fwd_onepass_k<T, 1, 8, false>, 8, 0 },
@@ -4789,16 +4793,10 @@ template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_st
     if (why || io.rows * io.cols == 0) return why;
     int64_t packs = io.cols / KBKI_WIDTH(T);
     if (!io.vector) return kbki_softmax_ones<T>(a, st);
-    if (packs > KBKI_LONG) return kbki_softmax_long(io, st);
-    auto plan = kbki_whole_packs<T>(io.x, io.y, io.cols) ? kbki_plan_of(whole, packs) : kbki_plan_of(edges, packs);
+    bool all = kbki_whole_packs<T>(io.x, io.y, io.cols);
+    if (packs > KBKI_LONG || (packs > (all ? 4096 : 2048) && kbki_two_fit(packs))) return kbki_softmax_shared(io, st);
+    auto plan = all ? kbki_plan_of(whole, kbki_plan_packs(io.rows, packs)) : kbki_plan_of(edges, packs);
     return kbki_softmax_plain<T>(a, st, plan.kernel, KBKI_ROWS(plan.threads), KBKI_CTA(plan.threads));
-}
-template <class T> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
-    size_t bytes = (size_t)io.cols * sizeof(T) + 16;
-    const char* why = kbki_want_shared(kbk_softmax_fwd_shared_k<T>, &bytes);
-    if (why || !bytes) return why ? why : kbki_softmax_long(io, st);
-    kbk_softmax_fwd_shared_k<T><<<(unsigned)io.rows, 512, bytes, st>>>(io.x, io.y, io.rows, io.cols);
-    return kbki_launched();
 }
 template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_stream st) {
     static const kbki_plan<kbki_softmax_kernel<T>> plans[] = {
@@ -5207,7 +5205,7 @@ template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_st
     if (whole && packs <= 8) return kbki_dsoftmax_lanes<T, 1, 8, 4>(io, st);
     if (whole && packs <= 32) return kbki_dsoftmax_lanes<T, 1, 32, 2>(io, st);
     if (packs > 4096) return kbki_dsoftmax_long<T, KBKI_WIDTH(T)>(io, st);
-    auto plan = kbki_plan_of(plans, packs);
+    auto plan = kbki_plan_of(plans, kbki_plan_packs(io.rows, packs));
     unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
     return kbki_launched();
@@ -5450,8 +5448,8 @@ __device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, Layer>& io, i
     if (says) io.stats(row, mean, m);
 }
 /*  The row in registers. Each warp takes the deviations from its own mean, so that one barrier is enough for
-    mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. Those of a CTA have one
-    pack of each on its way. */
+    mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. Those of a CTA ask when
+    they need them: what a pack of each ahead costs in rows on their way is more. */
 // The weights of a thread's first packs.
 template <class T, bool Layer, int Width, int First, int Threads, int Packs>
 __device__ __forceinline__ void kbki_norm_weights(const kbki_norm<T, Layer>& io, int64_t head, int packs, int t,
@@ -5498,12 +5496,11 @@ __device__ __forceinline__ void kbki_norm_squares(kbki_pack<T, Width> (&v)[Packs
 }
 
 template <class T, bool Layer, int Packs, int Threads, bool Edges, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads, Threads,
-                                                                    kbki_norm_ahead<T, Layer>(Packs, Threads)))
+__global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads, Threads))
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = Threads == 32 && Packs <= 4, ahead = kbki_norm_ahead<T, Layer>(Packs, Threads) && !Edges;
+    constexpr bool early = Threads == 32 && Packs <= 4;
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
@@ -5520,7 +5517,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     }
     if (Edges && one >= 0) edge = kbki_float(x[one]);
     bool aw = !Edges || kbki_at_16<T, Width>(io.w + sp.head), ab = !Edges || kbki_at_16<T, Width>(io.b + sp.head);
-    kbki_norm_weights<T, Layer, Width, early ? Packs : ahead, Threads>(io, sp.head, packs, t, w, aw, b, ab);
+    kbki_norm_weights<T, Layer, Width, early ? Packs : 0, Threads>(io, sp.head, packs, t, w, aw, b, ab);
     sum = kbki_norm_sum<T, Width, Packs>(v, edge);
     if (Layer) { // a warp's elements, and their mean
         int warp = t / 32, full = packs / Threads * 32 + min(max(packs % Threads - warp * 32, 0), 32);
@@ -5539,13 +5536,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     for (int u = 0; u < Packs; u++) {
         int64_t c = sp.head + (t + u * Threads) * Width;
         if (t + u * Threads >= packs) continue;
-        if (!early && !ahead) w[0] = kbki_weights<T, Width>(io.w + c, aw);
-        if (!early && !ahead && Layer) b[0] = kbki_weights<T, Width>(io.b + c, ab);
+        if (!early) w[0] = kbki_weights<T, Width>(io.w + c, aw);
+        if (!early && Layer) b[0] = kbki_weights<T, Width>(io.b + c, ab);
         kbki_pack<T, Width> g = w[early ? u : 0], h = b[early ? u : 0];
-        if (ahead && u + 1 < Packs && t + (u + 1) * Threads < packs) {
-            w[0].load(io.w + c + Threads * Width);
-            if (Layer) b[0].load(io.b + c + Threads * Width);
-        }
         kbki_reread(v[u]);
         kbki_norm_pack<T, Layer, Width>(v[u], mean, m, g, h, io.y + row * io.cols + c, !near);
     }
@@ -6065,14 +6058,13 @@ const char* kbki_norm_lanes(const kbki_norm<T, Layer>& io, kbk_stream st) {
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Wide = kbki_norm_ahead<T, Layer>(4, 512) ? 512 : 256;
     static const kbki_plan<void(kbki_norm<T, Layer>)> whole[] = {
         { 64, kbk_layernorm_fwd_onepass_k<T, Layer, 2, 32, false>, 32, 0 },
         { 128, kbk_layernorm_fwd_onepass_k<T, Layer, 4, 32, false>, 32, 0 },
         { 256, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 32, false>, 32, 0 },
         { 512, kbk_layernorm_fwd_onepass_k<T, Layer, 4, 128, false>, 128, 0 },
         { 1024, kbk_layernorm_fwd_onepass_k<T, Layer, 4, 256, false>, 256, 0 },
-        { 2048, kbk_layernorm_fwd_onepass_k<T, Layer, 2048 / Wide, Wide, false>, Wide, 0 },
+        { 2048, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 256, false>, 256, 0 },
         { 4096, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 512, false>, 512, 0 },
         { KBKI_LONG, kbk_layernorm_fwd_onepass_k<T, Layer, 16, 512, false>, 512, 0 },
     };
@@ -6091,7 +6083,7 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (all && packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(io, st);
     if (all && packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(io, st);
     if (all && packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(io, st);
-    auto plan = all ? kbki_plan_of(whole, packs) : kbki_plan_of(edges, packs);
+    auto plan = all ? kbki_plan_of(whole, kbki_plan_packs(io.rows, packs)) : kbki_plan_of(edges, packs);
     unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
     return kbki_launched();
@@ -6873,9 +6865,9 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     int64_t ctas = kbki_ceil(io.n, 512 * KBKI_WIDTH(T)), full = (int64_t)kbki_sms() * Ctas;
     if (ctas > full) ctas = full;
     if (ctas > KBKI_SUM_CTAS) ctas = KBKI_SUM_CTAS;
-    // Few elements: one pack per thread on as many CTAs as there are packs for.
+    // Few elements: all of a thread's are on their way at once, and fewer CTAs have to agree.
     if (ctas * (512 * U) * KBKI_WIDTH(T) > 2 * io.n)
-        kbk_sum_run_ticket_k<T, 1><<<(unsigned)ctas, 512, 0, st>>>(io);
+        kbk_sum_run_ticket_k<T, 4><<<(unsigned)kbki_ceil(io.n, 512 * 4 * KBKI_WIDTH(T)), 512, 0, st>>>(io);
     else
         kbk_sum_run_ticket_k<T, U><<<(unsigned)ctas, 512, 0, st>>>(io);
     return kbki_launched();

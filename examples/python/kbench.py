@@ -1300,8 +1300,9 @@ def compare(
     bytes, flops, items: of one call, for rates. params, dtype: what the contest is about, for the record.
     before(*inputs): untimed, before each sample.
     host=True: host work, without a GPU. device: which GPU.
-    mode: of GPU work, "cold" (default), or "hot": back to back on the same data, as one CUDA graph where that can be
-        captured. On copies of the data beyond L2 runs what bench registers, with kb.alloc: --rotate.
+    mode: of GPU work, "cold" (default); "hot": the same data again and again; "graph": likewise in a row, captured
+        into CUDA graphs, with what lies between two launches, and only where that can be captured. On copies of the
+        data beyond L2 runs what bench registers, with kb.alloc: --rotate.
     precision: half the interval over the median to stop at (0.005). max_time: seconds of samples (1).
     samples: exactly so many.
     expect: of "transfer", "alloc", "sync" what the functions may do because it is what is measured;

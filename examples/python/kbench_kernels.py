@@ -10,6 +10,7 @@ peers.
     rows = kbench.kernels.suite(["softmax"])            # beside PyTorch, Triton, ...: rows.table()
 
     python3 kbench_kernels.py [--json FILE] [--op A,B] [--dtype f32] [--peers A,B] [--summary | --missed]
+    python3 kbench_kernels.py --sizes small             # tensors that stay in cache, as CUDA graphs
     python3 kbench_kernels.py --load FILE               # the table of a run
 
 The standard library is enough, a GPU is needed only by what runs on one. What lists, counts and verifies is
@@ -1653,6 +1654,7 @@ class Kernels:
         dtypes: Optional[Sequence[str]] = None,
         implementations: Optional[Sequence[str]] = None,
         directions: Optional[Sequence[str]] = None,
+        sizes: str = "usual",
         max_time: float = 0.3,
         precision: Optional[float] = None,
         seed: int = 42,
@@ -1660,13 +1662,15 @@ class Kernels:
         keep: Optional[Callable[["Contests"], None]] = None,
     ) -> "Contests":
         """The rows of the suite beside their peers, each in one contest: the same inputs, the same oracle,
-        timed in turn, cold. Needs PyTorch.
+        timed in turn, cold; of sizes="small" as CUDA graphs. Needs PyTorch.
 
         operations: all for which peers have figures, unless named. dtypes: of "f32", "f16", "bf16"; by
         default those that are measured usually. shapes: a dictionary of batch_size, sequence_length,
         tensor_dimension and what else the operation has (vocabulary, heads, causal, n, stride, layout), or
-        several; by default those for which figures are published most often. implementations: by default
-        all but the first steps of a ladder. peers that are not installed are named in .missing, and on
+        several; by default sizes: "usual", those for which figures are published most often; "small", those
+        that stay in the L2 cache: mode="graph" of kbench.compare, so that who cannot be captured has no time;
+        "compiled", the rows that a compiler's kernels are held against. implementations: by default all but
+        the first steps of a ladder. peers that are not installed are named in .missing, and on
         stderr. max_time: seconds of samples, of each.
         keep: called after each contest with what there is.
         """
@@ -1689,7 +1693,7 @@ class Kernels:
                 raise Error(
                     f"none of these operations has an implementation '{word}'; nearest is '{nearest}'"
                 )
-        plan = _plan(asked if operations is not None else None, shapes, dtypes)
+        plan = _plan(asked if operations is not None else None, shapes, dtypes, sizes)
         _need_gpu()
         if not _installed("torch"):
             raise Error(
@@ -1704,8 +1708,11 @@ class Kernels:
             for operation in self.operations():
                 if operation.operation != name or (directions and operation.direction not in directions):
                     continue
+                if shapes is None and sizes != "usual" and not _is_of(sizes, name, operation.direction, dtype, axes):
+                    continue
                 try:
                     contest = _Contest(operation, dtype, axes, seed, device, stream)
+                    contest.mode = "graph" if sizes == "small" else None
                     out += contest.run(present, implementations, max_time, precision, out.missing)
                 except (RuntimeError, MemoryError) as error:  # no room, say: the others go on
                     first = (str(error).splitlines() or [type(error).__name__])[0][:160]
@@ -1764,6 +1771,37 @@ _OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [  # run where they are asked f
     ("strided", "f32", {"n": 1 << 23, "stride": 2}),
     ("gather", "f32", {"n": 1 << 25, "among": 1 << 22}),
 ]
+_SMALL: List[Tuple[str, str, Dict[str, Any]]] = [  # at most 16 MiB
+    ("copy,fill,read,triad", "f32", {"n": 1 << 21}),
+    ("add,relu,gelu_erf,gelu_tanh,silu,mse", "f32,bf16", _axes(1, 1024, 1024)),
+    ("sum", "f32", _axes(1, 1024, 1024)),
+    ("weighted_sum", "f32", _axes(1, 512, 1024)),
+    (_ROWS, "f32,bf16", _axes(1, 512, 1024)),
+    ("cross_entropy", "bf16", _axes(1, 512, 1024)),
+    ("embedding_fwd", "f32", _axes(1, 512, 768, vocabulary=50257)),  # a gradient is the table's size
+    ("transpose", "f32,bf16", _axes(1, 1024, 1024)),
+    ("matmul", "f32,bf16", _axes(1, 512, 512)),
+    ("matmul", "f32,bf16", _axes(1, 1024, 1024)),
+    *[("attention", "bf16", _axes(1, 512, 64, heads=8, causal=causal)) for causal in (0, 1)],
+]
+_BOTH = ",".join(f"{o}_{d}" for o in _ROWS.split(",") for d in ("fwd", "bwd"))
+# what torch.compile is the peer to look at of
+_COMPILED: List[Tuple[str, str, Dict[str, Any]]] = [
+    (_BOTH, "bf16", _axes(8, 1024, 4096)),
+    (_BOTH, "bf16", _axes(8, 1024, 1024)),
+    (_BOTH, "bf16", _axes(64, 1024, 64)),
+    (_BOTH, "bf16", _axes(4, 1024, 16384)),
+    ("gelu_erf_fwd,silu_fwd,dropout_fwd,mse_fwd", "bf16", _axes(16, 2048, 4096)),
+    ("cross_entropy_fwd,cross_entropy_fwdbwd", "bf16", _axes(8, 1024, 50304)),
+    ("embedding_bwd", "f32", _axes(16, 1024, 768, vocabulary=50304)),
+    ("transpose_run", "f32", _axes(16, 1024, 8192)),
+    ("matmul_fwd", "bf16", _axes(2, 1024, 2048)),
+    ("matmul_fwd", "bf16", _axes(4, 1024, 4096)),
+    ("matmul_fwd", "bf16", _axes(8, 1024, 8192)),
+    *[("attention_fwd", "bf16", _axes(4, 4096, 128, heads=16, causal=causal)) for causal in (0, 1)],
+    ("attention_fwd", "bf16", _axes(4, 4096, 64, heads=32, causal=1)),
+]
+_SIZES_OF = {"usual": _RUNS, "small": _SMALL, "compiled": _COMPILED}  # operations, or one direction of them
 _NO_CONTEST = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
 # the first steps of the ladders, which show where one starts
 _FIRST_STEPS = (
@@ -1780,15 +1818,32 @@ _FIRST_STEPS = (
 )
 
 
+def _is_of(sizes: str, operation: str, direction: str, dtype: str, axes: Dict[str, Any]) -> bool:
+    """Whether an operation is run in this direction, type and shape, if it is run at all."""
+    either = {operation, f"{operation}_{direction}"}
+    return any(
+        either & set(names.split(",")) and dtype in types.split(",") and axes == a
+        for names, types, a in _SIZES_OF[sizes]
+    )
+
+
 def _plan(
-    operations: Optional[Any], shapes: Any, dtypes: Optional[Sequence[str]]
+    operations: Optional[Any], shapes: Any, dtypes: Optional[Sequence[str]], sizes: str = "usual"
 ) -> List[Tuple[str, str, Any]]:
     """Operation, element type and axes of each run."""
+    if sizes not in _SIZES_OF:
+        raise Error(f"sizes='{sizes}': one of {', '.join(_SIZES_OF)}")
     for o in _NO_CONTEST:
         if operations and o in operations:
             raise Error(f"{o} has no peers in Python: the suite times it, examples/suite.cu --op {o}")
     plan: List[Tuple[str, str, Any]] = []
-    if shapes is None:
+    if shapes is None and sizes != "usual":
+        for names, types, axes in _SIZES_OF[sizes]:
+            for name, dtype in itertools.product(names.split(","), types.split(",")):
+                run = re.sub("_(fwd|bwd|fwdbwd|run)$", "", name), dtype, axes
+                if (operations is None or run[0] in operations) and (not dtypes or dtype in dtypes):
+                    plan += [run] if run not in plan else []
+    elif shapes is None:
         for names, types, axes in _RUNS + ([] if dtypes else _ALSO) + (_OTHERS if operations else []):
             for name in names.split(","):
                 for dtype in types.split(","):
@@ -1825,7 +1880,7 @@ def _plan(
                     raise Error(f"a shape of {name} needs {lacks[0]}; this one has {', '.join(axes)}")
             plan += [(name, t, axes) for axes in several for t in types if t in has]
     if not plan:
-        raise Error("nothing is left to run: these operations have no kernels in these element types")
+        raise Error("nothing is left to run: these operations have no kernels in these element types, or sizes")
     return plan
 
 
@@ -1878,6 +1933,7 @@ class _Contest:
 
         self.operation, self.dtype, self.axes, self.seed = operation, dtype, axes, seed
         self.device, self.stream = device, stream
+        self.mode: Optional[str] = None
         self.torch = torch
         self.rows = axes.get("batch_size", 1) * axes.get("sequence_length", 1)
         self.layout = axes.get("layout", "nn")
@@ -2059,6 +2115,7 @@ class _Contest:
             flops=max(0.0, library.kbk_row_flops(o._row, shape)),
             params={"dir": o.direction, **self.axes},
             dtype=self.dtype,
+            mode=self.mode,
             max_time=max_time,
             precision=precision,
             seed=self.seed,
@@ -2469,6 +2526,13 @@ _PEER_NAMES = {
     "fa2": "FlashAttention 2",
     "cupy": "CuPy",
 }
+_GRAPHS = """\
+Each time is that of one launch in a row of them on the same tensors, which stay in the L2 cache. The function is
+captured N times in a row into one CUDA graph and 2 N times into another, N so that the first takes 200 us or has 2000
+kernels; both are launched behind a gate that opens when they are queued, and a sample is the difference of their times
+by events, over N: no launch from the host is in it, what lies between two kernels of a graph is. All functions of a row
+take turns, each is checked before and behind its samples, and the median of the samples stands here. Nothing is taken
+off. Who cannot be captured has no time. Peers allocate their results, by torch's caching allocator, at no cost here."""
 _TOGETHER = [
     ("copy", "fill", "read", "triad", "add", "relu"),
     ("gelu_erf", "gelu_tanh", "silu", "dropout"),
@@ -2556,8 +2620,36 @@ class Contests(Records):
             if r.operation != "copy" or r.params.get("n", 0) == max(copies):
                 yield row
 
+    def of(self, sizes: str) -> "Contests":
+        """The records of rows that suite(sizes=...) runs."""
+        axes = [{k: v for k, v in r.params.items() if k not in ("dtype", "dir")} for r in self]
+        taken = Contests(r for r, a in zip(self, axes) if _is_of(sizes, r.operation, r.direction, r.dtype, a))
+        taken.missing = self.missing
+        return taken
+
+    def _graphs(self) -> str:
+        """Every row of launches in CUDA graphs: all peers, and how the times are to be read."""
+        rows = list(self._shown())
+        titles = [t for t in _PEER_NAMES.values() if any(t in row["peers"] for row in rows)]
+        lines = ["| " + " | ".join(["operation", "shape", "best of kbench", *titles, "kbench is"]) + " |"]
+        lines.append("|---|---|---|" + "---|" * len(titles) + "---|")
+        for row in rows:
+            r = row["record"]
+            cells = [f"{r.operation} {r.direction} {r.dtype}", _where(r)]
+            cells.append(f"{_time_text(1000 * r.time_ms)} `{r.implementation}`")
+            cells += [_time_text(row["peers"][t]) if t in row["peers"] else "-" for t in titles]
+            cells.append("-" if row["ratio"] is None else f"{row['ratio']:.2f} x {row['peer']}")
+            lines.append("| " + " | ".join(cells) + " |")
+        return "\n".join(lines) + "\n\n" + _GRAPHS + "\n" + self._means_text()
+
+    def _means_text(self) -> str:
+        means = [f"{ratio:.2f} x {who} ({n} rows)" for who, (ratio, n) in self.means().items()]
+        return "\nGeometric mean of the ratios: " + ", ".join(means) + "\n" if means else ""
+
     def markdown(self) -> str:
-        """Every row."""
+        """Every row; below, means()."""
+        if self and all(r.mode == "graph" for r in self):
+            return self._graphs()
         lines = [
             "| operation | shape | best of kbench | of the machine | of a copy | best peer | kbench is |",
             "|---|---|---|---|---|---|---|",
@@ -2571,30 +2663,38 @@ class Contests(Records):
             best = f"{_time_text(1000 * r.time_ms)} `{r.implementation}`"
             cells = [f"{r.operation} {r.direction} {r.dtype}", _where(r), best, share, copy, peer, ratio]
             lines.append("| " + " | ".join(cells) + " |")
-        return "\n".join(lines) + "\n"
+        return "\n".join(lines) + "\n" + self._means_text()
 
     def table(self) -> None:
         """Prints every row, in columns."""
-        cells = [[c.strip(" `") for c in line.strip("|").split("|")] for line in self.markdown().splitlines()]
+        rows, _, below = self.markdown().partition("\n\n")
+        cells = [[c.strip(" `") for c in line.strip("|").split("|")] for line in rows.splitlines()]
         cells = [[c.replace("`", "") for c in line] for line in cells if not line[0].startswith("---")]
         widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
         for line in cells:
             print("  ".join(c.ljust(w) for c, w in zip(line, widths)).rstrip())
+        if below:
+            print("\n" + below.rstrip())
         for who, why in self.missing:
             print(f"missing: {who}: {why}")
 
     def means(self) -> Dict[str, Tuple[float, int]]:
         """How fast kbench's best is as a whole: the geometric mean of a peer's time over kbench's, and of how
-        many rows, for the best peer of each row, for PyTorch and for torch.compile. A row without the peer is
-        in no mean of it; a peer without rows has none."""
-        rows, best = list(self._shown()), "the best peer"
-        out: Dict[str, Tuple[float, int]] = {}
-        for title in (best, _PEER_NAMES["torch"], _PEER_NAMES["compile"]):
+        many rows, for the best peer of each row, for the best without Triton (whose kernels are this file's,
+        where the others are as they come), for PyTorch and for torch.compile. A row without the peer is in no
+        mean of it; a peer without rows has none."""
+        rows, out = list(self._shown()), {}
+        triton, torch, compiled = (_PEER_NAMES[p] for p in ("triton", "torch", "compile"))
+        of: Dict[str, Callable[[str], bool]] = {"the best peer": lambda p: True}
+        if any(triton in row["peers"] for row in rows):
+            of["the best but Triton"] = lambda p: p != triton
+        of.update({torch: lambda p: p == torch, compiled: lambda p: p == compiled})
+        for title, counts in of.items():
             ratios = []
             for row in rows:
-                us = row["peer_us"] if title == best and row["peer"] else row["peers"].get(title)
-                if us:
-                    ratios.append(us / (1000 * row["record"].time_ms))
+                times = [us for p, us in row["peers"].items() if counts(p)]
+                if times:
+                    ratios.append(min(times) / (1000 * row["record"].time_ms))
             if ratios:
                 out[title] = math.exp(math.fsum(map(math.log, ratios)) / len(ratios)), len(ratios)
         return out
@@ -2627,9 +2727,7 @@ class Contests(Records):
             machine = _range_of([r.gpu_efficiency for r in records], 0)
             copies = _range_of([row["copy"] for row in rows], 2)
             lines.append(f"| {title} | {len(rows)} | {best} | {machine} | {copies} | {faster} |")
-        means = [f"{ratio:.2f} x {who} ({n} rows)" for who, (ratio, n) in self.means().items()]
-        lines += ["", "Geometric mean of the ratios: " + ", ".join(means)] if means else []
-        return "\n".join(lines) + "\n"
+        return "\n".join(lines) + "\n" + self._means_text()
 
     def missed(self) -> List[str]:
         """The rows below their targets, and by what."""
@@ -2670,6 +2768,12 @@ def _main(words: Sequence[str]) -> int:
     parser.add_argument(
         "--max-time", type=float, default=0.3, metavar="S", help="seconds of samples, of each (0.3)"
     )
+    parser.add_argument(
+        "--sizes",
+        choices=list(_SIZES_OF),
+        help="usual: memory is what counts; small: as CUDA graphs, in cache; compiled: the rows that a compiler's "
+        "kernels are held against. With --load, the rows of the file that are among these",
+    )
     parser.add_argument("--list", action="store_true", help="the operations")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--summary", action="store_true", help="a row for each group of operations")
@@ -2688,10 +2792,17 @@ def _main(words: Sequence[str]) -> int:
             if not os.path.isfile(o.load):
                 raise Error(f"there is no file {o.load}")
             rows = Contests.load(o.load)
+            rows = rows.of(o.sizes) if o.sizes else rows
         else:
             split = lambda text: text.split(",") if text else None  # noqa: E731
             rows = kernels.suite(
-                split(o.op), split(o.peers) or (), None, split(o.dtype), max_time=o.max_time, keep=save
+                split(o.op),
+                split(o.peers) or (),
+                None,
+                split(o.dtype),
+                sizes=o.sizes or "usual",
+                max_time=o.max_time,
+                keep=save,
             )
             save(rows)
             for who, why in rows.missing:

@@ -482,8 +482,19 @@ static const dims gemm_shapes[] = {
 };
 // row lengths that are whole packs, one for each shape of kernel that a row may take (kbki_by_row and its kind)
 static const dims pack_rows[] = {
-    { 37, 32, 1, 0 },  { 35, 64, 1, 0 },   { 9, 256, 1, 0 },   { 7, 512, 1, 0 },    { 5, 2048, 1, 0 },
-    { 3, 8192, 1, 0 }, { 2, 32768, 1, 0 }, { 2, 65536, 1, 0 }, { 2, 160000, 1, 0 },
+    { 37, 32, 1, 0 },
+    { 35, 64, 1, 0 },
+    { 9, 256, 1, 0 },
+    { 7, 512, 1, 0 },
+    { 5, 2048, 1, 0 },
+    { 3, 8192, 1, 0 },
+    { 2, 32768, 1, 0 },
+    { 2, 65536, 1, 0 },
+    { 2, 160000, 1, 0 },
+    // warps that have nothing of a row; so many rows that fewer threads take each
+    { 5, 584, 1, 0 },
+    { 600, 1800, 1, 0 },
+    { 600, 1024, 1, 0 },
 };
 // what cross_entropy's rings are chosen by: how full the last piece of a row is
 static const dims ring_rows[] = {

@@ -1308,6 +1308,41 @@ static void test_answers(void) {
     }
 }
 
+static void launch_twice(kb_stream stream, void* user) {
+    launch_5us(stream, user);
+    launch_5us(stream, user);
+}
+
+// Functions in a row, as graphs: what one takes with the gap behind it, nothing taken off; who refuses has no time.
+static void test_graphs(void) {
+    kb_function fns[3] = { launch_5us, launch_twice, launch_5us };
+    static const char* const names[] = { "once", "twice", "refuses" };
+    kb_desc d[3];
+    kb_result r[3];
+    memset(d, 0, sizeof d);
+    for (int i = 0; i < 3; i++)
+        d[i].name = "row", d[i].implementation = names[i], d[i].mode = "graph", d[i].max_time = 0.05;
+    d[2].expect = KB_EXPECT_NO_CAPTURE;
+    double each = kbi_lab.calibration.graph_floor * 1e-6 - 576e-6 + 5000e-6; // an empty one's gap
+    CHECK(!kb_compare(d, fns, NULL, 3, r));
+    for (int i = 0; i < 2; i++) {
+        CHECK_THAT(r[i].status == KB_OK, "%d: %s", i, r[i].message);
+        CHECK_STR(r[i].mode, "graph");
+        CHECK_REAL(r[i].time_ms, (i + 1) * each, 0.01);
+        CHECK(r[i].bias_ms <= 0 && r[i].launches_per_sample > 10);
+    }
+    CHECK_REAL(r[1].speedup, 0.5, 0.01);
+    CHECK_INT(r[2].status, KB_FAILED);
+    CHECK_STR(r[2].mode, "graph");
+    CHECK(r[2].flags >> KB_FLAG_BAD_CASE & 1 && isnan(r[2].time_ms));
+    CHECK_HAS(r[2].message, "mode graph needs a function that can be captured");
+    for (int i = 0; i < 3; i++) kb_result_free(&r[i]);
+    r[0] = kb_run(&d[0], launch_5us, NULL); // alone
+    CHECK_STR(r[0].mode, "graph");
+    CHECK_REAL(r[0].time_ms, each, 0.01);
+    kb_result_free(&r[0]);
+}
+
 // A clock that falls for a while and comes back, and what lowers it, are seen by a program that measures by itself, too.
 static void test_on_the_way(void) {
     kb_desc d;
@@ -1352,6 +1387,7 @@ static void test_in_process(void) {
     CHECK_REAL(kbi_lab.calibration.graph_floor, 576 + 400, 1e-3);
     kb_result_free(&r);
     test_answers();
+    test_graphs();
     test_on_the_way();
     d.device = 1; // one that is not the first one's
     r = kb_run(&d, launch_5us, NULL);

@@ -366,6 +366,8 @@ static void test_choose(void) {
         { 0, KBI_BY_EVENTS, KBI_ROTATE, 1, 0, &kbi_rotate_timer, 0, 1 },
         { 0, KBI_BY_EVENTS, KBI_ROTATE, 0, 0, &kbi_hot_timer, (uint64_t)1 << KB_FLAG_NOT_COLD, 1 },
         { KB_EXPECT_TRANSFER, KBI_BY_EVENTS, KBI_ROTATE, 1, 0, &kbi_rotate_timer, 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_GRAPH, 1, 0, &kbi_graph_timer, 0, 1 },
+        { 0, KBI_BY_EVENTS, KBI_GRAPH, 0, 0, &kbi_hot_timer, (uint64_t)1 << KB_FLAG_BAD_CASE, 1 },
         { 0, KBI_BY_WALL, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },
         { KB_EXPECT_SYNC, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },
         { KB_EXPECT_ALLOC, KBI_BY_EVENTS, KBI_COLD, 0, 0, &kbi_wall_timer, 0, 1 },

@@ -201,8 +201,8 @@ static void test_descriptions(void) {
     CHECK_INT(g.results[2].status, KB_FAILED); // of another operation than the first
     game_free(&g);
 
-    const char* const wrong[][2] = { { "warm", "cold or hot" },
-                                     { "", "cold or hot" },
+    const char* const wrong[][2] = { { "warm", "cold, hot or graph" },
+                                     { "", "cold, hot or graph" },
                                      { "rotate", "KBENCH, and --rotate" } };
     for (int i = 0; i < 3; i++) {
         game_of(&g, 20000, 20000, 20000);

@@ -386,35 +386,49 @@ def faces():
     check("fill: too many", b"elements" in lib.kbk_row_fill(at, by(shape), 0, 0, 7, 0, 5, x))
 
 
+def record(operation, implementation, origin, ms, **more):
+    made = {
+        "operation": operation,
+        "direction": "fwd",
+        "implementation": implementation,
+        "origin": origin,
+    }
+    params = {"batch_size": 1, "sequence_length": 64, "tensor_dimension": 128}
+    made.update(
+        dtype="f32", params=params, time_ms=ms, time_ms_raw=ms, gpu_efficiency=50, bytes=1e6, status="ok", mode="cold"
+    )
+    made.update(more)
+    return kbench.Record(made)
+
+
 def tables():
     evidence = os.path.join("tests", "evidence", "h200", "operations")
     run = [sys.executable, kbench_kernels.__file__, "--load"]
     done = subprocess.run(run + [evidence + ".json"], stdout=subprocess.PIPE)
     with open(evidence + ".md") as f:
         check("the table of a run", done.stdout.decode() == f.read())
+    for part in ("_small", "_compiled"):
+        more = subprocess.run(run + [evidence + part + ".json"], stdout=subprocess.PIPE)
+        with open(evidence + part + ".md") as f:
+            check(f"the table of {part[1:]}", more.stdout.decode() == f.read())
+    mean = r"ratios: [\d.]+ x the best peer \(38 rows\), [\d.]+ x the best but Triton \(38 rows\), "
+    check("of compiled: the mean", re.search(mean, more.stdout.decode()), more.stdout)
     with open("README.md") as f:
         readme = f.read()
     done = subprocess.run(run + [evidence + ".json", "--summary"], stdout=subprocess.PIPE)
     table, _, below = done.stdout.decode().partition("\n\n")
     check("README's table", table in readme, table)
-    mean = r"Geometric mean of the ratios: [\d.]+ x the best peer \(84 rows\), [\d.]+ x PyTorch \(\d+ rows\), "
+    mean = r"Geometric mean of the ratios: [\d.]+ x the best peer \(84 rows\), "
+    mean += r"[\d.]+ x the best but Triton \(84 rows\), "
+    mean += r"[\d.]+ x PyTorch \(\d+ rows\), "
     check("the mean below it", re.fullmatch(mean + r"[\d.]+ x torch.compile \(\d+ rows\)\n", below), below)
+    done = subprocess.run(run + [evidence + ".json", "--sizes", "compiled"], stdout=subprocess.PIPE)
+    lines, whole = done.stdout.decode().splitlines(), open(evidence + ".md").read().splitlines()
+    short = [line.rsplit("|", 4)[0] for line in whole]  # without the copy, which is not among them
+    among = [line.rsplit("|", 4)[0] in short for line in lines]
+    check("--sizes of a run", 30 < len(lines) <= 42 and all(among[:-2]) and len(whole) > 80, done.stdout)
     done = subprocess.run(run + ["/none.json"], stderr=subprocess.PIPE)
     check("no such file", done.returncode == 2 and b"there is no file" in done.stderr, done.stderr)
-
-    def record(operation, implementation, origin, ms, **more):
-        made = {
-            "operation": operation,
-            "direction": "fwd",
-            "implementation": implementation,
-            "origin": origin,
-        }
-        params = {"batch_size": 1, "sequence_length": 64, "tensor_dimension": 128}
-        made.update(
-            dtype="f32", params=params, time_ms=ms, time_ms_raw=ms, gpu_efficiency=50, bytes=1e6, status="ok"
-        )
-        made.update(more)
-        return kbench.Record(made)
 
     n = {"params": {"n": 125000}, "direction": "run"}
     rows = kbench_kernels.Contests(
@@ -430,7 +444,7 @@ def tables():
     )
     lines = rows.markdown().splitlines()
     want = "| add fwd f32 | 64 x 128 | 10.0 us `vec` | 50 % | 0.80 | 11.0 us kbench's cudart | 1.10 x |"
-    check("a contest's row", lines[3] == want and len(lines) == 4, lines)
+    check("a contest's row", lines[3] == want and lines[4:5] == [""], lines)
     check(
         "what missed its target",
         rows.missed()
@@ -453,6 +467,13 @@ def tables():
     want = "\n\nGeometric mean of the ratios: 1.00 x the best peer (3 rows), 1.26 x PyTorch (3 rows), "
     want += "4.00 x torch.compile (2 rows)\n"
     check("summary: the means", many.summary().endswith(want), many.summary())
+    # Triton's, the best of one row, is left out of one of the means
+    params = {"batch_size": 8, "sequence_length": 1024, "tensor_dimension": 64}
+    three = [("onepass", "own", 0.01), ("triton", "user", 0.02), ("torch", "user", 0.04)]
+    more = [record("softmax", name, origin, ms, params=params) for name, origin, ms in three]
+    means = {who: (round(ratio, 9), n) for who, (ratio, n) in kbench_kernels.Contests([*many, *more]).means().items()}
+    want = {"the best peer": round(2 ** (1 / 4), 9), "the best but Triton": round(2 ** (2 / 4), 9)}
+    check("means without Triton", all(means[who] == (ratio, 4) for who, ratio in want.items()), means)
     alone = kbench_kernels.Contests([record("add", "vec", "own", 0.010)])
     check("no peer, no mean", alone.means() == {} and "mean" not in alone.summary(), alone.summary())
     rows.missing.append(("cupy", "cupy is not installed"))
@@ -465,6 +486,43 @@ def tables():
     check("saved and loaded", kbench_kernels.Contests.load(path).markdown() == rows.markdown())
     with open(path) as f:
         check("a JSON array", len(json.load(f)) == len(rows))
+
+
+def graphs():
+    """The table of launches in graphs: every peer of a row, how the times are to be read, and nobody by events."""
+    hot = [("vec", "own", 0.002), ("unroll", "own", 0.003), ("torch", "user", 0.004), ("compile", "user", 0.001)]
+    rows = kbench_kernels.Contests(record("add", name, origin, ms, mode="graph") for name, origin, ms in hot)
+    text = rows.markdown()
+    want = "| add fwd f32 | 64 x 128 | 2.00 us `vec` | 4.00 us | 1.00 us | 0.50 x torch.compile |"
+    check("a row of graphs", text.splitlines()[2] == want, text)
+    check("of graphs: what a time is", "one CUDA graph and 2 N times into another" in text, text)
+    want = "0.50 x the best peer (1 rows), 2.00 x PyTorch (1 rows), 0.50 x torch.compile (1 rows)\n"
+    check("of graphs: the mean", text.endswith(want), text)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        rows.table()
+    check("of graphs, in columns", "add fwd f32  64 x 128  2.00 us vec" in out.getvalue(), out.getvalue())
+
+    made, kk = [], kbench_kernels
+
+    class Contest:
+        def __init__(self, *_):
+            made.append(self)
+
+        def run(self, *_):
+            return []
+
+    kept = {n: getattr(kk, n) for n in ("_Contest", "_need_gpu", "_installed", "_engine_stream", "_arch_of")}
+    for name in kept:
+        setattr(kk, name, (lambda *_: True) if name != "_Contest" else Contest)
+    built, kk.Kernels.build = kk.Kernels.build, lambda *_: []
+    try:
+        for sizes in ("small", "compiled"):
+            kernels.suite(["embedding"], ["torch"], sizes=sizes, progress=False)
+    finally:
+        kk.Kernels.build = built
+        for name, value in kept.items():
+            setattr(kk, name, value)
+    check("small: as graphs, one direction", [contest.mode for contest in made] == ["graph", None], made)
 
 
 def plans():
@@ -481,6 +539,21 @@ def plans():
     usual = [axes for name, t, axes in plan(None, None, None) if (name, t) == ("attention", "bf16")]
     other = [axes for _, _, axes in plan({"attention"}, None, ["f16"])]
     check("attention in f16: every shape", other == usual and len(usual) == 9, other)
+    ways = [
+        (o.operation, o.direction, t, axes)
+        for n, t, axes in plan(None, None, None, "compiled")
+        for o in kernels.operations()
+        if o.operation == n
+    ]
+    taken = [way for way in ways if kbench_kernels._is_of("compiled", *way)]
+    check("compiled: rows", len(taken) == 38 < len(ways), len(taken))
+    check("compiled: a direction alone", [way[1] for way in taken if way[0] == "embedding"] == ["bwd"], taken)
+    small = plan(None, None, None, "small")
+    sizes = [[v for k, v in axes.items() if k not in ("vocabulary", "causal")] for _, _, axes in small]
+    most = max(3 * 4 * math.prod(size) for size in sizes)
+    check("small: fits in an L2 cache", len(small) > 30 and most <= 24 << 20, most)
+    check("small: some", {n for n, _, _ in plan({"softmax"}, None, ["f32"], "small")} == {"softmax"})
+    says("sizes", ["sizes='tiny': one of usual, small, compiled"], plan, None, None, None, "tiny")
 
 
 def failing():
@@ -736,7 +809,8 @@ def lending():
     check("numpy gives it back", held() == 0, held())
 
 
-parts = (table, oracles, formulas, checks, errors, environment, faces, arrays, lending, tables, plans, failing, built)
+parts = (table, oracles, formulas, checks, errors, environment, faces, arrays, lending, tables, graphs, plans, failing)
+parts += (built,)
 for part in parts:
     part()
 print(f"{passed} passed, {failed} failed")

@@ -146,9 +146,14 @@ def of_two_us(stream=0):
     library.launch_known(2000, stream)
 
 
-# --- modes: hot is a graph; to rotate takes data that kbench can lay out again
+# --- modes: a graph has the gaps between its kernels; to rotate takes data that kbench can lay out again
 hot = kbench.time(of_two_us, mode="hot", samples=30)
 check("hot", hot.mode == "hot" and abs(hot.time_ms - 0.002) <= hot.precision * hot.time_ms, hot.to_dict())
+rows = kbench.compare({"one": of_two_us, "two": of_two_us}, mode="graph", samples=30)
+good = [r.mode == "graph" and abs(r.time_ms - 0.0024) < 1e-5 and r.launches_per_sample > 10 for r in rows]
+check("graph", all(good), [r.to_dict() for r in rows])
+(row,) = kbench.compare({"one": of_two_us}, mode="graph", expect=["no_capture"])
+check("graph: who is not captured", row.time_ms is None and "can be captured" in row.message, row.to_dict())
 why = ""
 try:
     kbench.compare({"one": of_two_us, "two": of_two_us}, mode="rotate")
