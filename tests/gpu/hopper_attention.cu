@@ -771,11 +771,10 @@ int main(int argc, char** argv) {
     bool known = parse(argc, argv, &check, &time);
     if (known && check && only_shape.n > 7000) known = only_dir && !strcmp(only_dir, "fwd"); // four of them in an SM
     if (!known) {
-        printf(
-            "usage: %s [--check] [--time] [--dir fwd|bwd] [--rung flashws|flashrs|flashpp|few|many|stay|leave|small]\n"
-            "       [--dtype f16|bf16] [--shape HEADSxROWSxD] [--quick] [--sanitize]\n"
-            "       d is 64 or 128; at most 28000 rows, 7000 to check backward\n",
-            argv[0]);
+        printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--dtype f16|bf16] [--shape HEADSxROWSxD] [--quick]\n"
+               "       [--rung flashws|flashrs|flashpp|few|many|stay|leave|small] [--sanitize]\n"
+               "       d is 64 or 128; at most 28000 rows, 7000 to check backward\n",
+               argv[0]);
         return 2;
     }
     const char* why = "no GPU: the kernels were compiled and not run";
