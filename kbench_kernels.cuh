@@ -12856,9 +12856,6 @@ template <class Plan> struct kbki_fa_ring {
     __device__ __forceinline__ void next() {
         if (++slot == Plan::stages) slot = 0, parities ^= 1;
     }
-    __device__ __forceinline__ void back() {
-        if (--slot < 0) slot = Plan::stages - 1, parities ^= 1;
-    }
 };
 
 // A tile into its slot, panel after panel, as soon as that is empty.
@@ -13228,9 +13225,8 @@ __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ri
     int left = kbki_fa_first(work, ring, rows, &item, p);
     kbki_fa_out out;
     bool first, fresh = true;
-    for (ring.next();; fresh = first, ring.next()) {
-        kbki_fa_ring<Plan> before = ring;
-        before.back();
+    kbki_fa_ring<Plan> before = ring;
+    for (ring.next();; before = ring, fresh = first, ring.next()) {
         if ((first = left == 0)) {
             out = kbki_fa_close(work.io, rows, item.head, item.row);
             if ((left = kbki_fa_take(work, ring, rows, &item)) == 0) break;
@@ -13259,12 +13255,11 @@ __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ri
         else
             rows.rescale(o, factor);
     }
-    ring.back();
-    kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity());
-    rows.values(ring.slot, p, o, !fresh);
+    kbki_bar_wait(ring.bar->v_full + before.slot, before.parity());
+    rows.values(before.slot, p, o, !fresh);
     kbki_wg_wait<0>();
     kbki_wg_hold<Plan::dim / 2>(o);
-    if (fresh && work.io.causal) rows.mend(ring.v(ring.slot), p, o, out.row);
+    if (fresh && work.io.causal) rows.mend(ring.v(before.slot), p, o, out.row);
     kbki_fa_finish<T, Plan>(work.io, out, o);
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
