@@ -164,6 +164,7 @@
        >>attention_simt attention without tensor cores, and through the vendor's matrix products
        >>attention_mma  attention on tensor cores, through mma.sync
        >>attention_hopper attention through TMA and wgmma
+       >>attention_wgmma its way through tiles; its launches
        >>attention_bwd  attention backward, without tensor cores
        >>attention_bwd_mma attention backward on tensor cores, through mma.sync
        >>attention_bwd_hopper attention backward through TMA and wgmma
@@ -1816,7 +1817,7 @@ KBK_FN bool kbki_two_fit(int64_t packs) {
                compute capability 9.0 are in >>hopper; what a single kernel needs stands beside it.
                Public: nothing      Used by: >>hopper, >>rows and what builds on it, >>cross_entropy_both,
                >>embedding_bwd, >>matmul_tile, >>matmul_steps, >>matmul_mma, >>matmul_hopper, >>matmul_select,
-               >>attention_mma, >>attention_hopper, >>attention_bwd_mma, >>attention_bwd_hopper
+               >>attention_mma, >>attention_hopper, >>attention_wgmma, >>attention_bwd_mma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1986,7 +1987,7 @@ template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(
                and products by four warps at once (wgmma), which 9.0 alone has.
                Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
                >>cross_entropy_both, >>matmul_steps, >>matmul_hopper, >>matmul_wgmma, >>matmul_select,
-               >>attention_hopper, >>attention_bwd_hopper
+               >>attention_hopper, >>attention_wgmma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -2298,13 +2299,13 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 /*  What wgmma is told of an operand in shared memory: address / 16 in bits 0 to 13, two strides / 16 in bits 16 to 29
     and 32 to 45, and the pattern, 1 for that of 128 bytes, in bits 62 and 63. Along: lines of 64 k, line after line;
     the first stride is not used, the second leads eight lines on, and 16 k are 32 bytes. Otherwise panels of 64
-    elements by 64 k, panel after panel; the first stride leads to the next panel, the second eight k on, and 16 k are
-    2048 bytes. Both ways 64 elements on are 8192 bytes on. */
-template <bool Along> struct kbki_wg_operand {
+    elements by High k, panel after panel; the first stride leads to the next panel, the second eight k on, and 16 k are
+    2048 bytes. Both ways 64 elements on are 8192 bytes on, High being 64. */
+template <bool Along, int High = 64> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // the half that changes on the way
     __device__ __forceinline__ void set(const void* p) {
-        low = (uint32_t)(Along ? 1 : 8192 / 16) << 16 | (kbki_shared(p) & 0x3FFFF) >> 4;
+        low = (uint32_t)(Along ? 1 : High * 128 / 16) << 16 | (kbki_shared(p) & 0x3FFFF) >> 4;
         asm volatile("" : "+r"(low)); // kept: made up anew for each product otherwise
     }
     __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on` 16-byte packs further
@@ -12865,8 +12866,7 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 /*------------------------------------------------------------------------------------------------------------
   >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 7 to 9, for compute capability 9.0
                          alone.
-                         Public: kbk_attention_fwd_flashws, _flashrs, _flashpp      Used by: the table,
-                         >>attention_bwd_hopper
+                         Public: nothing      Used by: >>attention_wgmma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
@@ -12878,11 +12878,12 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
                <- while one exponentiates and one waits for what it asked for, there is a third one; as nothing holds
                them together they drift apart until that is so. A tile serves 192 rows instead of 128
     9 flashpp  the scores of a tile are asked for before the product with V of the tile before, from one item to the
-               next as well; warpgroups, two at d = 128 and three at d = 64, take turns at asking; CTAs stay, and take
-               the next rows of q as they come to them, in causal attention the longest first
+               next as well; three or four warpgroups take turns at asking, two do not; CTAs stay, and take the next
+               rows of q as they come to them, in causal attention the longest first
                <- the tensor cores have a product to work at while a warpgroup exponentiates, its own or its
                neighbour's; the next rows' operands are on their way while the last results are written; and no CTA
-               has long rows left when the others are done, as happens where all rows are dealt out beforehand
+               has long rows left when the others are done, as happens where all rows are dealt out beforehand. How
+               many rows a CTA takes is chosen by shape
     bound by   arithmetic, and special functions beside it: an exponential per score, 16 a clock and SM, takes half
                the time of the products at d = 128, all of it at d = 64
 
@@ -12892,24 +12893,31 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 #define KBKI_TEXT_TMA_HEADS "TMA wants q, k and v to start on 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-/*  Groups of 64 rows of q per CTA; Stages of the rings of K and V; Ahead: CTAs stay, the next scores come before this
-    tile's product with V, and warpgroups take turns. */
-template <int Dim, int Groups, int Stages, bool Ahead> struct kbki_fa_plan {
-    static constexpr int dim = Dim, groups = Groups, stages = Stages, keys = 128, rows = 64 * Groups;
-    static constexpr bool ahead = Ahead;
-    static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);               // the first 128 load
-    static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = keys * Dim * 2;           // of a warpgroup; of K, of V
-    static constexpr int bytes = 1024 + Groups * q_bytes + 2 * Stages * tile_bytes;     // 1024: to align
-    static constexpr int keep = Groups == 2 ? 232 : 160, spare = Groups == 2 ? 40 : 32; // registers
+/*  Groups of 64 rows of q per CTA; Keys of a tile; Stages of the rings of K and V; Ahead: CTAs stay, and the scores of
+    a tile come before the product with V of the one before; ItemPs, KeyPs: what an item took on an H200 then, and what
+    each of its keys did. shares: probabilities, for which there are no registers beside the next scores, go through
+    shared memory. turns: warpgroups ask in turn; where they are two, that took 1 to 2 % longer. */
+template <int Dim, int Groups, int Keys, int Stages, bool Ahead, int ItemPs = 0, int KeyPs = 0> struct kbki_fa_plan {
+    static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
+    static constexpr bool ahead = Ahead, turns = Ahead && Groups > 2, shares = turns && Dim > 64;
+    static constexpr int item_ps = ItemPs, key_ps = KeyPs;
+    static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last 128 load
+    static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2; // of a warpgroup; of K, of V
+    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // of a warpgroup
+    static constexpr int k_at = Groups * q_bytes, v_at = k_at + Stages * tile_bytes,
+                         p_at = v_at + Stages * tile_bytes;
+    static constexpr int bytes = 1024 + p_at + Groups * p_bytes;             // 1024: to align
+    static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112; // registers
+    static constexpr int spare = Groups == 2 ? 40 : Groups == 3 ? 32 : 24;
 };
 struct kbki_fa_maps {
     kbki_map q, k, v;
 };
-// A CTA's rows are an item; items of `span` heads together are taken by rows first.
+// A CTA's rows are an item; items of `span` heads together, a section, are taken by rows first.
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
-    int tiles, span, items; // of rows, per head; heads; tiles of all heads
-    unsigned* asked;        // how often CTAs that stay have asked for an item
+    int tiles, span, section, items; // of rows, per head; heads; items of so many heads; of all heads
+    unsigned* asked;                 // how often CTAs that stay have asked for an item
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -12918,8 +12926,8 @@ struct kbki_fa_item {
 };
 template <class Plan, class T>
 __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, int index) {
-    int whole = work.span * work.tiles, section = index / whole, in = index - section * whole;
-    int wide = min(work.span, (int)work.io.heads - section * work.span), tile = in / wide;
+    int section = index / work.section, in = index - section * work.section;
+    int wide = min(work.span, (int)work.io.heads - section * work.span), tile = wide == 1 ? in : in / wide;
     const int head = section * work.span + in - tile * wide, n = (int)work.io.rows;
     if (work.io.causal) tile = work.tiles - 1 - tile; // the longest first
     const int row = tile * Plan::rows, end = work.io.causal ? min(n, row + Plan::rows) : n;
@@ -12933,128 +12941,162 @@ template <class Plan> struct kbki_fa_barriers {
 };
 template <class Plan> struct kbki_fa_ring {
     kbki_fa_barriers<Plan>* bar;
-    char *q, *k, *v;
+    uint32_t base; // of q, and behind it the rings and what is shared, in shared memory
     int slot;
-    unsigned parity, q_parity;
+    unsigned parities; // bit 0: of the rings; bit 1: of q
+    __device__ __forceinline__ unsigned parity() const { return parities & 1; }
+    __device__ __forceinline__ unsigned q_parity() const { return parities >> 1; }
+    __device__ __forceinline__ char* at(int byte) const { return (char*)__cvta_shared_to_generic(base + byte); }
+    __device__ __forceinline__ char* q(int group) const { return at(group * Plan::q_bytes); }
+    __device__ __forceinline__ char* k(int in) const { return at(Plan::k_at + in * Plan::tile_bytes); }
+    __device__ __forceinline__ char* v(int in) const { return at(Plan::v_at + in * Plan::tile_bytes); }
+    __device__ __forceinline__ char* p(int group) const { return at(Plan::p_at + group * Plan::p_bytes); }
     __device__ __forceinline__ void next() {
-        if (++slot == Plan::stages) slot = 0, parity ^= 1;
+        if (++slot == Plan::stages) slot = 0, parities ^= 1;
     }
 };
 
-/*  One thread: fills the rings, item after item. V lies as blocks of 64 keys, panel after panel in each. An item's
-    first keys come before its q, for which there is room later. CTAs that stay ask for an item as often as there are
-    items: they have their first ones, and each asks once in vain. Who asks last leaves the count at 0. */
+// A tile into its slot, panel after panel, as soon as that is empty.
+template <class Plan>
+__device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
+                                             const kbki_map* map, int tile, int head) {
+    kbki_bar_wait(empty, parity ^ 1);
+    kbki_bar_expect(full, Plan::tile_bytes);
+    for (int p = 0; p < Plan::panels; p++)
+        kbki_tma_load_3d<false>(to + p * Plan::keys * 128, map, full, p * 64, tile * Plan::keys, head);
+}
+/*  One thread: fills the rings, item after item. An item's first keys come before its q, for which there is room later.
+    CTAs that stay ask for an item as often as there are items, if there are more than CTAs: they have their first ones,
+    and each asks once in vain. Who asks last leaves the count at 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
+    kbki_fa_barriers<Plan>& bar = *ring.bar;
     unsigned index = blockIdx.x, asked = 0;
     do {
         const kbki_fa_item item = kbki_fa_where<Plan>(work, (int)index);
+        bool fresh = true;
 #pragma unroll 1
-        for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next()) {
-            char *k = ring.k + ring.slot * Plan::tile_bytes, *v = ring.v + ring.slot * Plan::tile_bytes;
-            if (Plan::ahead && tile == 0) asked = atomicAdd(work.asked, 1u);
-            kbki_bar_wait(ring.bar->k_empty + ring.slot, ring.parity ^ 1);
-            kbki_bar_expect(ring.bar->k_full + ring.slot, Plan::tile_bytes);
-            for (int p = 0; p < Plan::panels; p++)
-                kbki_tma_load_3d<false>(k + p * Plan::keys * 128, &maps.k, ring.bar->k_full + ring.slot, p * 64,
-                                        tile * Plan::keys, item.head);
-            for (int g = 0; g < Plan::groups && tile == item.tiles - 1; g++) {
-                kbki_bar_wait(ring.bar->q_empty + g, ring.q_parity ^ 1);
-                ring.bar->item[g] = (int)index;
-                kbki_bar_expect(ring.bar->q_full + g, Plan::q_bytes);
+        for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next(), fresh = false) {
+            if (Plan::ahead && tile == 0)
+                asked = work.items > (int)gridDim.x ? atomicAdd(work.asked, 1u) : (unsigned)work.items;
+            kbki_fa_fill<Plan>(bar.k_full + ring.slot, bar.k_empty + ring.slot, ring.parity(), ring.k(ring.slot),
+                               &maps.k, tile, item.head);
+#pragma unroll 1
+            for (int g = 0; g < Plan::groups && fresh; g++) {
+                kbki_bar_wait(bar.q_empty + g, ring.q_parity() ^ 1);
+                bar.item[g] = (int)index;
+                kbki_bar_expect(bar.q_full + g, Plan::q_bytes);
                 for (int p = 0; p < Plan::panels; p++)
-                    kbki_tma_load_3d<false>(ring.q + g * Plan::q_bytes + p * 8192, &maps.q, ring.bar->q_full + g,
-                                            p * 64, item.row + g * 64, item.head);
+                    kbki_tma_load_3d<false>(ring.q(g) + p * 8192, &maps.q, bar.q_full + g, p * 64, item.row + g * 64,
+                                            item.head);
             }
-            kbki_bar_wait(ring.bar->v_empty + ring.slot, ring.parity ^ 1);
-            kbki_bar_expect(ring.bar->v_full + ring.slot, Plan::tile_bytes);
-            for (int b = 0; b < Plan::keys / 64 * Plan::panels; b++)
-                kbki_tma_load_3d<false>(v + b * 8192, &maps.v, ring.bar->v_full + ring.slot, b % Plan::panels * 64,
-                                        tile * Plan::keys + b / Plan::panels * 64, item.head);
+            kbki_fa_fill<Plan>(bar.v_full + ring.slot, bar.v_empty + ring.slot, ring.parity(), ring.v(ring.slot),
+                               &maps.v, tile, item.head);
         }
         if (!Plan::ahead) return;
         if (asked == (unsigned)work.items - 1) *work.asked = 0;
-        ring.q_parity ^= 1, index = gridDim.x + asked;
+        ring.parities ^= 2, index = gridDim.x + asked;
     } while (index < (unsigned)work.items);
     for (int g = 0; g < Plan::groups; g++) {
-        kbki_bar_wait(ring.bar->q_empty + g, ring.q_parity ^ 1);
-        ring.bar->item[g] = -1;
-        kbki_bar_arrive(ring.bar->q_full + g);
+        kbki_bar_wait(bar.q_empty + g, ring.q_parity() ^ 1);
+        bar.item[g] = -1;
+        kbki_bar_arrive(bar.q_full + g);
     }
 }
 
 /*  sum += p tile without wgmma, which would multiply what is hidden by its zeros, and 0 * NaN is NaN: line by line of
     the tile, each to those lines of the sum that see it: the same and the later ones, or, After, the same and the
-    earlier ones. below: the warp's first line of the sum less the tile's first line. */
-template <class T, int Lines, int Columns, int Panels, bool After>
-__device__ __forceinline__ void kbki_fa_visible(const char* tile, const uint32_t* p, float* sum, int below) {
+    earlier ones. below: the warp's first line of the sum less the tile's first line. High: lines of a panel. This is
+    for 16 lines of the tile and p's part for them. */
+template <class T, int Columns, int Panels, bool After, int High>
+__device__ __forceinline__ void kbki_fa_visible_16(const char* tile, const uint32_t* p, float* sum, int below,
+                                                   int step) {
     int lane = threadIdx.x % 32, mine = below + lane / 4;
+    tile += step * 16 / High * (Panels * High * 128) + step * 16 % High * 128 + lane % 4 * 4;
+#pragma unroll 1
+    for (int i = 0; i < 16; i++) {
+        int at = step * 16 + i, from = (lane & ~3) | (i & 7) >> 1;
+        uint32_t lo = __shfl_sync(~0u, i < 8 ? p[0] : p[2], from);
+        uint32_t hi = __shfl_sync(~0u, i < 8 ? p[1] : p[3], from);
+        float x[2], y[2], b[2];
+        kbki_unword((T*)0, lo, x), kbki_unword((T*)0, hi, y);
+        float a = i & 1 ? x[1] : x[0], c = i & 1 ? y[1] : y[0];
+        bool first = After ? at >= mine : at <= mine, second = After ? at >= mine + 8 : at <= mine + 8;
+        const char* line = tile + i * 128;
+#pragma unroll
+        for (int n = 0; n < Columns / 8; n++) {
+            float(&to)[4] = *reinterpret_cast<float(*)[4]>(sum + n * 4);
+            const char* pair = line + n / 8 * (High * 128) + ((n ^ i) & 7) * 16;
+            kbki_unword((T*)0, *reinterpret_cast<const uint32_t*>(pair), b);
+            if (first) to[0] = fmaf(a, b[0], to[0]), to[1] = fmaf(a, b[1], to[1]);
+            if (second) to[2] = fmaf(c, b[0], to[2]), to[3] = fmaf(c, b[1], to[3]);
+        }
+    }
+}
+template <class T, int Lines, int Columns, int Panels, bool After, int High = 64>
+__device__ __forceinline__ void kbki_fa_visible(const char* tile, const uint32_t* p, float* sum, int below) {
 #pragma unroll
     for (int step = 0; step < Lines / 16; step++)
-#pragma unroll 1
-        for (int i = 0; i < 16; i++) {
-            int at = step * 16 + i, from = (lane & ~3) | (i & 7) >> 1;
-            uint32_t lo = __shfl_sync(~0u, i < 8 ? p[step * 4] : p[step * 4 + 2], from);
-            uint32_t hi = __shfl_sync(~0u, i < 8 ? p[step * 4 + 1] : p[step * 4 + 3], from);
-            float x[2], y[2], b[2];
-            kbki_unword((T*)0, lo, x), kbki_unword((T*)0, hi, y);
-            float a = i & 1 ? x[1] : x[0], c = i & 1 ? y[1] : y[0];
-            bool first = After ? at >= mine : at <= mine, second = After ? at >= mine + 8 : at <= mine + 8;
-            const char* line = tile + (step / 4 * Panels * 8192) + at % 64 * 128 + lane % 4 * 4;
-#pragma unroll
-            for (int n = 0; n < Columns / 8; n++) {
-                float(&to)[4] = *reinterpret_cast<float(*)[4]>(sum + n * 4);
-                kbki_unword((T*)0, *reinterpret_cast<const uint32_t*>(line + n / 8 * 8192 + ((n ^ at) & 7) * 16), b);
-                if (first) to[0] = fmaf(a, b[0], to[0]), to[1] = fmaf(a, b[1], to[1]);
-                if (second) to[2] = fmaf(c, b[0], to[2]), to[3] = fmaf(c, b[1], to[3]);
-            }
-        }
+        kbki_fa_visible_16<T, Columns, Panels, After, High>(tile, p + step * 4, sum, below, step);
     kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
 }
 
-// One warpgroup: 64 rows of q. s: scores or their exponentials; p: those in 16 bits.
+// 0, of which ptxas does not know that: what is made from it in a loop is not kept in registers between its rounds.
+__device__ __forceinline__ uint32_t kbki_fa_zero() {
+    uint32_t zero;
+    asm volatile("mov.b32 %0, 0;" : "=r"(zero));
+    return zero;
+}
+
+// One warpgroup: 64 rows of q. s: scores or their exponentials; p: those in 16 bits, unless they are shared.
 template <class T, class Plan> struct kbki_fa_rows {
-    kbki_wg_operand<true> q, k;
-    kbki_wg_operand<false> v;
+    kbki_wg_operand<true> q, k, shared;
+    kbki_wg_operand<false, Plan::keys> v;
     float m[2], l[2], scale; // scale: of scores, to logarithms of base 2
-    int group, low, high;    // low, high: the last keys that the thread's two rows see
+    int group;
 
     __device__ __forceinline__ void set(const kbki_attn<T>& io, const kbki_fa_ring<Plan>& ring, int which) {
-        q.set(ring.q + which * Plan::q_bytes), k.set(ring.k), v.set(ring.v);
+        q.set(ring.q(which)), k.set(ring.k(0)), v.set(ring.v(0));
         scale = io.scale * KBKI_LOG2E, group = which;
+        if (Plan::shares) shared.set(ring.p(which));
     }
     // The rows of an item. Returns how many tiles of keys they see.
     __device__ __forceinline__ int begin(const kbki_attn<T>& io, const kbki_fa_item& item) {
         const int n = (int)io.rows, row = item.row + group * 64, end = io.causal ? min(n, row + 64) : n;
-        low = row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4, high = low + 8;
-        if (!io.causal || low >= n) low = n - 1;
-        if (!io.causal || high >= n) high = n - 1;
         m[0] = m[1] = -INFINITY, l[0] = l[1] = 0;
         return (end + Plan::keys - 1) / Plan::keys;
     }
     __device__ __forceinline__ void scores(int slot, float* s) {
-        uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16);
+        uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16), zero = Plan::turns ? kbki_fa_zero() : 0;
         kbki_wg_fence();
 #pragma unroll
         for (int step = 0; step < Plan::dim / 16; step++)
             kbki_wgmma<T, Plan::keys>::template shared<0, 0>(
-                s, q.at(step / 4 * (8192 / 16) + step % 4 * q.step16),
+                s, q.at(zero + step / 4 * (8192 / 16) + step % 4 * q.step16),
                 k.at(on + step / 4 * (Plan::keys * 128 / 16) + step % 4 * k.step16), step != 0);
         kbki_wg_commit();
     }
-    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o) {
-        uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16);
+    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) { // o = or, keep, +=
+        uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16), zero = Plan::turns ? kbki_fa_zero() : 0;
         kbki_wg_fence();
 #pragma unroll
         for (int step = 0; step < Plan::keys / 16; step++)
-            kbki_wgmma<T, Plan::dim>::template registers<1>(
-                o, p + step * 4, v.at(on + step / 4 * (Plan::panels * 8192 / 16) + step % 4 * v.step16), 1);
+            if constexpr (Plan::shares)
+                kbki_wgmma<T, Plan::dim>::template shared<0, 1>(
+                    o, shared.at(zero + step / 4 * (8192 / 16) + step % 4 * shared.step16),
+                    v.at(on + step * v.step16), step ? 1 : keep);
+            else
+                kbki_wgmma<T, Plan::dim>::template registers<1>(o, p + step * 4, v.at(on + step * v.step16),
+                                                                step ? 1 : keep);
         kbki_wg_commit();
     }
-    // Scores of keys past each row's limit become -inf. key: the tile's first.
-    __device__ __forceinline__ void hide(float* s, int key) const {
-        int column = key + threadIdx.x % 4 * 2;
+    // Scores of keys past each row's limit become -inf. key: the tile's first; row: the warpgroup's.
+    __device__ __forceinline__ void hide(const kbki_attn<T>& io, float* s, int key, int row) const {
+        if (!io.causal && io.rows % Plan::keys == 0) return;
+        const int column = key + threadIdx.x % 4 * 2, last = (int)io.rows - 1;
+        const int mine = io.causal ? row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 : last;
+        const int low = min(mine, last), high = min(mine + 8, last); // the last keys that the thread's two rows see
 #pragma unroll
         for (int i = 0; i < Plan::keys / 2; i++)
             if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
@@ -13090,9 +13132,27 @@ template <class T, class Plan> struct kbki_fa_rows {
             "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
             : "memory");
     }
-    static __device__ __forceinline__ void pack(const float* s, uint32_t* p) {
+    // Exponentials in 16 bits. Shared: a warp multiplies those that it wrote, and a turn has a barrier.
+    __device__ __forceinline__ void pack(const float* s, uint32_t* p) const {
+        const uint32_t to = Plan::shares ? place() : 0;
 #pragma unroll
-        for (int i = 0; i < Plan::keys / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
+        for (int step = 0; step < Plan::keys / 16; step++) {
+            uint32_t w[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                (Plan::shares ? w[i] : p[step * 4 + i]) = kbki_word((T*)0, s + step * 8 + 2 * i);
+            if (Plan::shares) kbki_stmatrix(place(to, step), w);
+        }
+        if (Plan::shares) kbki_bulk_fence();
+    }
+    // Where the thread has its line of 16 keys in shared memory: of the first ones, and of others.
+    __device__ __forceinline__ uint32_t place() const {
+        const uint32_t thread = threadIdx.x + kbki_fa_zero(), lane = thread % 32,
+                       line = thread % 128 / 32 * 16 + lane % 16;
+        return ((shared.low & 0x3FFF) << 4) + line * 128 + (lane / 16 ^ lane % 8) * 16;
+    }
+    static __device__ __forceinline__ uint32_t place(uint32_t first, int step) {
+        return (first ^ step % 4 * 32) + step / 4 * 8192;
     }
     static __device__ __forceinline__ void rescale(float* o, const float* factor) { // mostly there is no new maximum
         if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
@@ -13110,54 +13170,77 @@ template <class T, class Plan> struct kbki_fa_rows {
         for (int i = 0; i < Plan::dim / 2; i++) o[i] = 0;
         const int below =
             row % Plan::keys + threadIdx.x % 128 / 32 * 16; // the tile is the one with the row's own key
-        kbki_fa_visible<T, Plan::keys, Plan::dim, Plan::panels, false>(tile, p, o, below);
+        if constexpr (Plan::shares) {
+#pragma unroll 1
+            for (int step = 0; step < Plan::keys / 16; step++) {
+                uint32_t w[4];
+                kbki_ldmatrix<false>(place(place(), step), w);
+                kbki_fa_visible_16<T, Plan::dim, Plan::panels, false, Plan::keys>(tile, w, o, below, step);
+            }
+            kbki_bulk_fence();
+        } else
+            kbki_fa_visible<T, Plan::keys, Plan::dim, Plan::panels, false, Plan::keys>(tile, p, o, below);
         kbki_barrier<128>(1 + group);
     }
 };
 
-// Rows that are to be written: the warpgroup's first, and what was m and l of it.
+// Rows that are to be written: the warpgroup's first, and what their o is to be multiplied by.
 struct kbki_fa_out {
     int head, row;
-    float m[2], l[2];
+    float inv[2];
 };
-// o over its sums, and lse.
+// lse of such rows, which is there before their o.
 template <class T, class Plan>
-__device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbki_fa_out& rows, float scale,
-                                               float* o) {
-    int lane = threadIdx.x % 32, mine = rows.row + threadIdx.x % 128 / 32 * 16 + lane / 4;
-    int64_t first = (int64_t)rows.head * io.rows;
-    kbki_mm<T> out = {};
+__device__ __forceinline__ kbki_fa_out kbki_fa_close(const kbki_attn<T>& io, const kbki_fa_rows<T, Plan>& rows,
+                                                     int head, int row) {
+    kbki_fa_out out = { head, row + rows.group * 64, {} };
+    int lane = threadIdx.x % 32, mine = out.row + threadIdx.x % 128 / 32 * 16 + lane / 4;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         float sum = rows.l[h] + __shfl_xor_sync(~0u, rows.l[h], 1), top = rows.m[h];
         sum += __shfl_xor_sync(~0u, sum, 2);
-        float inv = sum == 0 ? 1.0f : 1.0f / sum;
-#pragma unroll
-        for (int i = 0; i < Plan::dim / 2; i += 4) o[i + 2 * h] *= inv, o[i + 2 * h + 1] *= inv;
+        out.inv[h] = sum == 0 ? 1.0f : kbki_reciprocal(sum);
         if (lane % 4 == 0 && mine + 8 * h < io.rows)
-            io.lse[first + mine + 8 * h] =
-                KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, scale)) + log2f(sum));
+            io.lse[(int64_t)head * io.rows + mine + 8 * h] =
+                KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, rows.scale)) + log2f(sum));
     }
-    out.c = io.o + first * Plan::dim, out.m = io.rows, out.n = Plan::dim;
+    return out;
+}
+// Their o.
+template <class T, class Plan>
+__device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbki_fa_out& rows, float* o) {
+    kbki_mm<T> out = {};
+#pragma unroll
+    for (int i = 0; i < Plan::dim / 2; i++) o[i] *= rows.inv[i / 2 % 2];
+    out.c = io.o + (int64_t)rows.head * io.rows * Plan::dim, out.m = io.rows, out.n = Plan::dim;
     kbki_wg_finish<T, Plan::dim>(out, rows.row, 0, o);
 }
+#endif // __CUDA_ARCH_FEAT_SM90_ALL
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>attention_wgmma     Attention forward through wgmma: a warpgroup's way through tiles, the kernel, its launches.
+                        Public: kbk_attention_fwd_flashws, _flashrs, _flashpp      Used by: the table
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // --- a warpgroup's way through the tiles of an item, from the last that it sees to the first
 __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
     if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
 }
 // Warpgroups ask for products in turn, if at all: wait for it; give it to the next.
 template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
-    if (Plan::ahead) kbki_barrier<256>(4 + group);
+    if (Plan::turns) kbki_barrier<256>(5 + group);
 }
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
-    if (Plan::ahead) kbki_barrier_arrive<256>(4 + (group + 1 == Plan::groups ? 0 : group + 1));
+    if (Plan::turns) kbki_barrier_arrive<256>(5 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
 // The warpgroup's next item. Returns how many tiles of keys its rows see; 0: there are no more items.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_take(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
                                             kbki_fa_rows<T, Plan>& rows, kbki_fa_item* item) {
-    kbki_bar_wait(ring.bar->q_full + rows.group, ring.q_parity);
-    ring.q_parity ^= 1;
+    kbki_bar_wait(ring.bar->q_full + rows.group, ring.q_parity());
+    ring.parities ^= 2;
     const int index = ring.bar->item[rows.group];
     if (index < 0) return 0;
     *item = kbki_fa_where<Plan>(work, index);
@@ -13165,10 +13248,10 @@ __device__ __forceinline__ int kbki_fa_take(const kbki_fa<T>& work, kbki_fa_ring
 }
 // Past a tile that is hidden from all of the warpgroup's rows.
 template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
-    kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
+    kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
     kbki_fa_turn<Plan>(group), kbki_fa_pass<Plan>(group);
     kbki_fa_arrive(ring.bar->k_empty + ring.slot);
-    kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
+    kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity());
     kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     ring.next();
 }
@@ -13185,25 +13268,24 @@ __device__ __forceinline__ void kbki_fa_serial(const kbki_fa<T>& work, kbki_fa_r
     for (int hidden = item.tiles; hidden > tiles; hidden--) kbki_fa_skip(ring, group);
 #pragma unroll 1
     for (int tile = tiles - 1; tile >= 0; tile--, ring.next()) {
-        kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
+        kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
         rows.scores(ring.slot, s);
         kbki_wg_wait<0>();
         kbki_wg_hold<Plan::keys / 2>(s);
         kbki_fa_arrive(ring.bar->k_empty + ring.slot);
-        if (tile == tiles - 1) rows.hide(s, tile * Plan::keys);
+        if (tile == tiles - 1) rows.hide(work.io, s, tile * Plan::keys, row);
         rows.exponentials(s, factor);
         rows.settle();
         rows.rescale(o, factor);
         rows.pack(s, p);
-        kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity);
-        rows.values(ring.slot, p, o);
+        kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity());
+        rows.values(ring.slot, p, o, 1);
         kbki_wg_wait<0>();
         kbki_wg_hold<Plan::dim / 2>(o);
-        if (work.io.causal && tile == tiles - 1) rows.mend(ring.v + ring.slot * Plan::tile_bytes, p, o, row);
+        if (work.io.causal && tile == tiles - 1) rows.mend(ring.v(ring.slot), p, o, row);
         kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     }
-    kbki_fa_finish<T, Plan>(work.io, { item.head, row, { rows.m[0], rows.m[1] }, { rows.l[0], rows.l[1] } },
-                            rows.scale, o);
+    kbki_fa_finish<T, Plan>(work.io, kbki_fa_close(work.io, rows, item.head, item.row), o);
 }
 
 // The first scores of all, which have nothing beside them. Returns how many of the item's tiles are left.
@@ -13213,7 +13295,7 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     float s[Plan::keys / 2], factor[2];
     const int left = kbki_fa_take(work, ring, rows, item) - 1;
     for (int hidden = item->tiles - 1; hidden > left; hidden--) kbki_fa_skip(ring, rows.group);
-    kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
+    kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
     kbki_fa_turn<Plan>(rows.group);
     rows.scores(ring.slot, s);
     kbki_fa_pass<Plan>(rows.group);
@@ -13221,7 +13303,7 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     kbki_wg_hold<Plan::keys / 2>(s);
     kbki_fa_arrive(ring.bar->k_empty + ring.slot);
     if (left == 0) kbki_fa_arrive(ring.bar->q_empty + rows.group);
-    rows.hide(s, left * Plan::keys);
+    rows.hide(work.io, s, left * Plan::keys, item->row + rows.group * 64);
     rows.exponentials(s, factor);
     rows.pack(s, p);
     return left;
@@ -13235,51 +13317,48 @@ __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ri
     kbki_fa_rows<T, Plan> rows;
     kbki_fa_item item;
     float s[Plan::keys / 2], o[Plan::dim / 2] = {}, factor[2];
-    uint32_t p[Plan::keys / 4];
+    uint32_t p[Plan::shares ? 1 : Plan::keys / 4];
     rows.set(work.io, ring, group);
     if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // the first turn of all
     int left = kbki_fa_first(work, ring, rows, &item, p);
-    kbki_fa_out out = { item.head, item.row + group * 64, {}, {} };
+    kbki_fa_out out;
     bool first, fresh = true;
     kbki_fa_ring<Plan> before = ring;
     for (ring.next();; before = ring, fresh = first, ring.next()) {
         if ((first = left == 0)) {
-            out.m[0] = rows.m[0], out.m[1] = rows.m[1], out.l[0] = rows.l[0], out.l[1] = rows.l[1];
+            out = kbki_fa_close(work.io, rows, item.head, item.row);
             if ((left = kbki_fa_take(work, ring, rows, &item)) == 0) break;
             for (int hidden = item.tiles; hidden > left; hidden--) kbki_fa_skip(ring, group);
         }
-        kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity);
-        kbki_bar_wait(ring.bar->v_full + before.slot, before.parity);
+        kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
+        kbki_bar_wait(ring.bar->v_full + before.slot, before.parity());
         kbki_fa_turn<Plan>(group);
         rows.scores(ring.slot, s);
-        rows.values(before.slot, p, o);
+        rows.values(before.slot, p, o, !fresh);
         kbki_fa_pass<Plan>(group);
         kbki_wg_wait<1>();
         kbki_wg_hold<Plan::keys / 2>(s);
         kbki_fa_arrive(ring.bar->k_empty + ring.slot);
-        if (first) rows.hide(s, (left - 1) * Plan::keys);
         if (--left == 0) kbki_fa_arrive(ring.bar->q_empty + group);
+        if (first) rows.hide(work.io, s, left * Plan::keys, item.row + group * 64);
         rows.exponentials(s, factor);
         kbki_wg_wait<0>();
         kbki_wg_hold<Plan::dim / 2>(o);
         kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
-        if (fresh && work.io.causal) rows.mend(ring.v + before.slot * Plan::tile_bytes, p, o, out.row);
+        if (fresh && work.io.causal) rows.mend(ring.v(before.slot), p, o, first ? out.row : item.row + group * 64);
         kbki_fa_arrive(ring.bar->v_empty + before.slot);
         rows.pack(s, p);
-        if (first) {
-            kbki_fa_finish<T, Plan>(work.io, out, rows.scale, o);
-            out.head = item.head, out.row = item.row + group * 64;
-#pragma unroll
-            for (int i = 0; i < Plan::dim / 2; i++) o[i] = 0;
-        } else
+        if (first)
+            kbki_fa_finish<T, Plan>(work.io, out, o);
+        else
             rows.rescale(o, factor);
     }
-    kbki_bar_wait(ring.bar->v_full + before.slot, before.parity);
-    rows.values(before.slot, p, o);
+    kbki_bar_wait(ring.bar->v_full + before.slot, before.parity());
+    rows.values(before.slot, p, o, !fresh);
     kbki_wg_wait<0>();
     kbki_wg_hold<Plan::dim / 2>(o);
-    if (fresh && work.io.causal) rows.mend(ring.v + before.slot * Plan::tile_bytes, p, o, out.row);
-    kbki_fa_finish<T, Plan>(work.io, out, rows.scale, o);
+    if (fresh && work.io.causal) rows.mend(ring.v(before.slot), p, o, out.row);
+    kbki_fa_finish<T, Plan>(work.io, out, o);
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -13289,11 +13368,9 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fa_barriers<Plan> bar;
-    char* q = kbki_wg_align(kbki_attn_shared);
-    char* k = q + Plan::groups * Plan::q_bytes;
-    kbki_fa_ring<Plan> ring = { &bar, q, k, k + Plan::stages * Plan::tile_bytes, 0, 0, 0 };
-    int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1; // one value per warp, as the compiler sees then
-    if (threadIdx.x == 0) {
+    kbki_fa_ring<Plan> ring = { &bar, kbki_shared(kbki_wg_align(kbki_attn_shared)), 0, 0 };
+    const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0); // one value per warp, as the compiler sees then
+    if (threadIdx.x == 128 * Plan::groups) {
         for (int i = 0; i < Plan::groups; i++) kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.q_empty + i, 1);
         for (int i = 0; i < Plan::stages; i++) {
             kbki_bar_init(bar.k_full + i, 1), kbki_bar_init(bar.k_empty + i, Plan::groups);
@@ -13302,11 +13379,12 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_bar_ready();
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k), kbki_tma_prefetch(&maps.v);
     }
-    __syncthreads();
-    if (group < 0) {
+    if (group == Plan::groups) {
+        kbki_barrier_arrive<Plan::threads>(0); // who set the barriers up need not wait for those who are to see them
         kbki_wg_give<Plan::spare>();
-        if (threadIdx.x == 0) kbki_fa_produce<T, Plan>(maps, work, ring);
+        if (threadIdx.x == 128 * Plan::groups) kbki_fa_produce<T, Plan>(maps, work, ring);
     } else {
+        kbki_barrier<Plan::threads>(0);
         kbki_wg_take<Plan::keep>();
         if constexpr (Plan::ahead)
             kbki_fa_ahead<T, Plan>(work, ring, group);
@@ -13329,17 +13407,33 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     if (!io.causal || span < 1) span = 1; // as far as they are taken at all
     if (span > io.heads) span = io.heads;
     work.io = io, work.tiles = (int)tiles, work.span = (int)span, work.items = (int)items;
+    work.section = (int)(span * tiles);
     work.asked = (unsigned*)a->workspace;
     const T* const from[3] = { io.q, io.k, io.v };
     kbki_map* const to[3] = { &maps.q, &maps.k, &maps.v };
     for (int i = 0; i < 3 && !why; i++)
         why = kbki_map_planes(from[i], io.heads, io.rows * Plan::dim, io.rows, Plan::dim, Plan::dim,
-                              i == 1 ? Plan::keys : 64, to[i]);
+                              i ? Plan::keys : 64, to[i]);
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
     if (Plan::ahead && items > kbki_sms()) items = kbki_sms();
     kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
     return kbki_launched();
+}
+// d by warpgroups of CTAs that stay
+typedef kbki_fa_plan<128, 2, 128, 3, true, 1400000, 12100> kbki_fa_128x2;
+typedef kbki_fa_plan<128, 3, 128, 2, true, 2100000, 17200> kbki_fa_128x3;
+typedef kbki_fa_plan<64, 3, 128, 4, true, 930000, 12200> kbki_fa_64x3;
+typedef kbki_fa_plan<64, 4, 64, 6, true, 1000000, 18900> kbki_fa_64x4;
+// How long CTAs that stay are at it, in ps: rounds of items, each of which sees all keys, or half of them.
+template <class Plan, class T> int64_t kbki_fa_cost(const kbki_attn<T>& io) {
+    const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
+    return rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1));
+}
+template <class T, class Few, class Many>
+const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
+    return kbki_fa_cost<Few>(io) <= kbki_fa_cost<Many>(io) ? kbki_fa_launch<T, Few>(a, io, st)
+                                                           : kbki_fa_launch<T, Many>(a, io, st);
 }
 template <class T, class Wide, class Narrow> const char* kbki_fa_either(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
@@ -13348,13 +13442,17 @@ template <class T, class Wide, class Narrow> const char* kbki_fa_either(const kb
     return a->s.cols == 128 ? kbki_fa_launch<T, Wide>(a, io, st) : kbki_fa_launch<T, Narrow>(a, io, st);
 }
 template <class T> const char* kbk_attention_fwd_flashws(const kbk_args* a, kbk_stream st) {
-    return kbki_fa_either<T, kbki_fa_plan<128, 2, 3, false>, kbki_fa_plan<64, 2, 4, false>>(a, st);
+    return kbki_fa_either<T, kbki_fa_plan<128, 2, 128, 3, false>, kbki_fa_plan<64, 2, 128, 4, false>>(a, st);
 }
 template <class T> const char* kbk_attention_fwd_flashrs(const kbk_args* a, kbk_stream st) {
-    return kbki_fa_either<T, kbki_fa_plan<128, 3, 2, false>, kbki_fa_plan<64, 3, 4, false>>(a, st);
+    return kbki_fa_either<T, kbki_fa_plan<128, 3, 128, 2, false>, kbki_fa_plan<64, 3, 128, 4, false>>(a, st);
 }
 template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_stream st) {
-    return kbki_fa_either<T, kbki_fa_plan<128, 2, 3, true>, kbki_fa_plan<64, 3, 4, true>>(a, st);
+    kbki_attn<T> io;
+    const char* why = kbki_attn_args(a, &io);
+    if (why || !io.heads) return why;
+    return a->s.cols == 128 ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
+                            : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
 }
 #endif // __CUDACC__
 

@@ -10,8 +10,8 @@
 
        --check        only what is right or wrong;   --time   only how fast
        --dir NAME     fwd or bwd alone
-       --rung NAME    this variant alone, flashws, flashrs or flashpp; stay, leave: the ways of
-                      backward;
+       --rung NAME    this variant alone, flashws, flashrs or flashpp; few, many: flashpp's warpgroups of a
+                      CTA, whatever the shape; stay, leave: the ways of backward;
                       small: backward as flashmma does it on smaller GPUs
        --dtype NAME   f16 or bf16 alone
        --shape HxSxD  so many heads, so many rows, d, alone
@@ -40,7 +40,24 @@ struct rung {
     {                                                                                       \
 #name, { kbk_attention_##dir##_##name<__half>, kbk_attention_##dir##_##name<bf16> } \
     }
-static const rung rungs[] = { RUNG(fwd, flashws), RUNG(fwd, flashrs), RUNG(fwd, flashpp) },
+// flashpp with so many warpgroups in a CTA, whatever the shape.
+template <class T, class At128, class At64> static const char* fwd_groups(const kbk_args* a, kbk_stream st) {
+    kbki_attn<T> io;
+    const char* why = kbki_attn_args(a, &io);
+    if (why || !io.heads) return why;
+    return a->s.cols == 128 ? kbki_fa_launch<T, At128>(a, io, st) : kbki_fa_launch<T, At64>(a, io, st);
+}
+template <class T> static const char* fwd_few(const kbk_args* a, kbk_stream st) {
+    return fwd_groups<T, kbki_fa_128x2, kbki_fa_64x3>(a, st);
+}
+template <class T> static const char* fwd_many(const kbk_args* a, kbk_stream st) {
+    return fwd_groups<T, kbki_fa_128x3, kbki_fa_64x4>(a, st);
+}
+static const rung rungs[] = { RUNG(fwd, flashws),
+                              RUNG(fwd, flashrs),
+                              RUNG(fwd, flashpp),
+                              { "few", { fwd_few<__half>, fwd_few<bf16> } },
+                              { "many", { fwd_many<__half>, fwd_many<bf16> } } },
                   older = RUNG(fwd, flashmma);
 // Backward's two ways at d = 128, hidden or not: CTAs that stay, and a CTA for each tile of keys.
 template <class T, bool Stay> static const char* back_other(const kbk_args* a, kbk_stream st) {
@@ -754,8 +771,8 @@ int main(int argc, char** argv) {
     bool known = parse(argc, argv, &check, &time);
     if (known && check && only_shape.n > 7000) known = only_dir && !strcmp(only_dir, "fwd"); // four of them in an SM
     if (!known) {
-        printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--rung flashws|flashrs|flashpp|stay|leave|small]\n"
-               "       [--dtype f16|bf16] [--shape HEADSxROWSxD] [--quick] [--sanitize]\n"
+        printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--dtype f16|bf16] [--shape HEADSxROWSxD] [--quick]\n"
+               "       [--rung flashws|flashrs|flashpp|few|many|stay|leave|small] [--sanitize]\n"
                "       d is 64 or 128; at most 28000 rows, 7000 to check backward\n",
                argv[0]);
         return 2;
