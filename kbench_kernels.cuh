@@ -11153,11 +11153,11 @@ KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
 }
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
     the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
-    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and 11500, but 7500, of TN 6600, of operands
-    that half of L2 does not hold); no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden; pieces of
-    K that memory keeps waiting take all of what they get from L2, and a fifth less of memory. A launch with the first
-    loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces come to, out and back in. The
-    figures are fits to an H200. */
+    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and 11500, but 7500, of TN 6600, of
+    operands that half of L2 does not hold); no less than memory takes (2450 bytes per clock), and an eighth of
+    whichever of the two is hidden; pieces of K that memory keeps waiting take all of what they get from L2, and a
+    fifth less of memory. A launch with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500,
+    and what the pieces come to, out and back in. The figures are fits to an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
