@@ -2,6 +2,7 @@
 // The pieces of the CUDA back end, each by itself on the virtual GPU: known answers, and both sides of every edge.
 #include "test.h"
 #include "virtual_gpu.h"
+#include <library_types.h>
 
 // once: CHECK_INT may look at what it is given again
 #define EQUAL(got, want)                                                                              \
@@ -1204,6 +1205,27 @@ static void test_sensors(void) {
     cudaFree(p);
 }
 
+// The codes that cuBLASLt is asked by are those of CUDA's headers; 28 is CUDA_R_8F_E4M3, which older ones lack.
+static void test_products(void) {
+    static const struct {
+        int roof, compute, scale, in, out, in_bytes, out_bytes;
+    } rows[] = { { KBI_ROOF_F64, 70, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, 8, 8 },
+                 { KBI_ROOF_TF32, 77, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, 4, 4 },
+                 { KBI_ROOF_F16, 68, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, 2, 2 },
+                 { KBI_ROOF_F16, 64, CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, 2, 2 },
+                 { KBI_ROOF_BF16, 68, CUDA_R_32F, CUDA_R_16BF, CUDA_R_16BF, 2, 2 },
+                 { KBI_ROOF_FP8, 68, CUDA_R_32F, 28, CUDA_R_16BF, 1, 2 },
+                 { KBI_ROOF_INT8, 72, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I, 1, 4 } };
+    CHECK_INT(KBI_COUNT(kbi_products), KBI_COUNT(rows));
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        const kbi_product* p = &kbi_products[i];
+        CHECK_INT(p->roof, rows[i].roof), CHECK_INT(p->compute, rows[i].compute), CHECK_INT(p->scale, rows[i].scale);
+        CHECK_INT(p->in, rows[i].in), CHECK_INT(p->out, rows[i].out);
+        CHECK_INT(p->in_bytes, rows[i].in_bytes), CHECK_INT(p->out_bytes, rows[i].out_bytes);
+        CHECK_INT(kb_dtype_size(p->fill), p->in_bytes);
+    }
+}
+
 int main(void) {
     kbi_lab.calibration.truth.ns[0][0][0][0] = 0;
     if (!CHECK(kbi_gpu_open(&machine, 0))) return test_end();
@@ -1224,5 +1246,6 @@ int main(void) {
     test_joules();
     test_metrics();
     test_sensors();
+    test_products();
     return test_end();
 }
