@@ -24966,12 +24966,10 @@ static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     KBENCH_FREE(cases);
 }
 
-// On the CPU: twice the work must take twice the time, from 1 us to 10 ms; of those sizes that others let it measure.
-static void kbi_bar_scale(kbi_bars* b) {
-    static const char what[] = "time grows with the work";
+// Whether a step takes as long whatever the size, over those in seen that others let it measure.
+static void kbi_bar_steps(kbi_bars* b, const char* what) {
     double least = INFINITY, most = 0;
     int n = 0, noisy = 0, lost = 0;
-    if (!kbi_bars_run(b, what, "--op spin --size host --fast --precision 0.3")) return;
     for (int i = 1; i < b->n; i++) { // the first is too short for the loop's own cost not to show
         const kbi_seen_result* s = &b->seen[i];
         double each = s->least / strtod(strstr(s->name, "cycles=") + 7, NULL);
@@ -24989,6 +24987,12 @@ static void kbi_bar_scale(kbi_bars* b) {
         kbi_bar(b, !lost && most <= 1.1 * least, what,
                 "time of a step differs by %.1f %% over %d sizes; at most 10 %%; %d more without a number",
                 100 * (most / least - 1), n, lost);
+}
+
+// On the CPU: twice the work must take twice the time, from 1 us to 10 ms.
+static void kbi_bar_scale(kbi_bars* b) {
+    static const char what[] = "time grows with the work";
+    if (kbi_bars_run(b, what, "--op spin --size host --fast --precision 0.3")) kbi_bar_steps(b, what);
 }
 
 // --- rivals ---

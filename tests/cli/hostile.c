@@ -77,6 +77,11 @@ KBENCH_IMPL(moves, good) {
     if (getcwd(here, sizeof here) && strcmp(here, "/") == 0) kb_fail(kb, "not where it was started");
     work(kb);
 }
+HOSTILE(nests) { // a run of all in the middle of one
+    char* words[] = { (char*)"hostile", (char*)"--list", NULL };
+    if (kb_main(2, words) != 0) kb_fail(kb, "there is a run already");
+    work(kb);
+}
 KBENCH_IMPL(takes_long, good) { // about two seconds in all
     usleep(700000);
     float* y = KB_ALLOC(kb, float, 64);

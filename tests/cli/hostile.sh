@@ -20,7 +20,7 @@ took=$(($(now_ms) - start))
 check_rc "all in one run" 1
 "$tmp/flat" "$tmp/all.json" > "$tmp/flat.txt"
 check_same "a record for every case" "$(grep -c '	operation	' "$tmp/flat.txt")" "$("$tmp/hostile" --list --exclude takes_long | wc -l)"
-for op in first forks forks_inside leaves_a_child leaves_a_timer poisons moves last; do
+for op in first forks forks_inside leaves_a_child leaves_a_timer poisons moves nests last; do
     check_same "$op: the good case" "$(field $op good status)" '"ok"'
 done
 # bad OPERATION FLAG MESSAGE
@@ -32,6 +32,8 @@ bad() {
 bad forks BAD_CASE 'forked'
 bad forks_inside BAD_CASE 'forked'
 bad leaves_a_child CRASHED 'signal 6'
+bad nests BAD_CASE 'there is a run already'
+check_err "kb_main in a benchmark" 'inside a benchmark there is no run of others'
 if [ $took -lt 40000 ]; then pass; else fail "children that live on: the run took $took ms"; fi
 if field poisons good message | grep -q 'alone in a fresh process.*signal 6'; then pass; else
     fail "a case that dies of an earlier one: message $(field poisons good message)"

@@ -2,6 +2,7 @@
 // The pieces of the CUDA back end, each by itself on the virtual GPU: known answers, and both sides of every edge.
 #include "test.h"
 #include "virtual_gpu.h"
+#include <library_types.h>
 
 // once: CHECK_INT may look at what it is given again
 #define EQUAL(got, want)                                                                              \
@@ -489,6 +490,11 @@ static void test_calibration(void) {
     c->row = NAN;
     kbi_own_of(KBI_HOT, wide, &off, &apart), CHECK_REAL(apart, off, 0);
     c->row = row;
+    // a driver that refuses the longer of the two graphs: there is no difference
+    setenv("VIRTUAL_GRAPH_NODES", "150", 1);
+    CHECK(isnan(kbi_calibrate_graph(NULL))), CHECK(isnan(kbi_calibrate_graph(&third)));
+    unsetenv("VIRTUAL_GRAPH_NODES");
+    CHECK_REAL(kbi_calibrate_graph(NULL), 976, 0.01);
     // measured elsewhere
     kbi_truth truth;
     for (int i = 0; i < 24; i++) truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 500 + i;
@@ -645,6 +651,18 @@ static void test_shape(void) {
                  { 5000, 132, 64, 0, 16, 13, 128 } };
     static const int bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++) CHECK_INT(kbi_empty_bytes[i], bytes[i]);
+    kbi_text ptx = KBI_BLANK;
+    kbi_empty_put(&ptx);
+    const char* at = ptx.s;
+    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) { // of each the last argument is read, whole, and nothing behind it
+        int which = -1, size = 0, from = -1;
+        at = at ? strstr(at, "kbi_empty_") : NULL;
+        if (!CHECK(at && sscanf(at, "kbi_empty_%d(.param .align 8 .b8 a[%d])", &which, &size) == 2)) break;
+        at = strstr(at, "[a+");
+        CHECK(at && sscanf(at, "[a+%d]", &from) == 1);
+        CHECK_INT(which, i), CHECK_INT(size, bytes[i]), CHECK_INT(from + 8, size);
+    }
+    kbi_text_free(&ptx);
     kbi_calibration* cal = &kbi_lab.calibration;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kbi_run* run = new_run();
@@ -747,6 +765,12 @@ static int next_record(uint8_t* buffer, size_t valid, kbi_activity** r) {
 }
 static int looked;
 static void look_at(const kbi_activity* r) { looked += r != NULL; }
+static int long_text(int error, const char** text) {
+    static char es[420];
+    memset(es, 'e', sizeof es - 1);
+    return *text = es, error == 7 ? 0 : 1;
+}
+
 static void test_buffers(void) {
     static const struct {
         uint32_t kind;
@@ -794,6 +818,10 @@ static void test_buffers(void) {
     CHECK_STR(kbi_cupti_why("call", 34, why), "call: CUPTI_ERROR_OF_SOME_KIND (34)");
     c->text = NULL;
     CHECK_STR(kbi_cupti_why("call", 7, why), "call: an error (7)");
+    char room[432];
+    memset(room, '#', sizeof room), c->text = long_text;
+    kbi_cupti_why("call", 7, room);
+    CHECK_INT(strlen(room), 399), CHECK_INT(strncmp(room, "call: eee", 9), 0), CHECK_INT(room[400], '#');
     c->text = kept.text;
     c->error = 43;
     CHECK_HAS(kbi_cupti_shut(why), "MIG");
@@ -1177,6 +1205,27 @@ static void test_sensors(void) {
     cudaFree(p);
 }
 
+// The codes that cuBLASLt is asked by are those of CUDA's headers; 28 is CUDA_R_8F_E4M3, which older ones lack.
+static void test_products(void) {
+    static const struct {
+        int roof, compute, scale, in, out, in_bytes, out_bytes;
+    } rows[] = { { KBI_ROOF_F64, 70, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, 8, 8 },
+                 { KBI_ROOF_TF32, 77, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, 4, 4 },
+                 { KBI_ROOF_F16, 68, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, 2, 2 },
+                 { KBI_ROOF_F16, 64, CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, 2, 2 },
+                 { KBI_ROOF_BF16, 68, CUDA_R_32F, CUDA_R_16BF, CUDA_R_16BF, 2, 2 },
+                 { KBI_ROOF_FP8, 68, CUDA_R_32F, 28, CUDA_R_16BF, 1, 2 },
+                 { KBI_ROOF_INT8, 72, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I, 1, 4 } };
+    CHECK_INT(KBI_COUNT(kbi_products), KBI_COUNT(rows));
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        const kbi_product* p = &kbi_products[i];
+        CHECK_INT(p->roof, rows[i].roof), CHECK_INT(p->compute, rows[i].compute), CHECK_INT(p->scale, rows[i].scale);
+        CHECK_INT(p->in, rows[i].in), CHECK_INT(p->out, rows[i].out);
+        CHECK_INT(p->in_bytes, rows[i].in_bytes), CHECK_INT(p->out_bytes, rows[i].out_bytes);
+        CHECK_INT(kb_dtype_size(p->fill), p->in_bytes);
+    }
+}
+
 int main(void) {
     kbi_lab.calibration.truth.ns[0][0][0][0] = 0;
     if (!CHECK(kbi_gpu_open(&machine, 0))) return test_end();
@@ -1197,5 +1246,6 @@ int main(void) {
     test_joules();
     test_metrics();
     test_sensors();
+    test_products();
     return test_end();
 }

@@ -498,6 +498,10 @@ static void test_alike(void) {
     memcpy(run.alike.early, early, sizeof early);
     run.alike.n = KBI_EARLY - 1, CHECK_REAL(kbi_alike_early(&run, 100), 0, 0);
     run.alike.n = KBI_EARLY, CHECK_REAL(kbi_alike_early(&run, 100), 500, 1e-12);
+    for (int i = 1; i < KBI_EARLY; i++) { // whichever of them is the shortest
+        run.alike.early[i] = 300, CHECK_REAL(kbi_alike_early(&run, 100), 200, 1e-12);
+        run.alike.early[i] = early[i];
+    }
     run.alike.clock = 1500, run.m.sm_clock = 2000, CHECK_REAL(kbi_alike_early(&run, 100), 375, 1e-12);
     run.alike.clock = 2000, run.m.sm_clock = 1500, CHECK_REAL(kbi_alike_early(&run, 100), 500, 1e-12);
     // what is said of them: half as long as the first ones, and by a microsecond

@@ -153,7 +153,34 @@ static void test_axis_ends(void) {
         for (int k = 0; k < d.n; k++)
             CHECK(d.values[k].r == axes[i].r[k] || (isnan(d.values[k].r) && isnan(axes[i].r[k])));
     }
+    kb_axis endless; // C only warns of a value too many, and that lies where the end would
+    memset(&endless, 0, sizeof endless);
+    endless.name = "i", endless.type = KB_AXIS_INTS;
+    for (int i = 0; i <= KB_AXIS_MAX; i++) endless.i[i] = i;
+    kbi_dimension d = kbi_axis_dimension(&a, &endless);
+    CHECK_INT(d.n, KB_AXIS_MAX), CHECK_INT(d.values[d.n - 1].i, KB_AXIS_MAX - 1);
     kbi_arena_free(&a);
+}
+
+// KBENCH_IMPL's words without the blanks around them
+static void next_word(const char** left, const char* want) {
+    const char* word = kbi_next_word(left, "none");
+    CHECK_STR(word, want);
+    if (strcmp(word, "none") != 0) KBENCH_FREE((void*)word);
+}
+static void test_words(void) {
+    static const char* const lists[][3] = { { "norm, fast, KB_AXIS(n, 1)", "norm", "fast" },
+                                            { "norm , fast", "norm", "fast" },
+                                            { " norm  ,  fast  ", "norm", "fast" },
+                                            { "norm,fast,x", "norm", "fast" },
+                                            { "a ,", "a", "none" },
+                                            { "", "none", "none" },
+                                            { " ", "none", "none" },
+                                            { ", ", "none", "none" } };
+    for (int i = 0; i < KBI_COUNT(lists); i++) {
+        const char* left = lists[i][0];
+        next_word(&left, lists[i][1]), next_word(&left, lists[i][2]);
+    }
 }
 
 // a set of keys: new once, however many there are and wherever they lie
@@ -198,6 +225,7 @@ int main(void) {
     test_names();
     test_lists();
     test_axis_ends();
+    test_words();
     test_set();
     test_fuzz();
     return test_end();

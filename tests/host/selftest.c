@@ -82,6 +82,24 @@ static void test_judge(void) {
     CHECK_INT(judged("slower_5", 5, (double)NAN, KB_NO_VERDICT, 0, false), KBI_LOST);
 }
 
+// What stands on stdout until it is caught.
+static FILE* held;
+static int kept;
+static bool hold(void) {
+    held = tmpfile(), kept = dup(1);
+    if (!CHECK(held && kept >= 0)) return false;
+    fflush(stdout), dup2(fileno(held), 1);
+    return true;
+}
+static const char* caught(void) {
+    static char got[1000];
+    fflush(stdout), dup2(kept, 1), close(kept);
+    rewind(held);
+    got[fread(got, 1, sizeof got - 1, held)] = 0;
+    fclose(held);
+    return got;
+}
+
 // The bar itself, of ten rivals: which fail it stands below it with their times, and no other does.
 static void test_sort(void) {
     static const struct {
@@ -101,7 +119,6 @@ static void test_sort(void) {
         "      case 9                               its baseline has no number\n";
     kbi_seen_result seen[KBI_COUNT(rows)];
     kbi_bars b;
-    char got[1000];
     memset(&b, 0, sizeof b);
     memset(seen, 0, sizeof seen);
     for (int i = 0; i < KBI_COUNT(rows); i++) {
@@ -112,17 +129,55 @@ static void test_sort(void) {
         seen[i].speedup = 0.99, seen[i].low = 0.98, seen[i].high = 1;
     }
     b.seen = seen, b.n = KBI_COUNT(rows), b.gpu = true;
-    FILE* f = tmpfile();
-    int kept = dup(1);
-    if (!f || kept < 0) return CHECK(f && kept >= 0), (void)0;
-    fflush(stdout), dup2(fileno(f), 1);
+    if (!hold()) return;
     kbi_bar_sort(&b, "cold", 2);
-    fflush(stdout), dup2(kept, 1), close(kept);
-    rewind(f);
-    got[fread(got, 1, sizeof got - 1, f)] = 0;
-    fclose(f);
-    CHECK_STR(got, want);
+    CHECK_STR(caught(), want);
     CHECK_INT(b.failed, 1);
+}
+
+// The bar of twice the work: what others disturbed says nothing of it, and a size without a number fails it.
+static void test_steps(void) {
+    enum { N = 6 };
+    static const struct {
+        double each[N]; // time of a step; the first is no bar's
+        int noisy;      // which were disturbed, a bit each
+        const char* want;
+    } rows[] = {
+        { { 9, 1, 1, 1.05, 1, 1.1 },
+          0,
+          "pass  twice the work                 time of a step differs by 10.0 % over 5 sizes; at most 10 %; 0 more "
+          "without a number\n" },
+        { { 9, 1, 1, 1.05, 1, 1.11 },
+          0,
+          "FAIL  twice the work                 time of a step differs by 11.0 % over 5 sizes; at most 10 %; 0 more "
+          "without a number\n" },
+        { { 9, 1, 5, 1.05, 1, 0.2 },
+          1 << 2 | 1 << 5,
+          "pass  twice the work                 time of a step differs by 5.0 % over 3 sizes; at most 10 %; 0 more "
+          "without a number\n" },
+        { { 9, 1, 1, 1, 1, 1 },
+          1 << 1 | 1 << 2 | 1 << 3,
+          "skip  twice the work                 3 of 5 sizes drowned in noise: this machine is not quiet\n" },
+        { { 9, 1, 1, 1, NAN, 1 },
+          0,
+          "FAIL  twice the work                 time of a step differs by 0.0 % over 4 sizes; at most 10 %; 1 more "
+          "without a number\n" },
+    };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_seen_result seen[N];
+        kbi_bars b;
+        memset(&b, 0, sizeof b);
+        memset(seen, 0, sizeof seen);
+        b.seen = seen, b.n = N;
+        for (int k = 0; k < N; k++) {
+            snprintf(seen[k].name, sizeof seen[k].name, "spin/cycles=%d", 1000 << k);
+            seen[k].least = rows[i].each[k] * (1000 << k);
+            seen[k].flags = (uint64_t)(rows[i].noisy >> k & 1) << KB_FLAG_NOISY;
+        }
+        if (!hold()) return;
+        kbi_bar_steps(&b, "twice the work");
+        CHECK_STR(caught(), rows[i].want);
+    }
 }
 
 // Each kernel's last outputs against what is wanted of them, and a wrong one.
@@ -178,6 +233,7 @@ int main(int argc, char** argv) {
     test_gathered();
     test_judge();
     test_sort();
+    test_steps();
     test_kernels();
     test_run(argv[0]);
     return test_end();

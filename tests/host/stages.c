@@ -461,6 +461,44 @@ static void test_guards(void) {
         kbi_memory_free(&kbi_cpu, &m, false);
         CHECK_INT(m.device, 0), CHECK_INT(m.device_peak, n), CHECK_INT(m.taken, 0);
     }
+    // where it was is counted from the block's ends, of a block of nothing too
+    static const struct {
+        int64_t n, at;
+        const char* says;
+    } rows[] = { { 0, 0, "a byte 1 behind the end of a block of 0 bytes was overwritten" },
+                 { 0, -1, "a byte 1 before a block of 0 bytes was overwritten" },
+                 { 300, 300, "a byte 1 behind the end of a block of 300 bytes was overwritten" },
+                 { 300, 309, "a byte 10 behind the end of a block of 300 bytes was overwritten" },
+                 { 300, -16, "a byte 16 before a block of 300 bytes was overwritten" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_run* run = new_run();
+        char* p = (char*)kbi_memory_alloc(&kbi_cpu, &run->memory, KB_HOST, (size_t)rows[i].n);
+        p[rows[i].at] = 1;
+        kbi_check_guards(run);
+        CHECK_STR(run->m.message, rows[i].says), CHECK_INT(run->m.flags, (uint64_t)1 << KB_FLAG_OVERRUN);
+        kbi_memory_free(&kbi_cpu, &run->memory, false);
+    }
+}
+
+// --- what a worker may have sent ---
+
+static void test_possible(void) {
+    kbi_measured fine, m;
+    memset(&fine, 0, sizeof fine);
+    fine.n = 5, fine.rounds = 3, fine.again = 2, fine.n_counters = KBI_COUNTERS, fine.status = KB_SKIPPED;
+    size_t size = 10 * sizeof(double);
+    CHECK(kbi_measured_possible(&fine, size));
+    CHECK(!kbi_measured_possible(&fine, size - 1)), CHECK(!kbi_measured_possible(&fine, size + sizeof(double)));
+#define IMPOSSIBLE(field, value) (m = fine, m.field = (value), CHECK(!kbi_measured_possible(&m, size)))
+    IMPOSSIBLE(n, 6), IMPOSSIBLE(n, -1), IMPOSSIBLE(rounds, -3), IMPOSSIBLE(again, -2);
+    IMPOSSIBLE(status, -1), IMPOSSIBLE(status, KB_SKIPPED + 1);
+    IMPOSSIBLE(n_counters, -1), IMPOSSIBLE(n_counters, KBI_COUNTERS + 1);
+    IMPOSSIBLE(message[sizeof m.message - 1], 'x'), IMPOSSIBLE(mode[sizeof m.mode - 1], 'x');
+    IMPOSSIBLE(kernel[sizeof m.kernel - 1], 'x'), IMPOSSIBLE(throttle[sizeof m.throttle - 1], 'x');
+    IMPOSSIBLE(counters[0].name[sizeof m.counters[0].name - 1], 'x');
+    IMPOSSIBLE(counters[KBI_COUNTERS - 1].unit[sizeof m.counters[0].unit - 1], 'x');
+#undef IMPOSSIBLE
+    m = fine, m.n = 5 + ((int64_t)1 << 61), CHECK(!kbi_measured_possible(&m, size)); // as bytes these are as many
 }
 
 // --- contests: order, room, what is packed ---
@@ -1429,6 +1467,7 @@ int main(void) {
     test_stage();
     test_no_room();
     test_guards();
+    test_possible();
     test_order();
     test_contest_enough();
     test_room();

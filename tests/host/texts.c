@@ -537,6 +537,34 @@ static void test_pipes(void) {
     kbi_open_standard_files();
     CHECK(fcntl(0, F_GETFD) == 0), CHECK(dup2(then, 0) == 0), close(then);
     then = dup(1), CHECK_INT(then, open_now), close(then);
+    // out of the way of functions that close what they find, and of programs that they start
+    int high = kbi_high_file(1);
+    CHECK_THAT(high >= 100, "file %d", high), CHECK_INT(fcntl(high, F_GETFD), FD_CLOEXEC), close(high);
+    struct rlimit few, was;
+    CHECK(getrlimit(RLIMIT_NOFILE, &was) == 0), few = was, few.rlim_cur = 60;
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0), high = kbi_high_file(1), CHECK(setrlimit(RLIMIT_NOFILE, &was) == 0);
+    CHECK_INT(high, open_now), CHECK_INT(fcntl(high, F_GETFD), FD_CLOEXEC), close(high);
+}
+
+// --- messages ---
+
+// In one file (prog > log 2>&1) a message stands behind all that was printed before it.
+static void test_order(void) {
+    char got[300];
+    const char* program = kbi_process.program;
+    FILE* f = tmpfile();
+    int out = dup(1), err = dup(2);
+    if (!CHECK(f && out >= 0 && err >= 0)) return;
+    kbi_process.program = "prog";
+    fflush(stdout), dup2(fileno(f), 1), dup2(fileno(f), 2);
+    printf("a row "), kbi_error("no %s", "room"), printf("a row, ");
+    kbi_warn("late"), printf("the last\n"), fflush(stdout);
+    dup2(out, 1), dup2(err, 2), close(out), close(err);
+    kbi_process.program = program;
+    rewind(f);
+    got[fread(got, 1, sizeof got - 1, f)] = 0;
+    fclose(f);
+    CHECK_STR(got, "a row prog: error: no room\na row, prog: late\nthe last\n");
 }
 
 // --- what changed, in words ---
@@ -1048,6 +1076,7 @@ int main(void) {
     test_progress();
     test_print();
     test_width();
+    test_order();
     test_changes();
     test_tools();
     test_choice();
