@@ -3624,13 +3624,14 @@ class _Truth:
     def shake(self, other: Any, rough: Any = None) -> None:
         """other: the values if the inputs were off in their last bit, which no way to compute does better than; rough:
         by a part of the tolerance that the task names, which a way that rounds the inputs to fewer bits does not."""
+        self.worst = max(self.worst, self._furthest(other))
+        if rough is not None:
+            self.rough = self._furthest(rough)
+
+    def _furthest(self, other: Any) -> float:
         off = (other.to(self.value.dtype) - self.value).abs()
         off = off[off < math.inf]
-        self.worst = max(self.worst, float(off.max()) if off.numel() else 0.0)
-        if rough is not None:
-            off = (rough.to(self.value.dtype) - self.value).abs()
-            off = off[off < math.inf]
-            self.rough = float(off.max()) if off.numel() else 0.0
+        return float(off.max()) if off.numel() else 0.0
 
     def apart(self, got: Any) -> Any:
         """Of each element the error over what is allowed of it."""
