@@ -6494,6 +6494,7 @@ typedef struct kbi_backend {
         void (*begin)(struct kbi_run* run);  // the audit
         void (*end)(struct kbi_run* run);
         void (*compare)(struct kbi_run* run); // instead of end: of a later launch, with what the audit saw
+        void (*left)(struct kbi_run* run);    // instead of end: of a block that was left in its middle
         void (*forget)(struct kbi_run* run);  // what the audit captured
         int64_t (*repeats)(struct kbi_run* run,
                            int replicas); // how often to capture the block in a row; 0: it cannot be
@@ -6621,16 +6622,16 @@ typedef struct kbi_body_call { // of the body
 typedef struct kbi_work { // what is known of the timed block
     bool host;            // it is host work
     unsigned expect;
-    int64_t nodes, kernels; // of its capture
-    bool within;            // it was captured, and all its copies stay within the device
-    int64_t estimate_ns;    // the least that it was seen to take
-    bool checked;           // in a call of its own
-    int line;               // of KB_TIME in its file
-    bool called;            // by pointer, in an entry that returns: no compiler can remove it
-    int empty;              // which of the empty kernels has about as many bytes of arguments
-    uint64_t shape;         // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
-    void* graph;            // what the audit captured, kept for timers that run it alone; the backend's
-    int beside;             // looks that found the device busy beside the block's stream, since one that did not
+    int64_t nodes, recorded; // of its capture; those of which CUPTI makes records
+    bool within;             // it was captured, and all its copies stay within the device
+    int64_t estimate_ns;     // the least that it was seen to take
+    bool checked;            // in a call of its own
+    int line;                // of KB_TIME in its file
+    bool called;             // by pointer, in an entry that returns: no compiler can remove it
+    int empty;               // which of the empty kernels has about as many bytes of arguments
+    uint64_t shape;          // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
+    void* graph;             // what the audit captured, kept for timers that run it alone; the backend's
+    int beside;              // looks that found the device busy beside the block's stream, since one that did not
 } kbi_work;
 
 enum { KBI_TRACED = 256 };
@@ -6664,16 +6665,22 @@ typedef struct kbi_alike {   // what tells whether later launches do what the fi
     char differ[160];        // what their times say; "": nothing
 } kbi_alike;
 
+typedef struct kbi_listener { // who wants to know how a run goes; of the functions each may be NULL
+    // between units, at most some times a second, and where the machine's time begins and ends
+    void (*beat)(void* to, bool machine);
+    // a case got its word, and its function goes on: if it ends the process, that is what became of it
+    void (*word)(void* to, int index, const kbi_measured* m);
+    void* to;
+    int index; // of the case in the plan
+} kbi_listener;
+
 typedef struct kbi_run {
     kb_state kb;
     const kbi_recipe* recipe;
     const kbi_backend* backend;
     kbi_machine* machine; // its roofs are measured when first wanted
     const kbi_case* of;
-    // called between units, at most some times a second, and where the machine's time begins and ends; NULL: nobody
-    // wants to know
-    void (*progress)(void* to, bool machine);
-    void* progress_to;
+    kbi_listener listener;
     int64_t began, shown; // shown: when it was, or would have been
     uint64_t range;       // of the case, for profilers
     kbi_place place;
@@ -6704,6 +6711,12 @@ static void kbi_sense(kbi_run* run) {
 
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 
+static void kbi_give_word(kbi_run* run, kb_status status) {
+    bool first = run->m.status == KB_OK;
+    run->m.status = status;
+    if (first && run->listener.word) run->listener.word(run->listener.to, run->listener.index, &run->m);
+}
+
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
     va_list list;
     kbi_raise(run, flag);
@@ -6712,7 +6725,7 @@ KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* fo
         kbi_say_more(&run->m, format, list);
         va_end(list);
     }
-    run->m.status = KB_FAILED;
+    kbi_give_word(run, KB_FAILED);
 }
 
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
@@ -7521,7 +7534,7 @@ static const kbi_backend kbi_cpu = {
     "cpu", false, false, kbi_cpu_open,
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     { KBI_PERF, NULL, NULL, NULL, NULL }
 };
@@ -7566,7 +7579,7 @@ static const kbi_backend kbi_scripted = {
     "script", false, true, kbi_script_open,
     KBI_HOST_MEMORY,
     { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL }
 };
@@ -8339,6 +8352,18 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
     *most = 0;
 }
 
+static void kbi_cupti_keep(const kbi_activity* r) {
+    bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
+    const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
+    if ((!kernel && !copy) || kbi_lab.cupti.n == KBI_SPANS) return;
+    bool own = kernel && r->name &&
+               (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_null") || kbi_is(r->name, "kbi_gate") ||
+                kbi_is(r->name, "kbi_clock"));
+    kbi_span span = { kernel ? r->start : c->start, kernel ? r->end : c->end };
+    if (own || !span.start || span.end < span.start) return; // 0: not known when it began and ended
+    kbi_lab.cupti.spans[kbi_lab.cupti.n++] = span;
+}
+
 static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
@@ -8347,12 +8372,7 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
             kbi_lab.cupti.look(r);
             continue;
         }
-        if (r->kind != KBI_ACTIVITY_KERNEL || kbi_lab.cupti.n == KBI_SPANS || !kbi_lab.cupti.open) continue;
-        bool own = r->name && (kbi_is(r->name, "kbi_read") || kbi_is(r->name, "kbi_null") ||
-                               kbi_is(r->name, "kbi_gate") || kbi_is(r->name, "kbi_clock"));
-        if (own || !r->start || r->end < r->start) continue; // 0: not known when it began and ended
-        kbi_lab.cupti.spans[kbi_lab.cupti.n].start = r->start;
-        kbi_lab.cupti.spans[kbi_lab.cupti.n++].end = r->end;
+        if (kbi_lab.cupti.open) kbi_cupti_keep(r);
     }
     KBENCH_FREE(buffer);
 }
@@ -8423,6 +8443,9 @@ static void kbi_cupti_settle(int64_t began) {
     cudaStreamSynchronize(kbi_lab.gpu.stream);
 }
 
+// What a block's work on the device is recorded as.
+static const int kbi_cupti_kinds[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET };
+
 static bool kbi_cupti_open(void) {
     kbi_cupti* c = &kbi_lab.cupti;
     int64_t began = kbi_now();
@@ -8430,7 +8453,7 @@ static bool kbi_cupti_open(void) {
     c->error = 0;
     if (!kbi_cupti_load()) return false;
     if (!c->spans) c->spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
-    c->error = c->enable(KBI_ACTIVITY_KERNEL);
+    for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds) && !c->error; i++) c->error = c->enable(kbi_cupti_kinds[i]);
     c->open = c->error == 0;
     if (c->open) kbi_cupti_settle(began);
     return c->open;
@@ -8446,7 +8469,8 @@ static const char* kbi_cupti_shut(char out[400]) {
 static void kbi_cupti_close(void) {
     int64_t began = kbi_now();
     if (!kbi_lab.cupti.open) return;
-    if (kbi_lab.cupti.disable) kbi_lab.cupti.disable(KBI_ACTIVITY_KERNEL);
+    for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds) && kbi_lab.cupti.disable; i++)
+        kbi_lab.cupti.disable(kbi_cupti_kinds[i]);
     kbi_lab.cupti.open = false;
     kbi_cupti_settle(began);
 }
@@ -8456,7 +8480,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// The spans of groups of `kernels` consecutive kernels since the last call, in ns: first start to last end.
+// The spans of groups of `kernels` consecutive kernels, copies and memsets since the last call, in ns: first start to
+// last end.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     int n = 0;
     kbi_lab.cupti.flush(1);
@@ -8756,7 +8781,7 @@ static void kbi_graph_alone(kbi_run* run) {
         kbi_cupti_forget();
         cudaGraphLaunch(g->many[0], kbi_lab.gpu.stream);
         kbi_stop_on_error(run, "in the timed loop");
-        int n = kbi_cupti_read((int)KBI_MAX(run->work.kernels, (int64_t)1), ns, 4096);
+        int n = kbi_cupti_read((int)KBI_MAX(run->work.recorded, (int64_t)1), ns, 4096);
         if (n != (int)KBI_MIN(g->launches, (int64_t)4096))
             kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches in a graph", n, (int)g->launches);
         for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
@@ -8791,7 +8816,7 @@ static void kbi_graph_forget(kbi_run* run) {
 static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
-    int n = kbi_cupti_read((int)KBI_MAX(run->work.kernels, (int64_t)1), ns, KBI_COUNT(ns));
+    int n = kbi_cupti_read((int)KBI_MAX(run->work.recorded, (int64_t)1), ns, KBI_COUNT(ns));
     for (int i = 0; i < n; i++) sum += ns[i];
     s->missed = n == size ? 0 : s->missed + 1;
     run->m.retaken += n != size;
@@ -8995,7 +9020,7 @@ static void kbi_truth_set(const kbi_truth* truth) {
 #if KBI_CUDA
 // What a captured block holds; within: copies that stay on the device.
 typedef struct kbi_seen {
-    size_t kernels, copies, within, host, allocations, others;
+    size_t kernels, copies, within, sets, host, allocations, others;
     bool has_kernel;
     struct cudaKernelNodeParams first;
     void* function;       // the driver's name of the first kernel, where it is all that is known
@@ -9045,7 +9070,7 @@ static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
     case cudaGraphNodeTypeHost: seen->host++; break;
     case cudaGraphNodeTypeMemAlloc:
     case cudaGraphNodeTypeMemFree: seen->allocations++; break;
-    case cudaGraphNodeTypeMemset:
+    case cudaGraphNodeTypeMemset: seen->sets++; break;
     case cudaGraphNodeTypeGraph: seen->others++; break;
     default: break; // events and empty nodes are no work
     }
@@ -9207,7 +9232,7 @@ static void kbi_gpu_settle(kbi_run* run) {
 }
 
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
-    run->work.nodes = (int64_t)(seen->kernels + seen->copies + seen->others + seen->allocations);
+    run->work.nodes = (int64_t)(seen->kernels + seen->copies + seen->sets + seen->others + seen->allocations);
     run->work.within = seen->within == seen->copies;
     if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first, seen->function);
     run->work.empty = kbi_empty_like(seen, &run->m, run->machine);
@@ -9257,7 +9282,9 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     else if (inside == cudaErrorStreamCaptureUnsupported || inside == cudaErrorStreamCaptureInvalidated ||
              end == cudaErrorStreamCaptureInvalidated)
-        kbi_stop(run, KB_FLAG_SYNC_INSIDE, "a synchronisation, cudaMalloc or cudaFree in the timed block");
+        kbi_stop(run, KB_FLAG_SYNC_INSIDE,
+                 "a synchronisation, cudaMalloc, cudaFree or cudaGraphLaunch in the timed block; for the last: "
+                 "kb_expect(kb, KB_EXPECT_NO_CAPTURE)");
     else
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture",
                  kbi_cuda_text(end != cudaSuccess ? end : inside));
@@ -9273,7 +9300,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     cudaGetLastError();
     size_t n = 0;
     kbi_seen seen;
-    seen.kernels = seen.copies = seen.within = seen.host = seen.allocations = seen.others = 0;
+    seen.kernels = seen.copies = seen.within = seen.sets = seen.host = seen.allocations = seen.others = 0;
     seen.has_kernel = false;
     seen.function = NULL;
     seen.node = NULL;
@@ -9286,7 +9313,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
         if (!run->machine->tool[0]) run->work.shape = kbi_shape_of(nodes, n);
         KBENCH_FREE(nodes);
         kbi_audit_seen(run, &seen);
-        run->work.kernels = (int64_t)seen.kernels;
+        run->work.recorded = (int64_t)(seen.kernels + seen.copies + seen.sets);
     }
     cudaGetLastError();
     if (!graph) return;
@@ -9298,6 +9325,18 @@ static void kbi_gpu_audit_end(kbi_run* run) {
         kept->one = graph;
         run->work.graph = kept;
     }
+}
+
+// An exception may be what a library makes of a call that capture refused.
+static void kbi_gpu_audit_left(kbi_run* run) {
+    enum cudaStreamCaptureStatus status;
+    cudaGraph_t graph = NULL;
+    if (cudaStreamIsCapturing(run->kb.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
+        return;
+    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
+    if (inside != cudaSuccess || end != cudaSuccess) kbi_audit_refused(run, inside, end);
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
 }
 
 // A launch behind the samples, captured as the first one was: it has to hold the same work.
@@ -10534,12 +10573,12 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
 static void kbi_want_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
-    if (run->progress) run->progress(run->progress_to, true); // it may take longer than the case
+    if (run->listener.beat) run->listener.beat(run->listener.to, true); // it may take longer than the case
     if (run->m.core)
         kbi_core_roof(roofs, which);
     else if (run->backend->timing.roof)
         run->backend->timing.roof(run->machine, which);
-    if (run->progress) run->progress(run->progress_to, false);
+    if (run->listener.beat) run->listener.beat(run->listener.to, false);
 }
 
 // Measures the roofs that judging this case will ask for, as far as they are not known yet. Host work is held against
@@ -10694,7 +10733,7 @@ static const kbi_backend kbi_cuda = {
     "cuda", true, false, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
-    { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_graph_forget, kbi_graph_repeats,
+    { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_gpu_audit_left, kbi_graph_forget, kbi_graph_repeats,
       kbi_gpu_repeat },
     { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark, kbi_gpu_throttled },
     { &kbi_energy_instrument, &kbi_activity_instrument, &kbi_counters_instrument, KBI_PERF, NULL }
@@ -11026,7 +11065,7 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->shown <= 100000000) return;
     run->shown = now;
-    if (run->progress) run->progress(run->progress_to, false);
+    if (run->listener.beat) run->listener.beat(run->listener.to, false);
     if (unit != KBI_SAMPLE || run->call.phase != KBI_PHASE_SAMPLE) return;
     if (run->backend->sensors.throttled) run->backend->sensors.throttled(&run->m);
     kbi_note_clock(run, kbi_clock_mhz(run));
@@ -11260,9 +11299,12 @@ bool kbi_sample(kb_state* kb) {
     return run->call.ready != KBI_NO_UNIT;
 }
 
-// The timed block of a C++ program is being left: what its destructors wait for must not wait for the engine.
+// The timed block of a C++ program is being left: what its destructors wait for must not wait for the engine. What it
+// is left for may be a call that capture refused, and a library that throws then.
 void kbi_leave(kb_state* kb) {
-    if (kb->run->backend->timing.abandon) kb->run->backend->timing.abandon();
+    kbi_run* run = kb->run;
+    if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
+    if (run->backend->timing.abandon) run->backend->timing.abandon();
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -11270,7 +11312,9 @@ void kbi_leave(kb_state* kb) {
               Public: none      Used by: programs, >>rounds, program
 ---------------------------------------------------------------------------------------------------------------*/
 
+// What follows from a word, as what a library throws that finds no GPU, takes none away.
 void kbi_threw(kb_state* kb, const char* what) {
+    if (kb->run->m.status != KB_OK) return;
     kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
              what ? what : " that is no std::exception");
 }
@@ -11743,10 +11787,10 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
 void kb_skip(kb_state* kb, const char* format, ...) {
     va_list list;
     if (kb->run->m.status != KB_OK) return;
-    kb->run->m.status = KB_SKIPPED;
     va_start(list, format);
     kbi_say_more(&kb->run->m, format, list);
     va_end(list);
+    kbi_give_word(kb->run, KB_SKIPPED);
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
@@ -11755,7 +11799,7 @@ void kb_fail(kb_state* kb, const char* format, ...) {
     va_start(list, format);
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
-    kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
+    if (kb->run->m.status != KB_SKIPPED) kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
 }
 
 void kb_note(kb_state* kb, const char* format, ...) {
@@ -11789,6 +11833,7 @@ void kb_expect(kb_state* kb, unsigned expectations) {
 typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
     void (*enter)(void* to, int index);
     void (*beat)(void* to, bool machine);
+    void (*word)(void* to, int index, const kbi_measured* m); // before its result; or NULL
     void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
     void (*inside)(void* to, int index, const kbi_inside* in);
     void* to;
@@ -12171,8 +12216,8 @@ static kbi_arm* kbi_equal_of(const kbi_arm* baseline) {
     a->run.work = of->work;
     a->run.memory.most = of->memory.most;
     a->run.memory.copies = of->memory.copies;
-    a->run.progress = of->progress;
-    a->run.progress_to = of->progress_to;
+    a->run.listener.beat = of->listener.beat;
+    a->run.listener.to = of->listener.to;
     a->run.place.stand_in = true;
     a->index = baseline->index;
     return a;
@@ -12218,6 +12263,11 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
     return good;
 }
 
+static kbi_listener kbi_listener_of(const kbi_sink* sink, int index) {
+    kbi_listener l = { sink->beat, sink->word, sink->to, index };
+    return l;
+}
+
 // Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
@@ -12230,9 +12280,8 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         memset(a, 0, sizeof *a);
         kbi_run_init(&a->run, b, machine, recipe);
         kbi_run_case(&a->run, &cases[first + i]);
-        a->run.progress = sink->beat;
-        a->run.progress_to = sink->to;
         a->index = first + i;
+        a->run.listener = kbi_listener_of(sink, a->index);
         sink->enter(sink->to, a->index);
         kbi_check_call(&a->run);
         bool fine = a->run.m.status == KB_OK;
@@ -12258,8 +12307,7 @@ static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, co
         if (!run) continue;
         kbi_run_init(run, b, machine, recipe);
         kbi_run_case(run, &cases[first + i]);
-        run->progress = sink->beat;
-        run->progress_to = sink->to;
+        run->listener = kbi_listener_of(sink, first + i);
         sink->enter(sink->to, first + i);
         kbi_inside* in = kbi_inside_call(run);
         good = !kbi_lost(run);
@@ -20691,6 +20739,7 @@ typedef enum kbi_message_type {
     KBI_HELLO = 1,
     KBI_ENTER,
     KBI_BEAT,
+    KBI_TOLD,
     KBI_RESULT,
     KBI_FOUND,
     KBI_DONE
@@ -20820,6 +20869,10 @@ static void kbi_send(int file, int type, int index, const void* a, size_t a_size
 static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER, index, NULL, 0, NULL, 0); }
 static void kbi_send_beat(void* to, bool machine) { kbi_send(*(int*)to, KBI_BEAT, machine, NULL, 0, NULL, 0); }
 
+static void kbi_send_word(void* to, int index, const kbi_measured* m) {
+    kbi_send(*(int*)to, KBI_TOLD, index, m, sizeof *m, NULL, 0);
+}
+
 static void kbi_send_result(void* to, int index, const kbi_measured* m, const double* samples) {
     fflush(stdout);
     kbi_send(*(int*)to, KBI_RESULT, index, m, sizeof *m, samples, sizeof(double) * kbi_values(m));
@@ -20892,7 +20945,7 @@ static int kbi_worker_main(const kbi_options* o) {
     memset(&plan, 0, sizeof plan);
     if (in < 0 || out < 0 || !kbi_options_pin(o) || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o)))
         return KBI_EXIT_USAGE;
-    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_result, kbi_send_inside, &out };
+    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_word, kbi_send_result, kbi_send_inside, &out };
     bool good = true;
     while (good && kbi_read_all(in, &job, sizeof job)) {
         char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
@@ -21208,9 +21261,10 @@ typedef struct kbi_group { // the group being measured
     int first, n;
     kbi_measured* m;
     double** samples;
-    char* wanted;   // still to be measured
-    int64_t* spent; // ns in each case
-    int current;    // the case the worker is in, -1 between cases
+    char* wanted;      // still to be measured
+    int64_t* spent;    // ns in each case
+    int current;       // the case the worker is in, -1 between cases
+    kbi_measured word; // of that case, whose function goes on; status KB_OK: it has none yet
     int64_t since;
     bool machine; // since then it measures the machine, which is no case's time
     kbi_again* again;
@@ -21386,6 +21440,7 @@ static void kbi_receive_enter(void* to, int index) {
     int64_t now = kbi_now();
     kbi_spend(g, now);
     g->current = index - g->first;
+    g->word.status = KB_OK;
     g->idle = 0;
     if (s->worker.first < 0) s->worker.first = index;
     s->worker.mixed |= index != s->worker.first;
@@ -21398,6 +21453,14 @@ static void kbi_receive_beat(void* to, bool machine) {
     if (machine != s->group.machine) kbi_spend(&s->group, kbi_now());
     s->group.machine = machine;
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[s->group.first + s->group.current].name);
+}
+
+// Of it no more is kept than what is left when the process ends.
+static void kbi_receive_word(kbi_supervisor* s, const kbi_measured* m) {
+    kbi_measured_clear(&s->group.word);
+    s->group.word.status = m->status;
+    s->group.word.flags = m->flags;
+    memcpy(s->group.word.message, m->message, sizeof m->message);
 }
 
 static void kbi_receive_result(void* to, int index, const kbi_measured* m, const double* samples) {
@@ -21430,13 +21493,15 @@ static void kbi_receive_inside(void* to, int index, const kbi_inside* in) {
     memcpy(s->said, in->message, sizeof s->said);
 }
 
-// A case that ended its worker, or had to be ended with it.
+// A case that ended its worker, or had to be ended with it. The word that it had by then stands: KB_ALLOC gives NULL
+// behind it, which few functions look at.
 KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
     kbi_measured m;
     va_list list;
     kbi_measured_clear(&m);
     m.status = KB_FAILED;
     m.flags = (uint64_t)1 << flag;
+    if (i == s->group.current && s->group.word.status != KB_OK) m = s->group.word;
     va_start(list, format);
     kbi_say_more(&m, format, list);
     va_end(list);
@@ -21487,7 +21552,8 @@ static void kbi_worker_lost(kbi_supervisor* s) {
         if (g->wanted[j]) i = j;
     if (i < 0) return;
     kbi_say_death(&s->worker, died);
-    if (s->worker.mixed && !g->again[i].done && !g->again[i].due) {
+    bool own = i == g->current && g->word.status != KB_OK; // fault: it had a word before
+    if (s->worker.mixed && !own && !g->again[i].done && !g->again[i].due) {
         g->again[i].due = true;
         memcpy(g->again[i].died, died, sizeof died);
         g->current = -1;
@@ -21507,6 +21573,7 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     if (m->magic != KBI_MAGIC) return false;
     switch (m->type) {
     case KBI_HELLO: return m->size == sizeof s->machine;
+    case KBI_TOLD: return ours && m->size == sizeof(kbi_measured) && i == s->group.current;
     case KBI_ENTER: return m->size == 0 && ours;
     case KBI_BEAT:
     case KBI_DONE: return m->size == 0;
@@ -21522,6 +21589,13 @@ static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, cons
     case KBI_HELLO: memcpy(&s->machine, body, sizeof s->machine), s->known = true; break;
     case KBI_ENTER: kbi_receive_enter(s, m->index); break;
     case KBI_BEAT: kbi_receive_beat(s, m->index != 0); break;
+    case KBI_TOLD: {
+        kbi_measured word;
+        memcpy(&word, body, sizeof word);
+        bool possible = word.status > KB_OK && word.status <= KB_SKIPPED && !word.message[sizeof word.message - 1];
+        if (possible) kbi_receive_word(s, &word);
+        return possible ? KBI_PUMP_ON : KBI_PUMP_LOST;
+    }
     case KBI_DONE:
         if (!m->index) kbi_worker_kill(&s->worker); // its device is lost
         return KBI_PUMP_DONE;
@@ -21680,7 +21754,7 @@ static bool kbi_meet(kbi_supervisor* s, int device) {
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     if (!s->isolated) {
-        kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, kbi_receive_result, kbi_receive_inside, s };
+        kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, NULL, kbi_receive_result, kbi_receive_inside, s };
         kbi_recipe recipe = s->recipe;
         char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
         memcpy(wanted, g->wanted, (size_t)g->n);
@@ -24276,7 +24350,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     char* wanted = (char*)kbi_grow(NULL, count);
     kbi_found found = { (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count),
                         (double**)kbi_grow(NULL, sizeof(double*) * count) };
-    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, kbi_found_result, NULL, &found };
+    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, NULL, kbi_found_result, NULL, &found };
     kbi_arena arena;
     kbi_recipe recipe;
     bool good = true;

@@ -121,6 +121,35 @@ FAULT(write_after_late) {
     }
     kb_check_that(kb, true, 0, 0, "fine");
 }
+// what has failed, or been skipped, is given no memory: functions that do not look at that write to NULL
+static void goes_on(kb_state* kb) {
+    int* want = KB_ALLOC_HOST(kb, int, 4);
+    want[1] = 1;
+    kb_note(kb, "not reached");
+}
+FAULT(wrong_then_crashes) {
+    KB_TIME(kb) { kb_keep(kb); }
+    kb_check_that(kb, false, 1, 0, "the answer is 42");
+    goes_on(kb);
+}
+FAULT(wrong_then_hangs) {
+    KB_TIME(kb) { kb_keep(kb); }
+    kb_check_that(kb, false, 1, 0, "the answer is 42");
+    for (volatile int go = 1; go;) {}
+}
+FAULT(wrong_late_then_crashes) {
+    static int calls;
+    KB_TIME(kb) { kb_keep(kb); }
+    if (!kb_check_that(kb, calls++ % 2 == 0, 1, 0, "the answer is 42")) goes_on(kb);
+}
+FAULT(skips_then_crashes) {
+    kb_skip(kb, "not on a weekday");
+    goes_on(kb);
+}
+FAULT(skips_then_fails) {
+    kb_skip(kb, "not on a weekday");
+    kb_fail(kb, "without what was skipped for");
+}
 FAULT(no_loop) { kb_bytes(kb, 1); }
 FAULT(breaks_out) {
     KB_TIME(kb) { break; }

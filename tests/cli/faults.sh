@@ -75,6 +75,17 @@ fault write_far_after OVERRUN 'after|behind|beyond|past'
 fault write_before OVERRUN 'before|in front'
 fault write_after_host OVERRUN 'after|behind|beyond|past'
 fault write_after_late OVERRUN 'after|behind|beyond|past'
+fault wrong_then_crashes VERIFY_FAIL 'the answer is 42; signal 11'
+fault wrong_then_hangs VERIFY_FAIL 'the answer is 42; longer than 1'
+fault wrong_late_then_crashes VERIFY_FAIL 'the answer is 42; signal 11'
+for op in wrong_then_crashes wrong_then_hangs wrong_late_then_crashes; do
+    check_same "$op: no other word" "$(field $op bad flags | tr -d '[]" ')" VERIFY_FAIL
+done
+check_same "skips_then_crashes: status" "$(field skips_then_crashes bad status)" '"skipped"'
+check_same "skips_then_crashes: message" "$(field skips_then_crashes bad message)" \
+    '"not on a weekday; signal 11 (segmentation fault)"'
+check_same "skips_then_fails: status" "$(field skips_then_fails bad status)" '"skipped"'
+check_same "skips_then_fails: message" "$(field skips_then_fails bad message)" '"not on a weekday"'
 fault no_loop NO_LOOP ''
 fault breaks_out LEFT_EARLY ''
 fault returns_out LEFT_EARLY ''

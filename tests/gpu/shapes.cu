@@ -115,7 +115,7 @@ __device__ float warp_sum(float v) {
     stamps show it). So these say themselves how long they took: the first block stamps %globaltimer into its launch's
     slot as it starts, and so does the last one that ends. A launch clears the slot that is half a ring away, so half of
     them hold the latest launches. What lies between stamps and the kernel's own duration is seen in the traced runs. */
-enum { RING = 512, LATEST = 200, TOGETHER = 8, RESIDENT = 132 * 32 };
+enum { RING = 1 << 16, LATEST = RING / 2, TOGETHER = 8, RESIDENT = 132 * 32 };
 __device__ unsigned long long stamps[RING][2];
 
 __device__ unsigned long long nanoseconds() {
@@ -162,8 +162,8 @@ static int order(const void* a, const void* b) {
 // Writes what a sample's median would be of the latest launches into the record: the median of means of eight that
 // followed each other. A body that takes one time or another has no other median, and the timer steps by 32 ns.
 static void note_stamps(kb_state* kb) {
-    unsigned long long host[RING][2] = {};
-    double ns[LATEST];
+    static unsigned long long host[RING][2];
+    static double ns[LATEST];
     int n = 0;
     kb_to_host(kb, host, ring(), sizeof host);
     for (unsigned k = 1; k <= LATEST && k <= launches; k++) {

@@ -553,7 +553,7 @@ static void test_seen(void) {
     all[2].way = all[12].way = cudaMemcpyDeviceToDevice;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) kbi_see_node(&seen, as_node(&all[i]));
     CHECK_INT(seen.kernels, 2), CHECK_INT(seen.copies, 3), CHECK_INT(seen.within, 2), CHECK_INT(seen.host, 3);
-    CHECK_INT(seen.allocations, 1), CHECK_INT(seen.others, 2), CHECK(seen.has_kernel);
+    CHECK_INT(seen.allocations, 1), CHECK_INT(seen.sets, 2), CHECK_INT(seen.others, 0), CHECK(seen.has_kernel);
     CHECK(seen.node == as_node(&all[0]) && seen.first.func == &f); // the first is the one that is told of
     CHECK_INT(seen.first.gridDim.x, 7), CHECK_INT(seen.first.blockDim.x, 96);
 
@@ -740,7 +740,7 @@ static void test_spans(void) {
         }
     // a group's mean; a group that was not recorded in full is taken again, twice
     kbi_run* run = new_run();
-    run->work.kernels = 1;
+    run->work.recorded = 1;
     for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
     c->n = 5;
     CHECK_REAL(kbi_cupti_group(run, 5), 971 / 5.0, 1e-12), CHECK_INT(run->sampling.missed, 0);
@@ -750,7 +750,7 @@ static void test_spans(void) {
             CHECK_INT(run->m.retaken, i + 1);
         CHECK(!kbi_failed(run));
     }
-    c->n = 5, run->work.kernels = 0;
+    c->n = 5, run->work.recorded = 0;
     CHECK(!isnan(kbi_cupti_group(run, 5))), CHECK_INT(run->sampling.missed, 0), CHECK_INT(run->m.retaken, 2);
     for (int i = 0; i < 3; i++) c->n = 6, kbi_cupti_group(run, 5);
     CHECK(kbi_failed(run)), CHECK_HAS(run->m.message, "CUPTI recorded 6 of 5 launches");
@@ -777,11 +777,19 @@ static void test_buffers(void) {
         uint64_t start, end;
         const char* name;
         int counts;
-    } rows[] = { { KBI_ACTIVITY_KERNEL, 10, 20, "mine", 1 },     { KBI_ACTIVITY_COPY, 10, 20, "mine", 0 },
-                 { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_read", 0 }, { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_null", 0 },
-                 { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_gate", 0 }, { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_clock", 0 },
-                 { KBI_ACTIVITY_KERNEL, 30, 45, "kbi_copy", 1 }, { KBI_ACTIVITY_KERNEL, 0, 20, "mine", 0 },
-                 { KBI_ACTIVITY_KERNEL, 50, 49, "mine", 0 },     { KBI_ACTIVITY_KERNEL, 50, 50, "mine", 1 },
+    } rows[] = { { KBI_ACTIVITY_KERNEL, 10, 20, "mine", 1 },
+                 { KBI_ACTIVITY_RUNTIME, 10, 20, "mine", 0 },
+                 { KBI_ACTIVITY_COPY, 21, 29, NULL, 1 },
+                 { KBI_ACTIVITY_SET, 22, 24, NULL, 1 },
+                 { KBI_ACTIVITY_SET, 0, 24, NULL, 0 },
+                 { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_read", 0 },
+                 { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_null", 0 },
+                 { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_gate", 0 },
+                 { KBI_ACTIVITY_KERNEL, 10, 20, "kbi_clock", 0 },
+                 { KBI_ACTIVITY_KERNEL, 30, 45, "kbi_copy", 1 },
+                 { KBI_ACTIVITY_KERNEL, 0, 20, "mine", 0 },
+                 { KBI_ACTIVITY_KERNEL, 50, 49, "mine", 0 },
+                 { KBI_ACTIVITY_KERNEL, 50, 50, "mine", 1 },
                  { KBI_ACTIVITY_KERNEL, 70, 90, NULL, 1 } };
     enum { ROWS = sizeof rows / sizeof *rows };
     kbi_cupti kept = kbi_lab.cupti, *c = &kbi_lab.cupti;
@@ -789,13 +797,16 @@ static void test_buffers(void) {
     size_t size, most;
     c->next = next_record, c->open = true, c->n = 0, n_to_come = ROWS;
     for (int i = 0; i < ROWS; i++) {
+        kbi_activity_copy* copy = (kbi_activity_copy*)(void*)&to_come[i];
+        bool moves = rows[i].kind == KBI_ACTIVITY_COPY || rows[i].kind == KBI_ACTIVITY_SET;
         to_come[i].kind = rows[i].kind, to_come[i].name = rows[i].name;
         to_come[i].start = rows[i].start, to_come[i].end = rows[i].end;
+        if (moves) copy->bytes = 77, copy->start = rows[i].start, copy->end = rows[i].end;
     }
     kbi_cupti_request(&buffer, &size, &most);
     CHECK_INT(size, 1 << 20), CHECK_INT(most, 0);
     kbi_cupti_done(NULL, 0, buffer, size, 1);
-    CHECK_INT(came, ROWS), CHECK_INT(c->n, 4);
+    CHECK_INT(came, ROWS), CHECK_INT(c->n, 6);
     for (int i = 0, n = 0; i < ROWS; i++)
         if (rows[i].counts) {
             CHECK_INT(c->spans[n].start, rows[i].start), CHECK_INT(c->spans[n].end, rows[i].end);
