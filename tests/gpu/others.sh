@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# On a GPU: what others wrote, CUB, Thrust, NVIDIA's libraries, launches and memory of every kind. Each case has a number,
+# or the one word that is due; of three implementations that are the same function none is called slower or faster more
+# often than in one contest of twenty; with --timer cupti the same have numbers. About a minute.
+. tests/lib.sh
+
+libraries="-lcublas -lcufft -lcurand"
+if ! $NVCC -O3 $ARCHFLAGS -I. tests/gpu/others.cu $libraries -o "$tmp/others" 2> "$tmp/err"; then
+    libraries=-DOTHERS_NO_LIBRARIES
+    skip "cublas, cufft, curand: $(head -n 1 "$tmp/err")"
+    build "others.cu" $NVCC -O3 $ARCHFLAGS -I. $libraries tests/gpu/others.cu -o "$tmp/others"
+fi
+build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+refused="summed graph_unsaid" # by capture: they wait, allocate, or launch a graph
+
+# field KEY: "operation/..." and its value, a case a line
+field() { awk -F'\t' -v key="$1" '$2 == "name" { name[$1] = $3 } $2 == key { print name[$1] "\t" $3 }' "$tmp/flat.txt"; }
+contests=0 different=0
+for mode in "--cold" "--hot" "--cold --timer cupti"; do
+    run "$tmp/others" $mode --max-time 0.05s --no-progress --json "$tmp/all.json"
+    if grep -q 'libcupti.so is not found' "$out" "$err"; then
+        skip "$mode: libcupti.so is not found"
+        continue
+    fi
+    check_rc "$mode: those that capture refuses fail" 1
+    "$tmp/flat" "$tmp/all.json" > "$tmp/flat.txt"
+    cases=$("$tmp/others" --list | wc -l)
+    check_same "$mode: a record for every case" "$(field status | wc -l)" "$cases"
+    for op in $refused; do
+        check_same "$mode: $op" "$(field flags | grep "\"$op/" | grep -vc SYNC_INSIDE)" 0
+        check_same "$mode: $op" "$(field status | grep "\"$op/" | grep -vc failed)" 0
+    done
+    field message | grep '"graph_unsaid/' > "$tmp/graphs"
+    check_same "$mode: graph_unsaid: what to say" "$(grep -vc KB_EXPECT_NO_CAPTURE "$tmp/graphs")" 0
+    field status | grep -v "\"summed/\|\"graph_unsaid/" > "$tmp/others.txt"
+    check_same "$mode: all others have numbers" "$(grep -v '"ok"' "$tmp/others.txt")" ""
+    case $mode in *cupti*) continue ;; esac
+    contests=$((contests + $(field verdict | grep -vc 'null')))
+    different=$((different + $(field verdict | grep -c 'FASTER\|SLOWER')))
+    field verdict | grep 'FASTER\|SLOWER'
+done
+echo "$different of $contests contests of equal functions called different"
+check_same "at most one contest of twenty" "$((different * 20 <= contests))" 1
+finish
