@@ -21503,7 +21503,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     m.flags = (uint64_t)1 << flag;
     if (i == s->group.current && s->group.word.status != KB_OK) m = s->group.word;
     va_start(list, format);
-    kbi_say_more(&m, format, list);
+    if (m.status != KB_SKIPPED) kbi_say_more(&m, format, list); // what was skipped has nothing more to say
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (s->group.inside) { // that is nothing against what was measured before
