@@ -230,8 +230,8 @@ MEMORY RULES
     are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are guarded; a write there is reported
     as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that rivals share at one of 512, from 1 MiB on 4
     KiB behind one of 2 MiB, on the CPU as on the GPU: there two large blocks have the same address modulo a page, as
-    malloc's have. What the function allocates itself it frees itself; what it does not free is reported as leaked. Where
-    nothing can be allocated the pointer is NULL, the case OOM, and later kb_ calls do nothing, as behind any other word.
+    malloc's have. What the function allocates itself it frees itself; what it does not free is reported as leaked.
+    Where nothing can be allocated the pointer is NULL, the case OOM, and later kb_ calls do nothing: so with any word.
 
 THE RECORD
 
