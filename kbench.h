@@ -10733,8 +10733,8 @@ static const kbi_backend kbi_cuda = {
     "cuda", true, false, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
-    { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_gpu_audit_left, kbi_graph_forget, kbi_graph_repeats,
-      kbi_gpu_repeat },
+    { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_gpu_audit_left, kbi_graph_forget,
+      kbi_graph_repeats, kbi_gpu_repeat },
     { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark, kbi_gpu_throttled },
     { &kbi_energy_instrument, &kbi_activity_instrument, &kbi_counters_instrument, KBI_PERF, NULL }
 };
