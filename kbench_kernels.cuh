@@ -10478,14 +10478,14 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 #ifdef __CUDACC__
 
 /*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 128 bytes of k under way at once;
-    Persist: CTAs that stay; Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by
-    TMA; Turns: a tile belongs to one warpgroup, which stores it while the other multiplies the next; Split: able to
-    take K in pieces; Rows: of A's, that are fetched, where it has no more. */
-template <int TileM, int TileN, int Groups, int Stages, bool Persist, int Pair, bool Store, bool Turns = false,
-          bool Split = false, int Rows = TileM>
+    Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by TMA; Turns: a tile belongs
+    to one warpgroup, which stores it while the other multiplies the next; Split: able to take K in pieces; Rows: of
+    A's, that are fetched, where it has no more. */
+template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Store, bool Turns = false, bool Split = false,
+          int Rows = TileM>
 struct kbki_wg_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair, rows = Rows;
-    static constexpr bool persist = Persist, store = Store, turns = Turns, split = Split;
+    static constexpr bool store = Store, turns = Turns, split = Split;
     static constexpr int workers = Turns ? 1 : Groups;  // warpgroups of a tile
     static constexpr int blocks = TileM / 64 / workers; // of 64 rows, that a warpgroup has
     static constexpr int threads = 128 * (1 + Groups);  // the first 128 load
@@ -10941,8 +10941,9 @@ const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int6
     *ctas = (int64_t)n * Plan::pair;
     return NULL;
 }
+// Stay: no more CTAs than the device holds, which go on from unit to unit.
 template <class T, class Plan, class Kernel>
-const char* kbki_wg_launch(Kernel* kernel, int threads, const kbki_wg_maps& maps, const kbki_mm<T>& io,
+const char* kbki_wg_launch(Kernel* kernel, int threads, bool stay, const kbki_wg_maps& maps, const kbki_mm<T>& io,
                            kbk_stream st) {
     int64_t ctas = kbki_ceil(io.down, Plan::pair) * io.across * io.layers * Plan::pair, most = ctas;
     size_t bytes = Plan::bytes;
@@ -10954,7 +10955,7 @@ const char* kbki_wg_launch(Kernel* kernel, int threads, const kbki_wg_maps& maps
     attr.val.clusterDim.x = Plan::pair, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
     cfg.gridDim = dim3(Plan::pair), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes;
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
-    if (Plan::persist && (why = kbki_wg_resident<Plan>(kernel, &cfg, &most)) != NULL) return why;
+    if (stay && (why = kbki_wg_resident<Plan>(kernel, &cfg, &most)) != NULL) return why;
     cfg.gridDim = dim3((unsigned)(ctas < most ? ctas : most));
     cfg.numAttrs = Plan::pair > 1; // a cluster of one is slower than none: 1024 cubed takes 6.4 us instead of 5.2
     cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
@@ -11048,33 +11049,40 @@ const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, int
     return why;
 }
 template <class T, class Plan>
-const char* kbki_wg_ring_of(const kbk_args* a, const kbki_mm<T>& of, int64_t batch, int64_t splits, kbk_stream st) {
+const char* kbki_wg_ring_of(const kbk_args* a, const kbki_mm<T>& of, int64_t batch, int64_t splits, kbk_stream st,
+                            bool stay = true) {
     return kbki_wg_product<T, Plan>(
         a, of, batch, splits, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
-            return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, Plan::threads, maps, io, st);
+            return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, Plan::threads, stay, maps, io, st);
         });
 }
-template <class T, class Plan> const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, int64_t splits = 1) {
+template <class T, class Plan>
+const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, int64_t splits = 1, bool stay = true) {
     kbki_mm<T> io;
     int64_t ctas;
     const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
-    return why ? why : kbki_wg_ring_of<T, Plan>(a, io, 1, splits, st);
+    return why ? why : kbki_wg_ring_of<T, Plan>(a, io, 1, splits, st, stay);
 }
 template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
-    typedef kbki_wg_plan<128, 128, 1, 2, false, 1, false> Plan;
+    typedef kbki_wg_plan<128, 128, 1, 2, 1, false> Plan;
     kbki_mm<T> of;
     int64_t ctas;
     const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &of, &ctas);
     if (why) return why;
     return kbki_wg_product<T, Plan>(a, of, 1, 1, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
-        return kbki_wg_launch<T, Plan>(kbk_matmul_fwd_wgmma_k<T, l.a, l.b, Plan>, 128, maps, io, st);
+        return kbki_wg_launch<T, Plan>(kbk_matmul_fwd_wgmma_k<T, l.a, l.b, Plan>, 128, false, maps, io, st);
     });
 }
-typedef kbki_wg_plan<128, 256, 2, 4, true, 1, false> kbki_wg_one;                 // rung 12
-typedef kbki_wg_plan<128, 256, 2, 4, true, 2, false, false, true> kbki_wg_shared; // 13, and pieces of K
-typedef kbki_wg_plan<128, 256, 2, 4, true, 2, true> kbki_wg_wide;                 // 14
-KBKI_LAUNCHER(kbk_matmul_fwd_ws, kbki_wg_ring_run<T, kbki_wg_plan<128, 128, 1, 4, false, 1, false>>)
-KBKI_LAUNCHER(kbk_matmul_fwd_coop, kbki_wg_ring_run<T, kbki_wg_plan<128, 256, 2, 4, false, 1, false>>)
+typedef kbki_wg_plan<128, 256, 2, 4, 1, false> kbki_wg_one;                 // rungs 11 and 12
+typedef kbki_wg_plan<128, 256, 2, 4, 2, false, false, true> kbki_wg_shared; // 13, and pieces of K
+typedef kbki_wg_plan<128, 256, 2, 4, 2, true> kbki_wg_wide;                 // 14
+typedef kbki_wg_plan<128, 128, 1, 4, 1, false> kbki_wg_four;                // 10
+template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
+    return kbki_wg_ring_run<T, kbki_wg_four>(a, st, 1, false);
+}
+template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
+    return kbki_wg_ring_run<T, kbki_wg_one>(a, st, 1, false);
+}
 KBKI_LAUNCHER(kbk_matmul_fwd_persist, kbki_wg_ring_run<T, kbki_wg_one>)
 KBKI_LAUNCHER(kbk_matmul_fwd_multicast, kbki_wg_ring_run<T, kbki_wg_shared>)
 // Whether lines of C are for TMA.
@@ -11229,15 +11237,15 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
 }
 
 #ifdef __CUDACC__
-typedef kbki_wg_plan<128, 256, 2, 4, true, 1, true> kbki_wg_alone;
-typedef kbki_wg_plan<128, 128, 2, 6, true, 1, true, true> kbki_wg_turns;
-typedef kbki_wg_plan<128, 128, 2, 5, true, 1, true> kbki_wg_mid_store;
-typedef kbki_wg_plan<128, 128, 2, 7, true, 1, false, false, true> kbki_wg_mid;
-typedef kbki_wg_plan<128, 64, 2, 9, true, 1, false> kbki_wg_tall;
-typedef kbki_wg_plan<64, 128, 1, 9, true, 1, false> kbki_wg_low;
-typedef kbki_wg_plan<64, 64, 1, 13, true, 1, false, false, true> kbki_wg_small;
-typedef kbki_wg_plan<128, 256, 2, 4, true, 1, false, false, true> kbki_wg_tf32_one;
-typedef kbki_wg_plan<64, 256, 2, 5, true, 1, false, true> kbki_wg_tf32_turns;
+typedef kbki_wg_plan<128, 256, 2, 4, 1, true> kbki_wg_alone;
+typedef kbki_wg_plan<128, 128, 2, 6, 1, true, true> kbki_wg_turns;
+typedef kbki_wg_plan<128, 128, 2, 5, 1, true> kbki_wg_mid_store;
+typedef kbki_wg_plan<128, 128, 2, 7, 1, false, false, true> kbki_wg_mid;
+typedef kbki_wg_plan<128, 64, 2, 9, 1, false> kbki_wg_tall;
+typedef kbki_wg_plan<64, 128, 1, 9, 1, false> kbki_wg_low;
+typedef kbki_wg_plan<64, 64, 1, 13, 1, false, false, true> kbki_wg_small;
+typedef kbki_wg_plan<128, 256, 2, 4, 1, false, false, true> kbki_wg_tf32_one;
+typedef kbki_wg_plan<64, 256, 2, 5, 1, false, true> kbki_wg_tf32_turns;
 template <class T>
 const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
     if (kbki_wg_storable<T>(a) && by.splits == 1) switch (by.way) {
@@ -11374,7 +11382,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
 /*  Of a matrix so large that what a CTA does beside reading counts no more, tensor copies keep more of it on its way:
     two CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, of which 48 are whatever lies
     behind the 16 that are there. */
-typedef kbki_wg_plan<64, 64, 1, 10, true, 1, false, false, false, 16> kbki_wg_thin;
+typedef kbki_wg_plan<64, 64, 1, 10, 1, false, false, false, 16> kbki_wg_thin;
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas, sms = kbki_sms();
@@ -11658,8 +11666,8 @@ KBK_FN void kbk_matmul_e4m3_fwd_ref(const kbk_shape* s, const double* const* in,
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
-typedef kbki_wg_plan<128, 128, 2, 6, true, 1, true> kbki_wg_e4m3; // rung 3
-typedef kbki_wg_plan<256, 128, 2, 4, true, 1, true> kbki_wg_e4m3_big;
+typedef kbki_wg_plan<128, 128, 2, 6, 1, true> kbki_wg_e4m3; // rung 3
+typedef kbki_wg_plan<256, 128, 2, 4, 1, true> kbki_wg_e4m3_big;
 // NULL, or why an operand is not for TMA; whether the arguments are right otherwise is seen later.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
