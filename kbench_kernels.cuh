@@ -10478,20 +10478,20 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 #ifdef __CUDACC__
 
 /*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 128 bytes of k under way at once;
-    Persist: CTAs that stay; Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by
-    TMA; Turns: a tile belongs to one warpgroup, which stores it while the other multiplies the next; Split: able to
-    take K in pieces; Rows: of A's, that are fetched, where it has no more. */
-template <int TileM, int TileN, int Groups, int Stages, bool Persist, int Pair, bool Store, bool Turns = false,
-          bool Split = false, int Rows = TileM>
+    Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by TMA; Turns: a tile belongs
+    to one warpgroup, which stores it while the other multiplies the next; Split: able to take K in pieces; Rows: of
+    A's, that are fetched, where it has no more. */
+template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Store, bool Turns = false, bool Split = false,
+          int Rows = TileM>
 struct kbki_wg_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair, rows = Rows;
-    static constexpr bool persist = Persist, store = Store, turns = Turns, split = Split;
+    static constexpr bool store = Store, turns = Turns, split = Split;
     static constexpr int workers = Turns ? 1 : Groups;  // warpgroups of a tile
     static constexpr int blocks = TileM / 64 / workers; // of 64 rows, that a warpgroup has
     static constexpr int threads = 128 * (1 + Groups);  // the first 128 load
     static constexpr int a_bytes = Rows * 128, b_bytes = TileN * 128, stage_bytes = a_bytes + b_bytes;
-    static constexpr int staging = Store ? 2 * 64 * 64 * 2 : 0; // per warpgroup
-    static constexpr int beyond = (TileM - Rows) * 128; // behind the last stage: what wgmma takes for more rows
+    static constexpr int staging = Store ? 2 * 64 * 128 : 0; // per warpgroup
+    static constexpr int beyond = (TileM - Rows) * 128;      // behind the last stage: what wgmma takes for more rows
     static constexpr int bytes = 1024 + Stages * stage_bytes + beyond + Groups * staging; // 1024: to align
     static constexpr int keep = 232, spare = 40; // registers: 128 * (40 + 2 * 232) of 65536
 };
@@ -10662,29 +10662,60 @@ __device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, 
         }
     }
 }
-/*  Results by tensor copies, 64 columns at a time through two buffers of the warpgroup's own: a buffer is free when
-    the copy before the last has read it, which the thread that started it knows; its lines are written with the
-    swizzle that the copy takes out again. The copies are not waited for. */
-template <class T, int TileN>
-__device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
-                                              const float* d) {
+// 64 rows by 128 bytes of results to shared memory, with the swizzle that a tensor copy takes out again.
+template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
     int t = threadIdx.x % 128, lane = t % 32, line = t / 32 * 16 + lane % 16, high = lane / 16;
 #pragma unroll
-    for (int piece = 0; piece < TileN / 64; piece++) {
-        char* buffer = staging + piece % 2 * 8192;
-        if (t == 0) kbki_bulk_read<1>();
-        kbki_barrier<128>(1 + group);
+    for (int x = 0; x < 8; x += 2) { // packs of eight columns
+        uint32_t w[4];
 #pragma unroll
-        for (int x = 0; x < 8; x += 2) { // packs of eight columns
-            const float* f = d + (piece * 8 + x) * 4;
-            uint32_t w[4];
+        for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
+        kbki_stmatrix(kbki_shared(to + line * 128 + ((x + high) ^ line % 8) * 16), w);
+    }
+}
+/*  The same of f32, which are 32 columns. Turned: each of them is a line, of the first 32 rows, and 4096 bytes on of the
+    others. No two lanes want the same bank at once: lanes of odd rows bring their columns in another order. */
+template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
+    int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
+    if (Turned) {
 #pragma unroll
-            for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, f + e * 2);
-            kbki_stmatrix(kbki_shared(buffer + line * 128 + ((x + high) ^ line % 8) * 16), w);
+        for (int e = 0; e < 16; e++) {
+            int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + q * 2 + e % 2;
+            *(float*)(to + i / 32 * 4096 + j * 128 + (i % 32 / 4 ^ j % 8) * 16 + i % 4 * 4) = d[e];
         }
+    } else {
+#pragma unroll
+        for (int e = 0; e < 8; e += 2) {
+            int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + q * 2;
+            char* line = to + i * 128 + j % 4 * 4;
+            float2 u = make_float2(d[e], d[e + 1]), v = make_float2(d[e + 8], d[e + 9]);
+            *(float2*)(line + ((j + other) / 4 ^ i % 8) * 16) = other ? v : u;
+            *(float2*)(line + ((j + 16 - other) / 4 ^ i % 8) * 16) = other ? u : v;
+        }
+    }
+}
+/*  Results of one block of 64 rows by tensor copies, 128 bytes of columns at a time through two buffers of the
+    warpgroup's own: a buffer is free when the copy before the last has read it, which the thread that started it knows.
+    The copies are not waited for. Turned: rows of the product are columns of C, and a buffer is two boxes. */
+template <class T, class Plan, bool Turned>
+__device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
+                                              const float* d) {
+    constexpr int Wide = 128 / (int)sizeof(T);
+    static_assert(Plan::tile_n % (2 * Wide) == 0, "the next block begins with the first buffer");
+    bool first = threadIdx.x % 128 == 0;
+#pragma unroll
+    for (int x = 0; x < Plan::tile_n; x += Wide) {
+        char* buffer = staging + x / Wide % 2 * 8192;
+        if (first) kbki_bulk_read<Turned ? 2 : 1>();
+        kbki_barrier<128>(1 + group);
+        if constexpr (sizeof(T) == 4)
+            kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
+        else
+            kbki_wg_stage<T>(buffer, d + x / 2);
         kbki_bulk_fence();
         kbki_barrier<128>(1 + group);
-        if (t == 0) kbki_tma_store_3d(c, buffer, j0 + piece * 64, i0, layer);
+        if (first) kbki_tma_store_3d(c, buffer, Turned ? i0 : j0 + x, Turned ? j0 + x : i0, layer);
+        if (first && Turned) kbki_tma_store_3d(c, buffer + 4096, i0 + 32, j0 + x, layer);
     }
 }
 
@@ -10794,7 +10825,7 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
         int i0 = at.i0 + block * 64;
         kbki_wg_hold<Plan::tile_n / 2>(d[block]);
         if constexpr (Plan::store)
-            kbki_wg_store<kbki_result<T>, Plan::tile_n>(&maps.c, staging, group, i0, at.j0, at.layer, d[block]);
+            kbki_wg_store<kbki_result<T>, Plan, Turned>(&maps.c, staging, group, i0, at.j0, at.layer, d[block]);
         else if (kbki_wg_pieces<Plan>(io))
             kbki_wg_keep<Plan>(io, i0, at.j0, at.layer, d[block]);
         else if constexpr (sizeof(T) == 4)
@@ -10941,8 +10972,9 @@ const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int6
     *ctas = (int64_t)n * Plan::pair;
     return NULL;
 }
+// Stay: no more CTAs than the device holds, which go on from unit to unit.
 template <class T, class Plan, class Kernel>
-const char* kbki_wg_launch(Kernel* kernel, int threads, const kbki_wg_maps& maps, const kbki_mm<T>& io,
+const char* kbki_wg_launch(Kernel* kernel, int threads, bool stay, const kbki_wg_maps& maps, const kbki_mm<T>& io,
                            kbk_stream st) {
     int64_t ctas = kbki_ceil(io.down, Plan::pair) * io.across * io.layers * Plan::pair, most = ctas;
     size_t bytes = Plan::bytes;
@@ -10954,7 +10986,7 @@ const char* kbki_wg_launch(Kernel* kernel, int threads, const kbki_wg_maps& maps
     attr.val.clusterDim.x = Plan::pair, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
     cfg.gridDim = dim3(Plan::pair), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes;
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
-    if (Plan::persist && (why = kbki_wg_resident<Plan>(kernel, &cfg, &most)) != NULL) return why;
+    if (stay && (why = kbki_wg_resident<Plan>(kernel, &cfg, &most)) != NULL) return why;
     cfg.gridDim = dim3((unsigned)(ctas < most ? ctas : most));
     cfg.numAttrs = Plan::pair > 1; // a cluster of one is slower than none: 1024 cubed takes 6.4 us instead of 5.2
     cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
@@ -10972,7 +11004,8 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
     why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, Plan::tile_n / Plan::pair, &maps->b)
                   : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, 64, &maps->b);
     if (why || !Plan::store) return why;
-    return kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
+    return layout == KBKI_TT ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, 32, &maps->c)
+                             : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
 // Where K is cut into pieces: how many, and their room.
 template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, int64_t splits, kbki_mm<T>* io) {
@@ -11048,33 +11081,40 @@ const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, int
     return why;
 }
 template <class T, class Plan>
-const char* kbki_wg_ring_of(const kbk_args* a, const kbki_mm<T>& of, int64_t batch, int64_t splits, kbk_stream st) {
+const char* kbki_wg_ring_of(const kbk_args* a, const kbki_mm<T>& of, int64_t batch, int64_t splits, kbk_stream st,
+                            bool stay = true) {
     return kbki_wg_product<T, Plan>(
         a, of, batch, splits, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
-            return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, Plan::threads, maps, io, st);
+            return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, Plan::threads, stay, maps, io, st);
         });
 }
-template <class T, class Plan> const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, int64_t splits = 1) {
+template <class T, class Plan>
+const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, int64_t splits = 1, bool stay = true) {
     kbki_mm<T> io;
     int64_t ctas;
     const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
-    return why ? why : kbki_wg_ring_of<T, Plan>(a, io, 1, splits, st);
+    return why ? why : kbki_wg_ring_of<T, Plan>(a, io, 1, splits, st, stay);
 }
 template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
-    typedef kbki_wg_plan<128, 128, 1, 2, false, 1, false> Plan;
+    typedef kbki_wg_plan<128, 128, 1, 2, 1, false> Plan;
     kbki_mm<T> of;
     int64_t ctas;
     const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &of, &ctas);
     if (why) return why;
     return kbki_wg_product<T, Plan>(a, of, 1, 1, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
-        return kbki_wg_launch<T, Plan>(kbk_matmul_fwd_wgmma_k<T, l.a, l.b, Plan>, 128, maps, io, st);
+        return kbki_wg_launch<T, Plan>(kbk_matmul_fwd_wgmma_k<T, l.a, l.b, Plan>, 128, false, maps, io, st);
     });
 }
-typedef kbki_wg_plan<128, 256, 2, 4, true, 1, false> kbki_wg_one;                 // rung 12
-typedef kbki_wg_plan<128, 256, 2, 4, true, 2, false, false, true> kbki_wg_shared; // 13, and pieces of K
-typedef kbki_wg_plan<128, 256, 2, 4, true, 2, true> kbki_wg_wide;                 // 14
-KBKI_LAUNCHER(kbk_matmul_fwd_ws, kbki_wg_ring_run<T, kbki_wg_plan<128, 128, 1, 4, false, 1, false>>)
-KBKI_LAUNCHER(kbk_matmul_fwd_coop, kbki_wg_ring_run<T, kbki_wg_plan<128, 256, 2, 4, false, 1, false>>)
+typedef kbki_wg_plan<128, 256, 2, 4, 1, false> kbki_wg_one;                 // rungs 11 and 12
+typedef kbki_wg_plan<128, 256, 2, 4, 2, false, false, true> kbki_wg_shared; // 13, and pieces of K
+typedef kbki_wg_plan<128, 256, 2, 4, 2, true> kbki_wg_wide;                 // 14
+typedef kbki_wg_plan<128, 128, 1, 4, 1, false> kbki_wg_four;                // 10
+template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
+    return kbki_wg_ring_run<T, kbki_wg_four>(a, st, 1, false);
+}
+template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
+    return kbki_wg_ring_run<T, kbki_wg_one>(a, st, 1, false);
+}
 KBKI_LAUNCHER(kbk_matmul_fwd_persist, kbki_wg_ring_run<T, kbki_wg_one>)
 KBKI_LAUNCHER(kbk_matmul_fwd_multicast, kbki_wg_ring_run<T, kbki_wg_shared>)
 // Whether lines of C are for TMA.
@@ -11229,15 +11269,15 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
 }
 
 #ifdef __CUDACC__
-typedef kbki_wg_plan<128, 256, 2, 4, true, 1, true> kbki_wg_alone;
-typedef kbki_wg_plan<128, 128, 2, 6, true, 1, true, true> kbki_wg_turns;
-typedef kbki_wg_plan<128, 128, 2, 5, true, 1, true> kbki_wg_mid_store;
-typedef kbki_wg_plan<128, 128, 2, 7, true, 1, false, false, true> kbki_wg_mid;
-typedef kbki_wg_plan<128, 64, 2, 9, true, 1, false> kbki_wg_tall;
-typedef kbki_wg_plan<64, 128, 1, 9, true, 1, false> kbki_wg_low;
-typedef kbki_wg_plan<64, 64, 1, 13, true, 1, false, false, true> kbki_wg_small;
-typedef kbki_wg_plan<128, 256, 2, 4, true, 1, false, false, true> kbki_wg_tf32_one;
-typedef kbki_wg_plan<64, 256, 2, 5, true, 1, false, true> kbki_wg_tf32_turns;
+typedef kbki_wg_plan<128, 256, 2, 4, 1, true> kbki_wg_alone;
+typedef kbki_wg_plan<128, 128, 2, 6, 1, true, true> kbki_wg_turns;
+typedef kbki_wg_plan<128, 128, 2, 5, 1, true> kbki_wg_mid_store;
+typedef kbki_wg_plan<128, 128, 2, 7, 1, false, false, true> kbki_wg_mid;
+typedef kbki_wg_plan<128, 64, 2, 9, 1, false> kbki_wg_tall;
+typedef kbki_wg_plan<64, 128, 1, 9, 1, false> kbki_wg_low;
+typedef kbki_wg_plan<64, 64, 1, 13, 1, false, false, true> kbki_wg_small;
+typedef kbki_wg_plan<128, 256, 2, 4, 1, false, false, true> kbki_wg_tf32_one;
+typedef kbki_wg_plan<64, 256, 2, 4, 1, true, true> kbki_wg_tf32_turns;
 template <class T>
 const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
     if (kbki_wg_storable<T>(a) && by.splits == 1) switch (by.way) {
@@ -11260,9 +11300,15 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
 template <class T>
 const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by,
                              kbk_stream st) {
+    bool turned = a->s.layout == KBKI_TT, store = kbki_mm_wide(io.c, turned ? io.m : io.n) && by.splits == 1;
     switch (by.way) {
-    case KBKI_WG_TF32_ONE: return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, by.splits, st);
-    case KBKI_WG_TF32_TURNS: return kbki_wg_ring_of<T, kbki_wg_tf32_turns>(a, io, batch, 1, st);
+    case KBKI_WG_TF32_TURNS:
+        if (turned) return KBKI_TEXT_TMA;
+        if (store) return kbki_wg_ring_of<T, kbki_wg_tf32_turns>(a, io, batch, 1, st);
+        return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, 1, st);
+    case KBKI_WG_TF32_ONE:
+        if (store) return kbki_wg_ring_of<T, kbki_wg_alone>(a, io, batch, 1, st);
+        return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, by.splits, st);
     case KBKI_WG_TF32_TALL: return kbki_wg_ring_of<T, kbki_wg_tall>(a, io, batch, 1, st);
     case KBKI_WG_TF32_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, by.splits, st);
     }
@@ -11374,7 +11420,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
 /*  Of a matrix so large that what a CTA does beside reading counts no more, tensor copies keep more of it on its way:
     two CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, of which 48 are whatever lies
     behind the 16 that are there. */
-typedef kbki_wg_plan<64, 64, 1, 10, true, 1, false, false, false, 16> kbki_wg_thin;
+typedef kbki_wg_plan<64, 64, 1, 10, 1, false, false, false, 16> kbki_wg_thin;
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas, sms = kbki_sms();
@@ -11658,8 +11704,8 @@ KBK_FN void kbk_matmul_e4m3_fwd_ref(const kbk_shape* s, const double* const* in,
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
-typedef kbki_wg_plan<128, 128, 2, 6, true, 1, true> kbki_wg_e4m3; // rung 3
-typedef kbki_wg_plan<256, 128, 2, 4, true, 1, true> kbki_wg_e4m3_big;
+typedef kbki_wg_plan<128, 128, 2, 6, 1, true> kbki_wg_e4m3; // rung 3
+typedef kbki_wg_plan<256, 128, 2, 4, 1, true> kbki_wg_e4m3_big;
 // NULL, or why an operand is not for TMA; whether the arguments are right otherwise is seen later.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;

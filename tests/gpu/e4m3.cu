@@ -48,8 +48,8 @@ template <class Plan> static const char* cut(const kbk_args* a, kbk_stream st) {
     if (why) return why;
     return kbki_wg_storable<byte>(a) ? kbki_wg_ring_run<byte, Plan>(a, st) : kbk_matmul_e4m3_fwd_tma<bf16>(a, st);
 }
-typedef kbki_wg_plan<256, 128, 2, 4, true, 2, true> big_pairs;
-typedef kbki_wg_plan<128, 128, 2, 6, true, 2, true> pairs;
+typedef kbki_wg_plan<256, 128, 2, 4, 2, true> big_pairs;
+typedef kbki_wg_plan<128, 128, 2, 6, 2, true> pairs;
 struct rung {
     const char* name;
     kbk_launch_fn launch;
