@@ -3992,7 +3992,7 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 /*------------------------------------------------------------------------------------------------------------
   >>rows     What the row operations share beyond >>device: rows on their way while others are at work, CTA
              clusters that see each other's shared memory, column sums by many CTAs.
-             Public: nothing      Used by: softmax, the norms, weighted_sum
+             Public: nothing      Used by: softmax, the norms, weighted_sum, cross_entropy
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Column sums by many CTAs: each leaves `width` partial sums in memory and takes a ticket. One CTA that read
@@ -4076,6 +4076,26 @@ __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float e
     *s = kbki_warp_all<kbki_sum2, warps>(make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w)));
     return mean;
 }
+/*  The pair of a row's threads from those of their warps, with one barrier; every thread of a warp has its warp's.
+    Two calls with the same slots need another barrier between them. */
+template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
+    constexpr int warps = Threads < 32 ? 1 : Threads / 32;
+    if (warps == 1) return p;
+    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = p;
+    __syncthreads();
+    p = slots[threadIdx.x % warps];
+    float m = kbki_warp_all<kbki_max, warps>(p.m);
+    p.s *= kbki_rebase(p.m, kbki_base(m));
+    return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
+}
+
+// The same from pairs that are each thread's own.
+template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kbki_pair p, kbki_pair* slots) {
+    const float m = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(p.m);
+    p.s *= kbki_rebase(p.m, kbki_base(m));
+    return kbki_warps_pair<Threads>({ m, kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(p.s) }, slots);
+}
+
 // One pack, taken from shared memory now: a plain access may be merged with that of an earlier pass.
 __device__ __forceinline__ void kbki_from_shared(uint4& q, const uint4* from) {
     asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -4344,7 +4364,7 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
 
 /*------------------------------------------------------------------------------------------------------------
   >>softmax     Softmax over the last axis: from three reads of a row to one.
-                Public: kbk_softmax_fwd_*      Used by: the table, norms
+                Public: kbk_softmax_fwd_*      Used by: the table, norms, >>cross_entropy
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  softmax fwd ----------------------------------------------------------------------------------------------
@@ -4445,8 +4465,8 @@ struct kbki_softmax_scale {
     exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per element
     is cheaper than the registers. (The logarithm of the sum in its exponent would save a multiplication, and be off
     by half an ulp of the maximum: too much for f16 logits from 6000 on.) */
-template <class T, int Packs, int Width = KBKI_WIDTH(T)> struct kbki_softmax_row {
-    static constexpr bool kept = sizeof(T) == 4;
+template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) == 4> struct kbki_softmax_row {
+    static constexpr bool kept = Kept;
     kbki_pack<T, Width> v[Packs];
     __device__ __forceinline__ float top(float r) {
 #pragma unroll
@@ -4488,19 +4508,6 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T)> struct kbki_softmax_row
         }
     }
 };
-/*  The pair of a row's threads from those of their warps, with one barrier; every thread of a warp has its warp's.
-    Two calls with the same slots need another barrier between them. */
-template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
-    constexpr int warps = Threads < 32 ? 1 : Threads / 32;
-    if (warps == 1) return p;
-    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = p;
-    __syncthreads();
-    p = slots[threadIdx.x % warps];
-    float m = kbki_warp_all<kbki_max, warps>(p.m);
-    p.s *= kbki_rebase(p.m, kbki_base(m));
-    return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
-}
-
 /*  Packs are those per thread, Threads those per row: 32 means four rows per CTA, else one. The row stays packed in
     registers. Exponentials are relative to the maximum of a warp, so that one barrier is enough for maximum
     and sum. A whole row of -inf sums to 0: 0 * (1 / 0) is the NaN that the formula gives. */
@@ -5501,7 +5508,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = Threads == 32 && Packs <= 4;
+    constexpr bool early = (Threads == 32 && Packs <= 4) || Packs == 1;
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
@@ -7872,20 +7879,24 @@ KBK_FN void kbk_cross_entropy_fwd_ref(const kbk_shape* s, const double* const* i
 
 #ifdef __CUDACC__
 template <class T> struct kbki_ce_io {
+    static constexpr bool gradient = false;
     const T* x;
     const int* t;
     float *loss, *lse, *logp;
     int64_t rows, cols;
     kbki_pair* pair; // where the row's pair goes as well, or NULL
-    // One thread per row calls this with the row's pair.
-    __device__ __forceinline__ void finish(int64_t row, kbki_pair p) const {
+    __device__ __forceinline__ float logit(int64_t row, int at) const {
+        return at >= 0 && at < cols ? kbki_float(x[row * cols + at]) : __int_as_float(0x7FC00000);
+    }
+    // One thread per row calls this with the row's pair, its target and the target's logit.
+    __device__ __forceinline__ void finish(int64_t row, kbki_pair p, int at, float logit) const {
         const float log_sum = p.log_sum();
-        int at = t[row];
         if (lse) lse[row] = p.m + log_sum;
         if (pair) pair[row] = p;
-        float value = at == KBK_IGNORE ? 0.0f : __int_as_float(0x7FC00000);
-        if (at >= 0 && at < cols) value = (p.m - kbki_float(x[row * cols + at])) + log_sum;
-        loss[row] = value;
+        loss[row] = at == KBK_IGNORE ? 0.0f : (p.m - logit) + log_sum;
+    }
+    __device__ __forceinline__ void finish(int64_t row, kbki_pair p) const {
+        finish(row, p, t[row], logit(row, t[row]));
     }
 };
 
@@ -7923,12 +7934,111 @@ template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
-template <class T, int Width>
-__global__ void __launch_bounds__(256, 4) kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
+// A row to so many threads: 32, which are four rows to a CTA, or 256.
+template <class T, int Width, int Threads>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), 1024 / KBKI_CTA(Threads))
+    kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
-    kbki_pair p = kbki_row_pair<T, Width, 4>(io.x + blockIdx.x * io.cols, io.cols, threadIdx.x, 256);
-    p = kbki_all<kbki_pair, 256>(p, slots);
-    if (threadIdx.x == 0) io.finish(blockIdx.x, p);
+    const int t = threadIdx.x % Threads;
+    const int64_t row = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
+    if (row >= io.rows) return;
+    const kbki_pair p = kbki_row_pair<T, Width, 4>(io.x + row * io.cols, io.cols, t, Threads);
+    const kbki_pair all = kbki_threads_pair<Threads>(p, slots);
+    if (t == 0) io.finish(row, all);
+}
+
+// What turns a row's logits into its gradients: unit * p, and unit * (p - 1) at the target; p = norm * exp(x - m).
+template <class T> struct kbki_ce_row {
+    kbki_base base;
+    float norm, unit;
+    int64_t at;
+    bool ignore;
+    __device__ __forceinline__ void target(int t, int64_t cols) {
+        at = t, ignore = t == KBK_IGNORE;
+        if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
+    }
+    // Width logits; the target is so many columns after the first of them.
+    template <int Width>
+    __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
+        float f[Width];
+        const float factor = norm * unit;
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[k] = kbki_exp_from(f[k], base) * factor;
+        if (target < Width) {
+            float x[Width];
+            v.get(x);
+#pragma unroll
+            for (int k = 0; k < Width; k++) // not f[k] - unit: both may be infinite
+                if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
+        }
+        v.set(f);
+        if (ignore) v.fill(0);
+    }
+    // Width logits, the first of them in column c.
+    template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
+        gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
+    }
+    __device__ __forceinline__ void gradient_at(const T* x, T* dx, int64_t c) const {
+        kbki_pack<T, 1> v;
+        v.load(x + c), gradient<1>(v, c), v.store(dx + c);
+    }
+};
+
+/*  Rows of whole packs that registers hold, with as many threads to each as its packs ask for: eight lanes of a warp to
+    the shortest. The target and its logit are asked for along with the row, so that nobody waits for them at last. Io
+    says what is made of a row: the loss alone, or the gradient as well, which may take the logits' place. */
+template <class T, int Packs, int Threads, class Io>
+__global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io io) {
+    constexpr int Width = KBKI_WIDTH(T);
+    __shared__ kbki_pair slots[32];
+    const int t = threadIdx.x % Threads, packs = (int)(io.cols / Width);
+    const int64_t row = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
+    if (row >= io.rows) return;
+    const int at = __ldg(io.t + row);
+    const int64_t first = row * io.cols + t * Width;
+    kbki_softmax_row<T, Packs, Width, false> r;
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        r.v[u].fill(kbki_type<T>::minus_inf);
+        if (t + u * Threads < packs) r.v[u].load(io.x + first + u * Threads * Width);
+    }
+    const float logit = t == 0 ? io.logit(row, at) : 0.0f;
+    const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(-INFINITY));
+    const float sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.sum(kbki_base(mine), 0));
+    const kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
+    if (t == 0) io.finish(row, all, at, logit);
+    if constexpr (Io::gradient) {
+        const kbki_ce_row<T> g = io.row(all, at);
+        const unsigned goal =
+            (unsigned)at - (unsigned)(t * Width); // how many elements from the first pack to the target
+        if (Threads <= 32) __syncwarp();          // the logit is read before another lane's gradient comes there
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            kbki_reread(r.v[u]);
+            if (t + u * Threads >= packs) continue;
+            g.template gradient_near<Width>(r.v[u], goal - u * Threads * Width);
+            r.v[u].store(io.dx + first + u * Threads * Width);
+        }
+    }
+}
+#define KBKI_CE_ROW 1024 // packs of a row, the most that go there
+template <class T, class Io> const char* kbki_ce_rows(const Io& io, kbk_stream st) {
+    static const kbki_plan<void(Io)> plans[] = {
+        { 16, kbki_cross_entropy_row_k<T, 2, 8, Io>, 8, 0 },
+        { 32, kbki_cross_entropy_row_k<T, 4, 8, Io>, 8, 0 },
+        { 128, kbki_cross_entropy_row_k<T, 4, 32, Io>, 32, 0 },
+        { 512, kbki_cross_entropy_row_k<T, 4, 128, Io>, 128, 0 },
+        { KBKI_CE_ROW, kbki_cross_entropy_row_k<T, 4, 256, Io>, 256, 0 },
+    };
+    const auto& plan = kbki_plan_of(plans, kbki_plan_packs(io.rows, io.cols / KBKI_WIDTH(T)));
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
+    plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
+    return kbki_launched();
+}
+// Whether a row goes there; dx: what has to lie as x does.
+template <class T> bool kbki_ce_by_row(const void* x, const void* dx, int64_t cols) {
+    return kbki_whole_packs<T>(x, dx, cols) && cols <= KBKI_CE_ROW * KBKI_WIDTH(T);
 }
 
 template <class T> const char* kbki_ce_args(const kbk_args* a, kbki_ce_io<T>* io) {
@@ -7962,12 +8072,19 @@ template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, k
     kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io);
     return kbki_launched();
 }
+template <class T> const char* kbki_ce_fwd_unroll(const kbki_ce_io<T>& io, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T);
+    if (kbki_ce_by_row<T>(io.x, io.x, io.cols)) return kbki_ce_rows<T>(io, st);
+    if (io.cols <= 256 * Width)
+        kbk_cross_entropy_fwd_unroll_k<T, Width, 32><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
+    else
+        kbk_cross_entropy_fwd_unroll_k<T, Width, 256><<<(unsigned)io.rows, 256, 0, st>>>(io);
+    return kbki_launched();
+}
 template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, kbk_stream st) {
     kbki_ce_io<T> io;
     const char* why = kbki_ce_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_cross_entropy_fwd_unroll_k<T, KBKI_WIDTH(T)><<<(unsigned)io.rows, 256, 0, st>>>(io);
-    return kbki_launched();
+    return why || io.rows * io.cols == 0 ? why : kbki_ce_fwd_unroll(io, st);
 }
 #endif // __CUDACC__
 
@@ -8016,44 +8133,6 @@ KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* i
 }
 
 #ifdef __CUDACC__
-// What turns a row's logits into its gradients: unit * p, and unit * (p - 1) at the target; p = norm * exp(x - m).
-template <class T> struct kbki_ce_row {
-    kbki_base base;
-    float norm, unit;
-    int64_t at;
-    bool ignore;
-    __device__ __forceinline__ void target(int t, int64_t cols) {
-        at = t, ignore = t == KBK_IGNORE;
-        if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
-    }
-    // Width logits; the target is so many columns after the first of them.
-    template <int Width>
-    __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
-        float f[Width];
-        const float factor = norm * unit;
-        v.get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) f[k] = kbki_exp_from(f[k], base) * factor;
-        if (target < Width) {
-            float x[Width];
-            v.get(x);
-#pragma unroll
-            for (int k = 0; k < Width; k++) // not f[k] - unit: both may be infinite
-                if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
-        }
-        v.set(f);
-        if (ignore) v.fill(0);
-    }
-    // Width logits, the first of them in column c.
-    template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
-        gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
-    }
-    __device__ __forceinline__ void gradient_at(const T* x, T* dx, int64_t c) const {
-        kbki_pack<T, 1> v;
-        v.load(x + c), gradient<1>(v, c), v.store(dx + c);
-    }
-};
-
 // Neither streaming nor read-only loads: dx may be x.
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
@@ -8081,34 +8160,55 @@ template <class T> struct kbki_ce_grad {
         row.target(__ldg(t + r), cols);
         return row;
     }
+    __device__ __forceinline__ void one(int64_t r, int64_t c) const {
+        row(r).gradient_at(x + r * cols, dx + r * cols, c);
+    }
 };
 template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols;
-    if (r < io.rows) io.row(r).gradient_at(io.x + r * io.cols, io.dx + r * io.cols, i - r * io.cols);
+    if (r < io.rows) io.one(r, i - r * io.cols);
 }
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
+/*  Packs one after the other, whatever row they belong to, so that short rows leave no thread without work. The few
+    that the end of a row runs through are taken one element at a time. */
 template <class T, int Width, int U>
-__global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io, unsigned per_row) {
-    unsigned r = blockIdx.x / per_row, part = blockIdx.x - r * per_row;
-    const T* x = io.x + r * io.cols;
-    T* dx = io.dx + r * io.cols;
-    kbki_span sp = kbki_split<T, Width>(x, io.cols);
+__global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io) {
+    const kbki_span sp = kbki_split<T, Width>(io.x, io.rows * io.cols);
+    const int64_t start = (int64_t)blockIdx.x * (256 * U), at = sp.head + start * Width;
+    const unsigned cols = (unsigned)io.cols; // fewer than 2^31, as are rows
+    const unsigned r0 = at >> 32 ? (unsigned)(at / cols) : (unsigned)at / cols,
+                   c0 = (unsigned)(at - (int64_t)r0 * cols);
     kbki_pack<T, Width> v[U];
-    int64_t first = (int64_t)part * (256 * U) + threadIdx.x, one = kbki_single(sp, io.cols, threadIdx.x);
-#pragma unroll
-    for (int u = 0; u < U; u++)
-        if (first + u * 256 < sp.packs) kbki_ce_load(v[u], x + sp.head + (first + u * 256) * Width);
-    kbki_ce_row<T> row = io.row(r);
+    kbki_ce_row<T> row[U];
+    unsigned r[U], c[U];
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        int64_t c = sp.head + (first + u * 256) * Width;
-        if (first + u * 256 >= sp.packs) continue;
-        row.template gradient<Width>(v[u], c);
-        v[u].store_cached(dx + c);
+        const unsigned i = threadIdx.x + u * 256, ahead = (c0 + i * Width) / cols;
+        r[u] = r0 + ahead, c[u] = c0 + i * Width - ahead * cols;
+        if (start + i >= sp.packs) continue;
+        kbki_ce_load(v[u], io.x + at + i * Width);
+        row[u] = io.row(r[u]);
     }
-    if (part == 0 && one >= 0) row.gradient_at(x, dx, one);
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        const unsigned i = threadIdx.x + u * 256;
+        if (start + i >= sp.packs) continue;
+        if (c[u] + Width <= cols) {
+            row[u].template gradient<Width>(v[u], c[u]);
+            v[u].store_cached(io.dx + at + i * Width);
+        } else {
+            unsigned to = r[u], k = c[u];
+#pragma unroll 1
+            for (int left = Width; left; left--, k++) {
+                if (k == cols) to++, k = 0;
+                io.one(to, k);
+            }
+        }
+    }
+    const int64_t one = blockIdx.x ? -1 : kbki_single(sp, io.rows * io.cols, threadIdx.x);
+    if (one >= 0) io.one(one / cols, one % cols);
 }
 
 template <class T> const char* kbki_ce_grad_args(const kbk_args* a, kbki_ce_grad<T>* io) {
@@ -8138,14 +8238,13 @@ template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kb
 template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce_grad<T>& io, kbk_stream st) {
     constexpr int U = 2;
     bool vector = kbki_congruent(io.x, io.dx);
-    int64_t per_row = kbki_ceil(io.cols, 256 * U * (vector ? KBKI_WIDTH(T) : 1));
-    if (io.rows == 0 || io.cols == 0) return NULL;
-    if (!kbki_grid_ok(io.rows) || !kbki_grid_ok(per_row * io.rows)) return KBKI_TEXT_GRID;
-    unsigned ctas = (unsigned)(per_row * io.rows);
+    int64_t ctas = kbki_ceil(io.rows * io.cols, 256 * U * (vector ? KBKI_WIDTH(T) : 1));
+    if (ctas == 0) return NULL;
+    if (!kbki_grid_ok(io.rows) || !kbki_grid_ok(io.cols) || !kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     if (vector)
-        kbk_cross_entropy_bwd_unroll_k<T, KBKI_WIDTH(T), U><<<ctas, 256, 0, st>>>(io, (unsigned)per_row);
+        kbk_cross_entropy_bwd_unroll_k<T, KBKI_WIDTH(T), U><<<(unsigned)ctas, 256, 0, st>>>(io);
     else
-        kbk_cross_entropy_bwd_unroll_k<T, 1, U><<<ctas, 256, 0, st>>>(io, (unsigned)per_row);
+        kbk_cross_entropy_bwd_unroll_k<T, 1, U><<<(unsigned)ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, kbk_stream st) {
@@ -8220,6 +8319,7 @@ KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const
 
 #ifdef __CUDACC__
 template <class T> struct kbki_ce_both {
+    static constexpr bool gradient = true;
     const T* x;
     const int* t;
     float* loss;
@@ -8242,29 +8342,34 @@ template <class T> struct kbki_ce_both {
     }
 };
 
-template <class T, int Width>
-__global__ void __launch_bounds__(512) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_both<T> io) {
+// A row to so many threads: 32, which are four rows to a CTA, or 512.
+template <class T, int Width, int Threads>
+__global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_both<T> io) {
     __shared__ kbki_pair slots[32];
-    const T* x = io.x + blockIdx.x * io.cols;
-    T* dx = io.dx + blockIdx.x * io.cols;
-    int t = threadIdx.x, at = __ldg(io.t + blockIdx.x);
-    float logit = t == 0 ? io.logit(blockIdx.x, at) : 0.0f;
+    const int t = threadIdx.x % Threads;
+    const int64_t r = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
+    if (r >= io.rows) return;
+    const T* x = io.x + r * io.cols;
+    T* dx = io.dx + r * io.cols;
+    const int at = __ldg(io.t + r);
+    const float logit = t == 0 ? io.logit(r, at) : 0.0f;
     kbki_span sp = kbki_split<T, Width>(x, io.cols);
-    kbki_pair p = kbki_all<kbki_pair, 512>(kbki_row_pair<T, Width, 4>(x, io.cols, t, 512), slots);
+    kbki_pair p = kbki_threads_pair<Threads>(kbki_row_pair<T, Width, 4>(x, io.cols, t, Threads), slots);
     kbki_ce_row<T> row = io.row(p, at);
-    if (t == 0) io.finish(blockIdx.x, p, at, logit);
+    if (t == 0) io.finish(r, p, at, logit);
+    if (Threads == 32) __syncwarp(); // where there is no barrier: every lane has read what another may overwrite
     int64_t one = kbki_single(sp, io.cols, t);
     if (one >= 0) row.gradient_at(x, dx, one);
-    for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 4 * 512) {
+    for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 4 * Threads) {
         kbki_pack<T, Width> v[4];
 #pragma unroll
         for (int u = 0; u < 4; u++)
-            if (i >= u * 512) kbki_ce_load(v[u], x + sp.head + (i - u * 512) * Width);
+            if (i >= u * Threads) kbki_ce_load(v[u], x + sp.head + (i - u * Threads) * Width);
 #pragma unroll
         for (int u = 0; u < 4; u++) {
-            if (i < u * 512) continue;
-            row.template gradient<Width>(v[u], sp.head + (i - u * 512) * Width);
-            v[u].store_cached(dx + sp.head + (i - u * 512) * Width);
+            if (i < u * Threads) continue;
+            row.template gradient<Width>(v[u], sp.head + (i - u * Threads) * Width);
+            v[u].store_cached(dx + sp.head + (i - u * Threads) * Width);
         }
     }
 }
@@ -8517,14 +8622,21 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a,
     kbki_pair* pair = (kbki_pair*)((char*)a->workspace + KBK_TICKETS);
     kbki_ce_io<T> fwd = { io.x, io.t, io.loss, NULL, NULL, io.rows, io.cols, pair };
     kbki_ce_grad<T> bwd = { io.x, io.t, NULL, NULL, io.dx, io.rows, io.cols, pair, io.scale };
-    kbk_cross_entropy_fwd_unroll_k<T, KBKI_WIDTH(T)><<<(unsigned)io.rows, 256, 0, st>>>(fwd);
-    return kbki_ce_bwd_unroll(bwd, st);
+    why = kbki_ce_fwd_unroll(fwd, st);
+    return why ? why : kbki_ce_bwd_unroll(bwd, st);
 }
 template <class T> const char* kbki_ce_fused(const kbki_ce_both<T>& io, kbk_stream st) {
-    if (io.vector)
-        kbk_cross_entropy_fwdbwd_fused_k<T, KBKI_WIDTH(T)><<<(unsigned)io.rows, 512, 0, st>>>(io);
+    constexpr int Width = KBKI_WIDTH(T);
+    const unsigned rows = (unsigned)io.rows, ctas = (unsigned)kbki_ceil(io.rows, 4);
+    if (kbki_ce_by_row<T>(io.x, io.dx, io.cols)) return kbki_ce_rows<T>(io, st);
+    if (io.vector && io.cols <= 256 * Width)
+        kbk_cross_entropy_fwdbwd_fused_k<T, Width, 32><<<ctas, 128, 0, st>>>(io);
+    else if (io.vector)
+        kbk_cross_entropy_fwdbwd_fused_k<T, Width, 512><<<rows, 512, 0, st>>>(io);
+    else if (io.cols <= KBKI_LONG_ONES)
+        kbk_cross_entropy_fwdbwd_fused_k<T, 1, 32><<<ctas, 128, 0, st>>>(io);
     else
-        kbk_cross_entropy_fwdbwd_fused_k<T, 1><<<(unsigned)io.rows, 512, 0, st>>>(io);
+        kbk_cross_entropy_fwdbwd_fused_k<T, 1, 512><<<rows, 512, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a, kbk_stream st) {
