@@ -1551,7 +1551,7 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
             for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
         }
         const kbki_base base(top);
-        float s = r.s * kbki_rebase(r.m, base);
+        float s = 0; // of these alone: added one by one to all before them, they would lose digits
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width];
@@ -1559,7 +1559,7 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
 #pragma unroll
             for (int k = 0; k < Width; k++) s += kbki_exp_from(f[k], base);
         }
-        r = { top, s };
+        r = { top, fmaf(r.s, kbki_rebase(r.m, base), s) };
     }
     return r;
 }
@@ -4473,16 +4473,21 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) =
         for (int u = 0; u < Packs; u++) r = fmaxf(r, kbki_max_of(v[u]));
         return r;
     }
-    __device__ __forceinline__ float sum(kbki_base base, float r) {
+    template <int Threads> __device__ __forceinline__ float warp_top() {
+        return kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(top(-INFINITY));
+    }
+    __device__ __forceinline__ float sum_one(int u, kbki_base base, float r) {
         float f[Width];
+        v[u].get(f);
 #pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            v[u].get(f);
+        for (int k = 0; k < Width; k++) r += f[k] = kbki_exp_from(f[k], base);
+        if (kept) v[u].set(f);
+        kbki_reread(v[u]);
+        return r;
+    }
+    __device__ __forceinline__ float sum(kbki_base base, float r) {
 #pragma unroll
-            for (int k = 0; k < Width; k++) r += f[k] = kbki_exp_from(f[k], base);
-            if (kept) v[u].set(f);
-            kbki_reread(v[u]);
-        }
+        for (int u = 0; u < Packs; u++) r = sum_one(u, base, r);
         return r;
     }
     // What put needs: `mine` is the maximum that sum was relative to, `all` the row's pair.
@@ -7841,7 +7846,9 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
     2 online   CTA per row, running (max, sum)       <- one read, nothing written but the results
     3 unroll   four 16-byte packs in flight          <- 64 bytes in flight per thread, one rescaling for 16 or
-               32 logits. Rows of odd length: alignment is peeled row by row
+               32 logits. Rows of up to 1024 packs get as many threads as they have work for, from 8 lanes of a
+               warp on: with a CTA each, those of 1024 classes take seven times as long. Rows of odd length:
+               alignment is peeled row by row
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-24
      1 split        1422 us   14 %      -  log-softmax to memory in f32, then a gather
@@ -7879,7 +7886,7 @@ KBK_FN void kbk_cross_entropy_fwd_ref(const kbk_shape* s, const double* const* i
 
 #ifdef __CUDACC__
 template <class T> struct kbki_ce_io {
-    static constexpr bool gradient = false;
+    static constexpr bool loss_too = true, gradient = false;
     const T* x;
     const int* t;
     float *loss, *lse, *logp;
@@ -7926,9 +7933,13 @@ template <class T> __global__ void kbki_cross_entropy_fwd_gather_k(kbki_ce_io<T>
 template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_online_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
     const T* x = io.x + blockIdx.x * io.cols;
-    kbki_pair p = kbki_pair::none();
-    for (int64_t c = threadIdx.x; c < io.cols; c += 256) p.add(kbki_float(x[c]));
-    p = kbki_all<kbki_pair, 256>(p, slots);
+    kbki_pair p = kbki_pair::none(), block = p; // in blocks: one by one, the last of many terms lose digits
+    int n = 0;
+    for (int64_t c = threadIdx.x; c < io.cols; c += 256) {
+        block.add(kbki_float(x[c]));
+        if (++n % 64 == 0) p = kbki_pair::join(p, block), block = kbki_pair::none();
+    }
+    p = kbki_all<kbki_pair, 256>(kbki_pair::join(p, block), slots);
     if (threadIdx.x == 0) io.finish(blockIdx.x, p);
 }
 
@@ -7987,7 +7998,7 @@ template <class T> struct kbki_ce_row {
 
 /*  Rows of whole packs that registers hold, with as many threads to each as its packs ask for: eight lanes of a warp to
     the shortest. The target and its logit are asked for along with the row, so that nobody waits for them at last. Io
-    says what is made of a row: the loss alone, or the gradient as well, which may take the logits' place. */
+    says what is made of a row: the loss, the gradient, which may take the logits' place, or both. */
 template <class T, int Packs, int Threads, class Io>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io io) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -7998,21 +8009,28 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io
     const int at = __ldg(io.t + row);
     const int64_t first = row * io.cols + t * Width;
     kbki_softmax_row<T, Packs, Width, false> r;
+    kbki_ce_row<T> g;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         r.v[u].fill(kbki_type<T>::minus_inf);
         if (t + u * Threads < packs) r.v[u].load(io.x + first + u * Threads * Width);
     }
-    const float logit = t == 0 ? io.logit(row, at) : 0.0f;
-    const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(-INFINITY));
-    const float sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.sum(kbki_base(mine), 0));
-    const kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
-    if (t == 0) io.finish(row, all, at, logit);
+    if constexpr (Io::loss_too) {
+        const float logit = t == 0 ? io.logit(row, at) : 0.0f, mine = r.template warp_top<Threads>();
+        float sum = 0;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) // short rows may leave the last ones of all threads empty
+            if (u == 0 || u * Threads < packs) sum = r.sum_one(u, kbki_base(mine), sum);
+        sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(sum);
+        const kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
+        if (t == 0) io.finish(row, all, at, logit);
+        if constexpr (Io::gradient) g = io.row(all, at);
+        if (Threads <= 32) __syncwarp(); // the logit is read before another lane's gradient comes there
+    } else {
+        g = io.row(row);
+    }
     if constexpr (Io::gradient) {
-        const kbki_ce_row<T> g = io.row(all, at);
-        const unsigned goal =
-            (unsigned)at - (unsigned)(t * Width); // how many elements from the first pack to the target
-        if (Threads <= 32) __syncwarp();          // the logit is read before another lane's gradient comes there
+        const unsigned goal = (unsigned)at - (unsigned)(t * Width); // elements from the first pack to the target
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             kbki_reread(r.v[u]);
@@ -8022,23 +8040,24 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io
         }
     }
 }
-#define KBKI_CE_ROW 1024 // packs of a row, the most that go there
+// Packs of a row, the most that go there. Of a gradient alone, a CTA that takes packs one after the other has 512.
+template <class Io> constexpr int64_t kbki_ce_most() { return Io::loss_too ? 1024 : 512; }
 template <class T, class Io> const char* kbki_ce_rows(const Io& io, kbk_stream st) {
     static const kbki_plan<void(Io)> plans[] = {
-        { 16, kbki_cross_entropy_row_k<T, 2, 8, Io>, 8, 0 },
         { 32, kbki_cross_entropy_row_k<T, 4, 8, Io>, 8, 0 },
         { 128, kbki_cross_entropy_row_k<T, 4, 32, Io>, 32, 0 },
         { 512, kbki_cross_entropy_row_k<T, 4, 128, Io>, 128, 0 },
-        { KBKI_CE_ROW, kbki_cross_entropy_row_k<T, 4, 256, Io>, 256, 0 },
+        { 1024, kbki_cross_entropy_row_k < T, 4, Io::loss_too ? 256 : 128, Io >, Io::loss_too ? 256 : 128, 0 },
     };
-    const auto& plan = kbki_plan_of(plans, kbki_plan_packs(io.rows, io.cols / KBKI_WIDTH(T)));
+    const int64_t packs = kbki_plan_packs(io.rows, io.cols / KBKI_WIDTH(T)), most = kbki_ce_most<Io>();
+    const auto& plan = kbki_plan_of(plans, packs < most ? packs : most);
     unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
     return kbki_launched();
 }
 // Whether a row goes there; dx: what has to lie as x does.
-template <class T> bool kbki_ce_by_row(const void* x, const void* dx, int64_t cols) {
-    return kbki_whole_packs<T>(x, dx, cols) && cols <= KBKI_CE_ROW * KBKI_WIDTH(T);
+template <class T, class Io> bool kbki_ce_by_row(const Io& io, const void* dx) {
+    return kbki_whole_packs<T>(io.x, dx, io.cols) && io.cols <= kbki_ce_most<Io>() * KBKI_WIDTH(T);
 }
 
 template <class T> const char* kbki_ce_args(const kbk_args* a, kbki_ce_io<T>* io) {
@@ -8074,7 +8093,7 @@ template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, k
 }
 template <class T> const char* kbki_ce_fwd_unroll(const kbki_ce_io<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
-    if (kbki_ce_by_row<T>(io.x, io.x, io.cols)) return kbki_ce_rows<T>(io, st);
+    if (kbki_ce_by_row<T>(io, io.x)) return kbki_ce_rows<T>(io, st);
     if (io.cols <= 256 * Width)
         kbk_cross_entropy_fwd_unroll_k<T, Width, 32><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
     else
@@ -8098,7 +8117,8 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
     1 naive    thread per element           <- slow: a division for the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte packs in flight  <- 32 bytes in flight per thread, row and target looked up once for
-               8 or 16 logits; alignment is peeled row by row
+               8 or 16 logits. Packs follow each other whatever row they belong to, so that short rows leave no
+               thread without work; those of up to 512 whole packs are looked up once for four packs
     bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
                elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
                log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
@@ -8139,6 +8159,7 @@ template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_
 }
 
 template <class T> struct kbki_ce_grad {
+    static constexpr bool loss_too = false, gradient = true;
     const T* x;
     const int* t;
     const float *lse, *g;
@@ -8171,8 +8192,8 @@ template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T>
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
-/*  Packs one after the other, whatever row they belong to, so that short rows leave no thread without work. The few
-    that the end of a row runs through are taken one element at a time. */
+/*  Packs one after the other, whatever row they belong to, so that no thread is without work. Where all of a CTA's are
+    of one row, that is looked up once; the few that the end of a row runs through are taken one element at a time. */
 template <class T, int Width, int U>
 __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io) {
     const kbki_span sp = kbki_split<T, Width>(io.x, io.rows * io.cols);
@@ -8180,31 +8201,29 @@ __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_gr
     const unsigned cols = (unsigned)io.cols; // fewer than 2^31, as are rows
     const unsigned r0 = at >> 32 ? (unsigned)(at / cols) : (unsigned)at / cols,
                    c0 = (unsigned)(at - (int64_t)r0 * cols);
+    const bool together = c0 + 256 * U * Width <= cols;
     kbki_pack<T, Width> v[U];
-    kbki_ce_row<T> row[U];
-    unsigned r[U], c[U];
-#pragma unroll
-    for (int u = 0; u < U; u++) {
-        const unsigned i = threadIdx.x + u * 256, ahead = (c0 + i * Width) / cols;
-        r[u] = r0 + ahead, c[u] = c0 + i * Width - ahead * cols;
-        if (start + i >= sp.packs) continue;
-        kbki_ce_load(v[u], io.x + at + i * Width);
-        row[u] = io.row(r[u]);
-    }
+    kbki_ce_row<T> row;
 #pragma unroll
     for (int u = 0; u < U; u++) {
         const unsigned i = threadIdx.x + u * 256;
+        if (start + i < sp.packs) kbki_ce_load(v[u], io.x + at + i * Width);
+    }
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        const unsigned i = threadIdx.x + u * 256, ahead = together ? 0 : (c0 + i * Width) / cols;
+        unsigned r = r0 + ahead, c = c0 + i * Width - ahead * cols;
         if (start + i >= sp.packs) continue;
-        if (c[u] + Width <= cols) {
-            row[u].template gradient<Width>(v[u], c[u]);
+        if (u == 0 || !together) row = io.row(r);
+        if (c + Width <= cols) {
+            row.template gradient_near<Width>(v[u], (unsigned)row.at - c);
             v[u].store_cached(io.dx + at + i * Width);
-        } else {
-            unsigned to = r[u], k = c[u];
+            continue;
+        }
 #pragma unroll 1
-            for (int left = Width; left; left--, k++) {
-                if (k == cols) to++, k = 0;
-                io.one(to, k);
-            }
+        for (int left = Width; left; left--, c++) {
+            if (c == cols) r++, c = 0;
+            io.one(r, c);
         }
     }
     const int64_t one = blockIdx.x ? -1 : kbki_single(sp, io.rows * io.cols, threadIdx.x);
@@ -8241,6 +8260,7 @@ template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce_grad<T>& io, kbk
     int64_t ctas = kbki_ceil(io.rows * io.cols, 256 * U * (vector ? KBKI_WIDTH(T) : 1));
     if (ctas == 0) return NULL;
     if (!kbki_grid_ok(io.rows) || !kbki_grid_ok(io.cols) || !kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    if (kbki_ce_by_row<T>(io, io.dx)) return kbki_ce_rows<T>(io, st);
     if (vector)
         kbk_cross_entropy_bwd_unroll_k<T, KBKI_WIDTH(T), U><<<(unsigned)ctas, 256, 0, st>>>(io);
     else
@@ -8270,7 +8290,8 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     1 split    fwd unroll, then bwd unroll    <- slow: three streams, the logits come from memory twice. What
                passes between them is (max, sum): an f32 lse is too coarse where logits are near 1000
     2 fused    CTA per row; the second read runs backwards
-                                              <- one launch; the end of the row is still in the L2 cache
+                                              <- one launch; the end of the row is still in the L2 cache. Rows
+               of up to 1024 packs are read once, into registers, and short ones share a CTA
     3 shared   row in shared memory, through a ring of pieces; what one row leaves free the next one takes
                                               <- one read of x; an SM reads while it computes and writes, and does
                either in bursts of a row. Rows up to 192 KiB
@@ -8319,7 +8340,7 @@ KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const
 
 #ifdef __CUDACC__
 template <class T> struct kbki_ce_both {
-    static constexpr bool gradient = true;
+    static constexpr bool loss_too = true, gradient = true;
     const T* x;
     const int* t;
     float* loss;
@@ -8628,7 +8649,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a,
 template <class T> const char* kbki_ce_fused(const kbki_ce_both<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     const unsigned rows = (unsigned)io.rows, ctas = (unsigned)kbki_ceil(io.rows, 4);
-    if (kbki_ce_by_row<T>(io.x, io.dx, io.cols)) return kbki_ce_rows<T>(io, st);
+    if (kbki_ce_by_row<T>(io, io.dx)) return kbki_ce_rows<T>(io, st);
     if (io.vector && io.cols <= 256 * Width)
         kbk_cross_entropy_fwdbwd_fused_k<T, Width, 32><<<ctas, 128, 0, st>>>(io);
     else if (io.vector)
