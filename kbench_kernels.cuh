@@ -4473,9 +4473,6 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) =
         for (int u = 0; u < Packs; u++) r = fmaxf(r, kbki_max_of(v[u]));
         return r;
     }
-    template <int Threads> __device__ __forceinline__ float warp_top() {
-        return kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(top(-INFINITY));
-    }
     __device__ __forceinline__ float sum_one(int u, kbki_base base, float r) {
         float f[Width];
         v[u].get(f);
@@ -4488,6 +4485,13 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) =
     __device__ __forceinline__ float sum(kbki_base base, float r) {
 #pragma unroll
         for (int u = 0; u < Packs; u++) r = sum_one(u, base, r);
+        return r;
+    }
+    // The same without what a row of so many packs leaves empty for all threads alike.
+    template <int Threads> __device__ __forceinline__ float sum(kbki_base base, float r, int packs) {
+#pragma unroll
+        for (int u = 0; u < Packs; u++)
+            if (u == 0 || u * Threads < packs) r = sum_one(u, base, r);
         return r;
     }
     // What put needs: `mine` is the maximum that sum was relative to, `all` the row's pair.
@@ -4537,7 +4541,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 
     const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(edge));
     const kbki_base base(mine);
     if (Edges) sum = kbki_exp_from(edge, base);
-    sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.sum(base, sum));
+    sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.template sum<Threads>(base, sum, packs));
     kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
     r.template put<Threads>(y + sp.head, t, packs, r.scale(mine, all));
     if (Edges && one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, kbki_base(all.m)) * (1.0f / all.s));
@@ -7156,8 +7160,8 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                padding: a GEMM is the wrong tool for a matrix-vector product
     4 warp     warp per row, shuffles                 <- one read of x, coalesced; nothing else moves
     5 vec      16-byte loads of several rows before the first use, each pack of w serves them all; short
-               rows share a warp                      <- enough bytes in flight, few instructions; of long rows a
-               CTA takes one and ends with it: what all CTAs read at a time is one narrow stretch of memory
+               rows share a warp                      <- enough bytes in flight, few instructions; of long rows, and
+               of few, a CTA takes one and ends with it: what all CTAs read at a time is one narrow stretch of memory
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-24
      1 naive        1112 us   23 %      -  thread per row, uncoalesced
@@ -7376,7 +7380,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
         return kbki_wsum_vec<T, 1, 32, 2, 4>(io, st);
     if (io.cols / Width <= 8) return kbki_wsum_vec<T, Width, 8, 8, 1>(io, st);
     if (io.cols / Width < 64) return kbki_wsum_vec<T, Width, 32, 32 / Width, 1>(io, st);
-    if (io.cols / Width < 512) return kbki_wsum_vec<T, Width, 32, 2, 4>(io, st);
+    if (kbki_plan_packs(io.rows, io.cols / Width) < 512) return kbki_wsum_vec<T, Width, 32, 2, 4>(io, st);
     kbk_weighted_sum_fwd_vec_long_k<T, 256, 4><<<(unsigned)io.rows, 256, 0, st>>>(io);
     return kbki_launched();
 }
@@ -8016,12 +8020,10 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io
         if (t + u * Threads < packs) r.v[u].load(io.x + first + u * Threads * Width);
     }
     if constexpr (Io::loss_too) {
-        const float logit = t == 0 ? io.logit(row, at) : 0.0f, mine = r.template warp_top<Threads>();
-        float sum = 0;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) // short rows may leave the last ones of all threads empty
-            if (u == 0 || u * Threads < packs) sum = r.sum_one(u, kbki_base(mine), sum);
-        sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(sum);
+        const float logit = t == 0 ? io.logit(row, at) : 0.0f;
+        const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(-INFINITY));
+        const float sum =
+            kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.template sum<Threads>(kbki_base(mine), 0, packs));
         const kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
         if (t == 0) io.finish(row, all, at, logit);
         if constexpr (Io::gradient) g = io.row(all, at);
@@ -8040,7 +8042,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io
         }
     }
 }
-// Packs of a row, the most that go there. Of a gradient alone, a CTA that takes packs one after the other has 512.
+// Packs of a row, the most that go there. The gradient alone is made by CTAs of 512 packs, which longer rows fill.
 template <class Io> constexpr int64_t kbki_ce_most() { return Io::loss_too ? 1024 : 512; }
 template <class T, class Io> const char* kbki_ce_rows(const Io& io, kbk_stream st) {
     static const kbki_plan<void(Io)> plans[] = {
@@ -8117,8 +8119,8 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
     1 naive    thread per element           <- slow: a division for the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte packs in flight  <- 32 bytes in flight per thread, row and target looked up once for
-               8 or 16 logits. Packs follow each other whatever row they belong to, so that short rows leave no
-               thread without work; those of up to 512 whole packs are looked up once for four packs
+               8 or 16 logits; alignment is peeled row by row. Rows of up to 512 packs get as many threads as they
+               have work for; those that are not whole packs are one sequence of them
     bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
                elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
                log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
@@ -8192,18 +8194,37 @@ template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T>
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
-/*  Packs one after the other, whatever row they belong to, so that no thread is without work. Where all of a CTA's are
-    of one row, that is looked up once; the few that the end of a row runs through are taken one element at a time. */
 template <class T, int Width, int U>
-__global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io) {
-    const kbki_span sp = kbki_split<T, Width>(io.x, io.rows * io.cols);
-    const int64_t start = (int64_t)blockIdx.x * (256 * U), at = sp.head + start * Width;
-    const unsigned cols = (unsigned)io.cols; // fewer than 2^31, as are rows
-    const unsigned r0 = at >> 32 ? (unsigned)(at / cols) : (unsigned)at / cols,
-                   c0 = (unsigned)(at - (int64_t)r0 * cols);
-    const bool together = c0 + 256 * U * Width <= cols;
+__global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io, unsigned per_row) {
+    unsigned r = blockIdx.x / per_row, part = blockIdx.x - r * per_row;
+    const T* x = io.x + r * io.cols;
+    T* dx = io.dx + r * io.cols;
+    kbki_span sp = kbki_split<T, Width>(x, io.cols);
     kbki_pack<T, Width> v[U];
-    kbki_ce_row<T> row;
+    int64_t first = (int64_t)part * (256 * U) + threadIdx.x, one = kbki_single(sp, io.cols, threadIdx.x);
+#pragma unroll
+    for (int u = 0; u < U; u++)
+        if (first + u * 256 < sp.packs) kbki_ce_load(v[u], x + sp.head + (first + u * 256) * Width);
+    kbki_ce_row<T> row = io.row(r);
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        int64_t c = sp.head + (first + u * 256) * Width;
+        if (first + u * 256 >= sp.packs) continue;
+        row.template gradient<Width>(v[u], c);
+        v[u].store_cached(dx + c);
+    }
+    if (part == 0 && one >= 0) row.gradient_at(x, dx, one);
+}
+
+/*  Short rows that are not whole packs: packs one after the other, whatever row they belong to. One that the end of a
+    row runs through is made twice, for that row and for the next. */
+template <class T, int U, int Width = KBKI_WIDTH(T)>
+__global__ void __launch_bounds__(256) kbki_cross_entropy_bwd_packs_k(kbki_ce_grad<T> io) {
+    const kbki_span sp = kbki_split<T, Width>(io.x, io.rows * io.cols);
+    const int64_t start = (int64_t)blockIdx.x * (256 * U), at = sp.head + start * Width, r0 = at / io.cols;
+    const unsigned cols = (unsigned)io.cols, c0 = (unsigned)(at - r0 * cols);
+    kbki_pack<T, Width> v[U], w;
+    float f[Width], g[Width];
 #pragma unroll
     for (int u = 0; u < U; u++) {
         const unsigned i = threadIdx.x + u * 256;
@@ -8211,23 +8232,28 @@ __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_gr
     }
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        const unsigned i = threadIdx.x + u * 256, ahead = together ? 0 : (c0 + i * Width) / cols;
-        unsigned r = r0 + ahead, c = c0 + i * Width - ahead * cols;
+        const unsigned i = threadIdx.x + u * 256, ahead = (c0 + i * Width) / cols, c = c0 + i * Width - ahead * cols;
         if (start + i >= sp.packs) continue;
-        if (u == 0 || !together) row = io.row(r);
-        if (c + Width <= cols) {
-            row.template gradient_near<Width>(v[u], (unsigned)row.at - c);
-            v[u].store_cached(io.dx + at + i * Width);
+        if (c + Width > cols && cols < Width) { // there may be more than two rows to a pack
+#pragma unroll 1
+            for (unsigned k = c; k < c + Width; k++) io.one(r0 + ahead + k / cols, k % cols);
             continue;
         }
-#pragma unroll 1
-        for (int left = Width; left; left--, c++) {
-            if (c == cols) r++, c = 0;
-            io.one(r, c);
+        kbki_ce_row<T> row = io.row(r0 + ahead);
+        w = v[u];
+        row.template gradient_near<Width>(v[u], (unsigned)row.at - c);
+        if (c + Width > cols) {
+            row = io.row(r0 + ahead + 1);
+            row.template gradient_near<Width>(w, (unsigned)row.at + (cols - c));
+            v[u].get(f), w.get(g);
+#pragma unroll
+            for (int k = 0; k < Width; k++) f[k] = c + k < cols ? f[k] : g[k];
+            v[u].set(f);
         }
+        v[u].store_cached(io.dx + at + i * Width);
     }
     const int64_t one = blockIdx.x ? -1 : kbki_single(sp, io.rows * io.cols, threadIdx.x);
-    if (one >= 0) io.one(one / cols, one % cols);
+    if (one >= 0) io.one(one / io.cols, one % io.cols);
 }
 
 template <class T> const char* kbki_ce_grad_args(const kbk_args* a, kbki_ce_grad<T>* io) {
@@ -8255,16 +8281,20 @@ template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kb
     return kbki_launched();
 }
 template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce_grad<T>& io, kbk_stream st) {
-    constexpr int U = 2;
+    constexpr int U = 2, Width = KBKI_WIDTH(T);
     bool vector = kbki_congruent(io.x, io.dx);
-    int64_t ctas = kbki_ceil(io.rows * io.cols, 256 * U * (vector ? KBKI_WIDTH(T) : 1));
-    if (ctas == 0) return NULL;
-    if (!kbki_grid_ok(io.rows) || !kbki_grid_ok(io.cols) || !kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    int64_t per_row = kbki_ceil(io.cols, 256 * U * (vector ? Width : 1));
+    if (io.rows == 0 || io.cols == 0) return NULL;
+    if (!kbki_grid_ok(io.rows) || !kbki_grid_ok(per_row * io.rows)) return KBKI_TEXT_GRID;
+    unsigned ctas = (unsigned)(per_row * io.rows);
     if (kbki_ce_by_row<T>(io, io.dx)) return kbki_ce_rows<T>(io, st);
-    if (vector)
-        kbk_cross_entropy_bwd_unroll_k<T, KBKI_WIDTH(T), U><<<(unsigned)ctas, 256, 0, st>>>(io);
+    if (vector && io.cols < 256 * Width)
+        kbki_cross_entropy_bwd_packs_k<T, U>
+            <<<(unsigned)kbki_ceil(io.rows * io.cols, 256 * U * Width), 256, 0, st>>>(io);
+    else if (vector)
+        kbk_cross_entropy_bwd_unroll_k<T, Width, U><<<ctas, 256, 0, st>>>(io, (unsigned)per_row);
     else
-        kbk_cross_entropy_bwd_unroll_k<T, 1, U><<<(unsigned)ctas, 256, 0, st>>>(io);
+        kbk_cross_entropy_bwd_unroll_k<T, 1, U><<<ctas, 256, 0, st>>>(io, (unsigned)per_row);
     return kbki_launched();
 }
 template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, kbk_stream st) {
@@ -8648,16 +8678,13 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a,
 }
 template <class T> const char* kbki_ce_fused(const kbki_ce_both<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
-    const unsigned rows = (unsigned)io.rows, ctas = (unsigned)kbki_ceil(io.rows, 4);
     if (kbki_ce_by_row<T>(io, io.dx)) return kbki_ce_rows<T>(io, st);
     if (io.vector && io.cols <= 256 * Width)
-        kbk_cross_entropy_fwdbwd_fused_k<T, Width, 32><<<ctas, 128, 0, st>>>(io);
+        kbk_cross_entropy_fwdbwd_fused_k<T, Width, 32><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
     else if (io.vector)
-        kbk_cross_entropy_fwdbwd_fused_k<T, Width, 512><<<rows, 512, 0, st>>>(io);
-    else if (io.cols <= KBKI_LONG_ONES)
-        kbk_cross_entropy_fwdbwd_fused_k<T, 1, 32><<<ctas, 128, 0, st>>>(io);
+        kbk_cross_entropy_fwdbwd_fused_k<T, Width, 512><<<(unsigned)io.rows, 512, 0, st>>>(io);
     else
-        kbk_cross_entropy_fwdbwd_fused_k<T, 1, 512><<<rows, 512, 0, st>>>(io);
+        kbk_cross_entropy_fwdbwd_fused_k<T, 1, 512><<<(unsigned)io.rows, 512, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a, kbk_stream st) {
@@ -8727,7 +8754,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     1 naive    thread per element            <- slow: a division and a load of the id for every element
     2 vec      warp per token, 16-byte accesses  <- the id once per warp; but its latency, then that of the row
     3 unroll   two packs per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
-               rows need more of them outstanding than a copy does
+               rows need more of them outstanding than a copy does. Of few tokens each has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll go by single elements where rows are
                not multiples of 16 bytes, or W or y is not aligned to 16 */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
@@ -8826,6 +8853,16 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     }
 }
 
+// Few tokens: a CTA to each, so that all of the device is at work, and nothing is divided.
+template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row_k(kbki_embedding_io<T> io, int per) {
+    constexpr int Width = KBKI_WIDTH(T);
+    const T* row = io.row(__ldg(io.ids + blockIdx.x));
+    for (int p = threadIdx.x; p < per; p += blockDim.x) {
+        kbki_pack<T, Width> v;
+        kbki_row_pack<T, Width>(v, row, p * Width), v.store(io.y + blockIdx.x * io.cols + p * Width);
+    }
+}
+
 template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embedding_io<T>* io) {
     *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.depth, false };
     if (!kbki_aligned(io->w, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
@@ -8859,6 +8896,11 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     if (why || io.tokens * io.cols == 0) return why;
     if (!io.vector) return kbk_embedding_fwd_vec<T>(a, st);
     int64_t per = io.cols / KBKI_WIDTH(T);
+    if (io.tokens <= 4 * kbki_sms()) {
+        unsigned threads = per < 256 ? (unsigned)kbki_ceil(per, 32) * 32 : 256;
+        kbki_embedding_fwd_row_k<T><<<(unsigned)io.tokens, threads, 0, st>>>(io, (int)per);
+        return kbki_launched();
+    }
     kbk_embedding_fwd_unroll_k<T, U><<<(unsigned)kbki_ceil(io.tokens * per, 64 * U), 64, 0, st>>>(io, per);
     return kbki_launched();
 }

@@ -523,7 +523,12 @@ static const dims pack_rows[] = {
     { 600, 1800, 1, 0 },
     { 600, 1024, 1, 0 },
     { 600, 400, 1, 0 },
+    // many rows that are not whole packs: ends of rows within packs, and several rows to a pack
+    { 600, 130, 1, 0 },
+    { 700, 5, 1, 0 },
 };
+// more tokens than get a CTA each
+static const dims many_tokens[] = { { 600, 64, 100, 0 } };
 // what cross_entropy's rings are chosen by: how full the last piece of a row is
 static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
@@ -979,6 +984,7 @@ static void run_op(const kbk_op* op) {
         if (!quick && family == KBK_ROWS) run_dims(op, dtype, long_rows[0], index++);
         for (int i = 0; i < COUNT(pack_rows) && family == KBK_ROWS; i++)
             if (!quick || i % 3 != 1) run_dims(op, dtype, pack_rows[i], index++);
+        if (family == KBK_LOOKUP) run_dims(op, dtype, many_tokens[0], index++);
         for (int i = 0; i < COUNT(ring_rows) && is(op, "cross_entropy"); i++)
             if (!quick) run_dims(op, dtype, ring_rows[i], index++);
         for (int i = 0; i < COUNT(wide_tiles) && is(op, "matmul"); i++)
