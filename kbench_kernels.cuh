@@ -1551,7 +1551,7 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
             for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
         }
         const kbki_base base(top);
-        float s = r.s * kbki_rebase(r.m, base);
+        float s = 0; // of these alone: added one by one to all before them, they would lose digits
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width];
@@ -1559,7 +1559,7 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
 #pragma unroll
             for (int k = 0; k < Width; k++) s += kbki_exp_from(f[k], base);
         }
-        r = { top, s };
+        r = { top, fmaf(r.s, kbki_rebase(r.m, base), s) };
     }
     return r;
 }
@@ -3992,7 +3992,7 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 /*------------------------------------------------------------------------------------------------------------
   >>rows     What the row operations share beyond >>device: rows on their way while others are at work, CTA
              clusters that see each other's shared memory, column sums by many CTAs.
-             Public: nothing      Used by: softmax, the norms, weighted_sum
+             Public: nothing      Used by: softmax, the norms, weighted_sum, cross_entropy
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Column sums by many CTAs: each leaves `width` partial sums in memory and takes a ticket. One CTA that read
@@ -4076,6 +4076,26 @@ __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float e
     *s = kbki_warp_all<kbki_sum2, warps>(make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w)));
     return mean;
 }
+/*  The pair of a row's threads from those of their warps, with one barrier; every thread of a warp has its warp's.
+    Two calls with the same slots need another barrier between them. */
+template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
+    constexpr int warps = Threads < 32 ? 1 : Threads / 32;
+    if (warps == 1) return p;
+    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = p;
+    __syncthreads();
+    p = slots[threadIdx.x % warps];
+    float m = kbki_warp_all<kbki_max, warps>(p.m);
+    p.s *= kbki_rebase(p.m, kbki_base(m));
+    return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
+}
+
+// The same from pairs that are each thread's own.
+template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kbki_pair p, kbki_pair* slots) {
+    const float m = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(p.m);
+    p.s *= kbki_rebase(p.m, kbki_base(m));
+    return kbki_warps_pair<Threads>({ m, kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(p.s) }, slots);
+}
+
 // One pack, taken from shared memory now: a plain access may be merged with that of an earlier pass.
 __device__ __forceinline__ void kbki_from_shared(uint4& q, const uint4* from) {
     asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -4344,7 +4364,7 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
 
 /*------------------------------------------------------------------------------------------------------------
   >>softmax     Softmax over the last axis: from three reads of a row to one.
-                Public: kbk_softmax_fwd_*      Used by: the table, norms
+                Public: kbk_softmax_fwd_*      Used by: the table, norms, >>cross_entropy
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  softmax fwd ----------------------------------------------------------------------------------------------
@@ -4445,24 +4465,33 @@ struct kbki_softmax_scale {
     exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per element
     is cheaper than the registers. (The logarithm of the sum in its exponent would save a multiplication, and be off
     by half an ulp of the maximum: too much for f16 logits from 6000 on.) */
-template <class T, int Packs, int Width = KBKI_WIDTH(T)> struct kbki_softmax_row {
-    static constexpr bool kept = sizeof(T) == 4;
+template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) == 4> struct kbki_softmax_row {
+    static constexpr bool kept = Kept;
     kbki_pack<T, Width> v[Packs];
     __device__ __forceinline__ float top(float r) {
 #pragma unroll
         for (int u = 0; u < Packs; u++) r = fmaxf(r, kbki_max_of(v[u]));
         return r;
     }
-    __device__ __forceinline__ float sum(kbki_base base, float r) {
+    __device__ __forceinline__ float sum_one(int u, kbki_base base, float r) {
         float f[Width];
+        v[u].get(f);
 #pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            v[u].get(f);
+        for (int k = 0; k < Width; k++) r += f[k] = kbki_exp_from(f[k], base);
+        if (kept) v[u].set(f);
+        kbki_reread(v[u]);
+        return r;
+    }
+    __device__ __forceinline__ float sum(kbki_base base, float r) {
 #pragma unroll
-            for (int k = 0; k < Width; k++) r += f[k] = kbki_exp_from(f[k], base);
-            if (kept) v[u].set(f);
-            kbki_reread(v[u]);
-        }
+        for (int u = 0; u < Packs; u++) r = sum_one(u, base, r);
+        return r;
+    }
+    // The same without what a row of so many packs leaves empty for all threads alike.
+    template <int Threads> __device__ __forceinline__ float sum(kbki_base base, float r, int packs) {
+#pragma unroll
+        for (int u = 0; u < Packs; u++)
+            if (u == 0 || u * Threads < packs) r = sum_one(u, base, r);
         return r;
     }
     // What put needs: `mine` is the maximum that sum was relative to, `all` the row's pair.
@@ -4488,19 +4517,6 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T)> struct kbki_softmax_row
         }
     }
 };
-/*  The pair of a row's threads from those of their warps, with one barrier; every thread of a warp has its warp's.
-    Two calls with the same slots need another barrier between them. */
-template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
-    constexpr int warps = Threads < 32 ? 1 : Threads / 32;
-    if (warps == 1) return p;
-    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = p;
-    __syncthreads();
-    p = slots[threadIdx.x % warps];
-    float m = kbki_warp_all<kbki_max, warps>(p.m);
-    p.s *= kbki_rebase(p.m, kbki_base(m));
-    return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
-}
-
 /*  Packs are those per thread, Threads those per row: 32 means four rows per CTA, else one. The row stays packed in
     registers. Exponentials are relative to the maximum of a warp, so that one barrier is enough for maximum
     and sum. A whole row of -inf sums to 0: 0 * (1 / 0) is the NaN that the formula gives. */
@@ -4525,7 +4541,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 
     const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(edge));
     const kbki_base base(mine);
     if (Edges) sum = kbki_exp_from(edge, base);
-    sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.sum(base, sum));
+    sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.template sum<Threads>(base, sum, packs));
     kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
     r.template put<Threads>(y + sp.head, t, packs, r.scale(mine, all));
     if (Edges && one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, kbki_base(all.m)) * (1.0f / all.s));
@@ -5501,7 +5517,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = Threads == 32 && Packs <= 4;
+    constexpr bool early = (Threads == 32 && Packs <= 4) || Packs == 1;
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
@@ -7144,8 +7160,8 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                padding: a GEMM is the wrong tool for a matrix-vector product
     4 warp     warp per row, shuffles                 <- one read of x, coalesced; nothing else moves
     5 vec      16-byte loads of several rows before the first use, each pack of w serves them all; short
-               rows share a warp                      <- enough bytes in flight, few instructions; of long rows a
-               CTA takes one and ends with it: what all CTAs read at a time is one narrow stretch of memory
+               rows share a warp                      <- enough bytes in flight, few instructions; of long rows, and
+               of few, a CTA takes one and ends with it: what all CTAs read at a time is one narrow stretch of memory
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-24
      1 naive        1112 us   23 %      -  thread per row, uncoalesced
@@ -7364,7 +7380,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
         return kbki_wsum_vec<T, 1, 32, 2, 4>(io, st);
     if (io.cols / Width <= 8) return kbki_wsum_vec<T, Width, 8, 8, 1>(io, st);
     if (io.cols / Width < 64) return kbki_wsum_vec<T, Width, 32, 32 / Width, 1>(io, st);
-    if (io.cols / Width < 512) return kbki_wsum_vec<T, Width, 32, 2, 4>(io, st);
+    if (kbki_plan_packs(io.rows, io.cols / Width) < 512) return kbki_wsum_vec<T, Width, 32, 2, 4>(io, st);
     kbk_weighted_sum_fwd_vec_long_k<T, 256, 4><<<(unsigned)io.rows, 256, 0, st>>>(io);
     return kbki_launched();
 }
@@ -7834,7 +7850,9 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
     2 online   CTA per row, running (max, sum)       <- one read, nothing written but the results
     3 unroll   four 16-byte packs in flight          <- 64 bytes in flight per thread, one rescaling for 16 or
-               32 logits. Rows of odd length: alignment is peeled row by row
+               32 logits. Rows of up to 1024 packs get as many threads as they have work for, from 8 lanes of a
+               warp on: with a CTA each, those of 1024 classes take seven times as long. Rows of odd length:
+               alignment is peeled row by row
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-24
      1 split        1422 us   14 %      -  log-softmax to memory in f32, then a gather
@@ -7872,20 +7890,24 @@ KBK_FN void kbk_cross_entropy_fwd_ref(const kbk_shape* s, const double* const* i
 
 #ifdef __CUDACC__
 template <class T> struct kbki_ce_io {
+    static constexpr bool loss_too = true, gradient = false;
     const T* x;
     const int* t;
     float *loss, *lse, *logp;
     int64_t rows, cols;
     kbki_pair* pair; // where the row's pair goes as well, or NULL
-    // One thread per row calls this with the row's pair.
-    __device__ __forceinline__ void finish(int64_t row, kbki_pair p) const {
+    __device__ __forceinline__ float logit(int64_t row, int at) const {
+        return at >= 0 && at < cols ? kbki_float(x[row * cols + at]) : __int_as_float(0x7FC00000);
+    }
+    // One thread per row calls this with the row's pair, its target and the target's logit.
+    __device__ __forceinline__ void finish(int64_t row, kbki_pair p, int at, float logit) const {
         const float log_sum = p.log_sum();
-        int at = t[row];
         if (lse) lse[row] = p.m + log_sum;
         if (pair) pair[row] = p;
-        float value = at == KBK_IGNORE ? 0.0f : __int_as_float(0x7FC00000);
-        if (at >= 0 && at < cols) value = (p.m - kbki_float(x[row * cols + at])) + log_sum;
-        loss[row] = value;
+        loss[row] = at == KBK_IGNORE ? 0.0f : (p.m - logit) + log_sum;
+    }
+    __device__ __forceinline__ void finish(int64_t row, kbki_pair p) const {
+        finish(row, p, t[row], logit(row, t[row]));
     }
 };
 
@@ -7915,107 +7937,31 @@ template <class T> __global__ void kbki_cross_entropy_fwd_gather_k(kbki_ce_io<T>
 template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_online_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
     const T* x = io.x + blockIdx.x * io.cols;
-    kbki_pair p = kbki_pair::none();
-    for (int64_t c = threadIdx.x; c < io.cols; c += 256) p.add(kbki_float(x[c]));
-    p = kbki_all<kbki_pair, 256>(p, slots);
+    kbki_pair p = kbki_pair::none(), block = p; // in blocks: one by one, the last of many terms lose digits
+    int n = 0;
+    for (int64_t c = threadIdx.x; c < io.cols; c += 256) {
+        block.add(kbki_float(x[c]));
+        if (++n % 64 == 0) p = kbki_pair::join(p, block), block = kbki_pair::none();
+    }
+    p = kbki_all<kbki_pair, 256>(kbki_pair::join(p, block), slots);
     if (threadIdx.x == 0) io.finish(blockIdx.x, p);
 }
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
-template <class T, int Width>
-__global__ void __launch_bounds__(256, 4) kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
+// A row to so many threads: 32, which are four rows to a CTA, or 256.
+template <class T, int Width, int Threads>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), 1024 / KBKI_CTA(Threads))
+    kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
-    kbki_pair p = kbki_row_pair<T, Width, 4>(io.x + blockIdx.x * io.cols, io.cols, threadIdx.x, 256);
-    p = kbki_all<kbki_pair, 256>(p, slots);
-    if (threadIdx.x == 0) io.finish(blockIdx.x, p);
+    const int t = threadIdx.x % Threads;
+    const int64_t row = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
+    if (row >= io.rows) return;
+    const kbki_pair p = kbki_row_pair<T, Width, 4>(io.x + row * io.cols, io.cols, t, Threads);
+    const kbki_pair all = kbki_threads_pair<Threads>(p, slots);
+    if (t == 0) io.finish(row, all);
 }
 
-template <class T> const char* kbki_ce_args(const kbk_args* a, kbki_ce_io<T>* io) {
-    *io = { (const T*)a->in[0],
-            (const int*)a->in[1],
-            (float*)a->out[0],
-            (float*)a->out[1],
-            NULL,
-            a->s.rows,
-            a->s.cols,
-            NULL };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->t, 4)) return KBKI_TEXT_ALIGN;
-    if (!kbki_aligned(io->loss, 4) || !kbki_aligned(io->lse, 4)) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(io->rows)) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
-}
-template <class T> const char* kbk_cross_entropy_fwd_split(const kbk_args* a, kbk_stream st) {
-    kbki_ce_io<T> io;
-    const char* why = kbki_ce_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, KBKI_WORD_split))) != NULL) return why;
-    io.logp = (float*)((char*)a->workspace + KBK_TICKETS);
-    kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io);
-    kbki_cross_entropy_fwd_gather_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, kbk_stream st) {
-    kbki_ce_io<T> io;
-    const char* why = kbki_ce_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    kbki_ce_io<T> io;
-    const char* why = kbki_ce_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_cross_entropy_fwd_unroll_k<T, KBKI_WIDTH(T)><<<(unsigned)io.rows, 256, 0, st>>>(io);
-    return kbki_launched();
-}
-#endif // __CUDACC__
-
-/*  cross_entropy bwd ----------------------------------------------------------------------------------------
-    dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))     x, dx: R x V   t: R, int32   lse: R, f32   g: one f32
-    flops  3*R*V + R       subtract 1, exp 1, times g 1 per logit; per row - 1
-    bytes  2*R*V*s + 8*R + 4
-    check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9: not
-           of the row scale, which is the target's alone. The 1 is taken off in f32, before rounding, and the
-           target's bound is that of a number of the size of g (16 bits: g / 1000)
-    targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
-    1 naive    thread per element           <- slow: a division for the row, 2 or 4 bytes in flight per thread
-    2 unroll   two 16-byte packs in flight  <- 32 bytes in flight per thread, row and target looked up once for
-               8 or 16 logits; alignment is peeled row by row
-    bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
-               elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
-               log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
-/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-24
-     1 naive        1623 us   24 %      -  one element per thread
-     2 unroll      390.9 us   99 % 4.15 x  16-byte packs, two in flight per thread
-    end of measured */
-#define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
-KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[1] = kbki_ids("t", s->rows, 1, s->cols);
-    t[2] = kbki_in("lse", s->rows, 1), t[2].kind = KBK_KF32;
-    t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32;
-    t[4] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
-    t[2].a = log((double)(s->cols ? s->cols : 1)) + 0.5, t[2].b = 0.1; // near that of normal logits
-    t[3].fill = KBK_SAME, t[3].a = 0.75;
-    return 5;
-}
-KBKI_FORMULAS(cross_entropy_bwd, s->cols ? s->rows : 0, 3 * n + rows, 2 * n * elem + 8 * rows + 4)
-KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                      int64_t u1) {
-    for (int64_t r = u0; r < u1; r++) {
-        const double *x = in[0] + r * s->cols, t = in[1][r], lse = in[2][r], g = in[3][0];
-        double *dx = out[0] + (r - u0) * s->cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (r - u0) * s->cols : NULL;
-        int good = t >= 0 && t < (double)s->cols;
-        for (int64_t c = 0; c < s->cols; c++) {
-            dx[c] = good ? g * (exp(x[c] - lse) - (t == (double)c)) : kbki_from_bits(0x7FF8ull << 48);
-            if (t == KBK_IGNORE) dx[c] = 0;
-            if (size) size[c] = t == (double)c ? fabs(g) * (s->elem == 4 ? 2 : 1e-3) : 0;
-        }
-    }
-}
-
-#ifdef __CUDACC__
 // What turns a row's logits into its gradients: unit * p, and unit * (p - 1) at the target; p = norm * exp(x - m).
 template <class T> struct kbki_ce_row {
     kbki_base base;
@@ -8054,12 +8000,168 @@ template <class T> struct kbki_ce_row {
     }
 };
 
+/*  Rows of whole packs that registers hold, with as many threads to each as its packs ask for: eight lanes of a warp to
+    the shortest. The target and its logit are asked for along with the row, so that nobody waits for them at last. Io
+    says what is made of a row: the loss, the gradient, which may take the logits' place, or both. */
+template <class T, int Packs, int Threads, class Io>
+__global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io io) {
+    constexpr int Width = KBKI_WIDTH(T);
+    __shared__ kbki_pair slots[32];
+    const int t = threadIdx.x % Threads, packs = (int)(io.cols / Width);
+    const int64_t row = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
+    if (row >= io.rows) return;
+    const int at = __ldg(io.t + row);
+    const int64_t first = row * io.cols + t * Width;
+    kbki_softmax_row<T, Packs, Width, false> r;
+    kbki_ce_row<T> g;
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        r.v[u].fill(kbki_type<T>::minus_inf);
+        if (t + u * Threads < packs) r.v[u].load(io.x + first + u * Threads * Width);
+    }
+    if constexpr (Io::loss_too) {
+        const float logit = t == 0 ? io.logit(row, at) : 0.0f;
+        const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(-INFINITY));
+        const float sum =
+            kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.template sum<Threads>(kbki_base(mine), 0, packs));
+        const kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
+        if (t == 0) io.finish(row, all, at, logit);
+        if constexpr (Io::gradient) g = io.row(all, at);
+        if (Threads <= 32) __syncwarp(); // the logit is read before another lane's gradient comes there
+    } else {
+        g = io.row(row);
+    }
+    if constexpr (Io::gradient) {
+        const unsigned goal = (unsigned)at - (unsigned)(t * Width); // elements from the first pack to the target
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            kbki_reread(r.v[u]);
+            if (t + u * Threads >= packs) continue;
+            g.template gradient_near<Width>(r.v[u], goal - u * Threads * Width);
+            r.v[u].store(io.dx + first + u * Threads * Width);
+        }
+    }
+}
+// Packs of a row, the most that go there. The gradient alone is made by CTAs of 512 packs, which longer rows fill.
+template <class Io> constexpr int64_t kbki_ce_most() { return Io::loss_too ? 1024 : 512; }
+template <class T, class Io> const char* kbki_ce_rows(const Io& io, kbk_stream st) {
+    static const kbki_plan<void(Io)> plans[] = {
+        { 32, kbki_cross_entropy_row_k<T, 4, 8, Io>, 8, 0 },
+        { 128, kbki_cross_entropy_row_k<T, 4, 32, Io>, 32, 0 },
+        { 512, kbki_cross_entropy_row_k<T, 4, 128, Io>, 128, 0 },
+        { 1024, kbki_cross_entropy_row_k < T, 4, Io::loss_too ? 256 : 128, Io >, Io::loss_too ? 256 : 128, 0 },
+    };
+    const int64_t packs = kbki_plan_packs(io.rows, io.cols / KBKI_WIDTH(T)), most = kbki_ce_most<Io>();
+    const auto& plan = kbki_plan_of(plans, packs < most ? packs : most);
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
+    plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
+    return kbki_launched();
+}
+// Whether a row goes there; dx: what has to lie as x does.
+template <class T, class Io> bool kbki_ce_by_row(const Io& io, const void* dx) {
+    return kbki_whole_packs<T>(io.x, dx, io.cols) && io.cols <= kbki_ce_most<Io>() * KBKI_WIDTH(T);
+}
+
+template <class T> const char* kbki_ce_args(const kbk_args* a, kbki_ce_io<T>* io) {
+    *io = { (const T*)a->in[0],
+            (const int*)a->in[1],
+            (float*)a->out[0],
+            (float*)a->out[1],
+            NULL,
+            a->s.rows,
+            a->s.cols,
+            NULL };
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->t, 4)) return KBKI_TEXT_ALIGN;
+    if (!kbki_aligned(io->loss, 4) || !kbki_aligned(io->lse, 4)) return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(io->rows)) return KBKI_TEXT_GRID;
+    return kbki_check_dims(&a->s);
+}
+template <class T> const char* kbk_cross_entropy_fwd_split(const kbk_args* a, kbk_stream st) {
+    kbki_ce_io<T> io;
+    const char* why = kbki_ce_args(a, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, KBKI_WORD_split))) != NULL) return why;
+    io.logp = (float*)((char*)a->workspace + KBK_TICKETS);
+    kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io);
+    kbki_cross_entropy_fwd_gather_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, kbk_stream st) {
+    kbki_ce_io<T> io;
+    const char* why = kbki_ce_args(a, &io);
+    if (why || io.rows * io.cols == 0) return why;
+    kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbki_ce_fwd_unroll(const kbki_ce_io<T>& io, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T);
+    if (kbki_ce_by_row<T>(io, io.x)) return kbki_ce_rows<T>(io, st);
+    if (io.cols <= 256 * Width)
+        kbk_cross_entropy_fwd_unroll_k<T, Width, 32><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
+    else
+        kbk_cross_entropy_fwd_unroll_k<T, Width, 256><<<(unsigned)io.rows, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, kbk_stream st) {
+    kbki_ce_io<T> io;
+    const char* why = kbki_ce_args(a, &io);
+    return why || io.rows * io.cols == 0 ? why : kbki_ce_fwd_unroll(io, st);
+}
+#endif // __CUDACC__
+
+/*  cross_entropy bwd ----------------------------------------------------------------------------------------
+    dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))     x, dx: R x V   t: R, int32   lse: R, f32   g: one f32
+    flops  3*R*V + R       subtract 1, exp 1, times g 1 per logit; per row - 1
+    bytes  2*R*V*s + 8*R + 4
+    check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9: not
+           of the row scale, which is the target's alone. The 1 is taken off in f32, before rounding, and the
+           target's bound is that of a number of the size of g (16 bits: g / 1000)
+    targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
+    1 naive    thread per element           <- slow: a division for the row, 2 or 4 bytes in flight per thread
+    2 unroll   two 16-byte packs in flight  <- 32 bytes in flight per thread, row and target looked up once for
+               8 or 16 logits; alignment is peeled row by row. Rows of up to 512 packs get as many threads as they
+               have work for; those that are not whole packs are one sequence of them
+    bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
+               elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
+               log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
+/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-24
+     1 naive        1623 us   24 %      -  one element per thread
+     2 unroll      390.9 us   99 % 4.15 x  16-byte packs, two in flight per thread
+    end of measured */
+#define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
+KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
+    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
+    t[1] = kbki_ids("t", s->rows, 1, s->cols);
+    t[2] = kbki_in("lse", s->rows, 1), t[2].kind = KBK_KF32;
+    t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32;
+    t[4] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
+    t[2].a = log((double)(s->cols ? s->cols : 1)) + 0.5, t[2].b = 0.1; // near that of normal logits
+    t[3].fill = KBK_SAME, t[3].a = 0.75;
+    return 5;
+}
+KBKI_FORMULAS(cross_entropy_bwd, s->cols ? s->rows : 0, 3 * n + rows, 2 * n * elem + 8 * rows + 4)
+KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
+                                      int64_t u1) {
+    for (int64_t r = u0; r < u1; r++) {
+        const double *x = in[0] + r * s->cols, t = in[1][r], lse = in[2][r], g = in[3][0];
+        double *dx = out[0] + (r - u0) * s->cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (r - u0) * s->cols : NULL;
+        int good = t >= 0 && t < (double)s->cols;
+        for (int64_t c = 0; c < s->cols; c++) {
+            dx[c] = good ? g * (exp(x[c] - lse) - (t == (double)c)) : kbki_from_bits(0x7FF8ull << 48);
+            if (t == KBK_IGNORE) dx[c] = 0;
+            if (size) size[c] = t == (double)c ? fabs(g) * (s->elem == 4 ? 2 : 1e-3) : 0;
+        }
+    }
+}
+
+#ifdef __CUDACC__
 // Neither streaming nor read-only loads: dx may be x.
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
 
 template <class T> struct kbki_ce_grad {
+    static constexpr bool loss_too = false, gradient = true;
     const T* x;
     const int* t;
     const float *lse, *g;
@@ -8081,10 +8183,13 @@ template <class T> struct kbki_ce_grad {
         row.target(__ldg(t + r), cols);
         return row;
     }
+    __device__ __forceinline__ void one(int64_t r, int64_t c) const {
+        row(r).gradient_at(x + r * cols, dx + r * cols, c);
+    }
 };
 template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols;
-    if (r < io.rows) io.row(r).gradient_at(io.x + r * io.cols, io.dx + r * io.cols, i - r * io.cols);
+    if (r < io.rows) io.one(r, i - r * io.cols);
 }
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
@@ -8109,6 +8214,46 @@ __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_gr
         v[u].store_cached(dx + c);
     }
     if (part == 0 && one >= 0) row.gradient_at(x, dx, one);
+}
+
+/*  Short rows that are not whole packs: packs one after the other, whatever row they belong to. One that the end of a
+    row runs through is made twice, for that row and for the next. */
+template <class T, int U, int Width = KBKI_WIDTH(T)>
+__global__ void __launch_bounds__(256) kbki_cross_entropy_bwd_packs_k(kbki_ce_grad<T> io) {
+    const kbki_span sp = kbki_split<T, Width>(io.x, io.rows * io.cols);
+    const int64_t start = (int64_t)blockIdx.x * (256 * U), at = sp.head + start * Width, r0 = at / io.cols;
+    const unsigned cols = (unsigned)io.cols, c0 = (unsigned)(at - r0 * cols);
+    kbki_pack<T, Width> v[U], w;
+    float f[Width], g[Width];
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        const unsigned i = threadIdx.x + u * 256;
+        if (start + i < sp.packs) kbki_ce_load(v[u], io.x + at + i * Width);
+    }
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        const unsigned i = threadIdx.x + u * 256, ahead = (c0 + i * Width) / cols, c = c0 + i * Width - ahead * cols;
+        if (start + i >= sp.packs) continue;
+        if (c + Width > cols && cols < Width) { // there may be more than two rows to a pack
+#pragma unroll 1
+            for (unsigned k = c; k < c + Width; k++) io.one(r0 + ahead + k / cols, k % cols);
+            continue;
+        }
+        kbki_ce_row<T> row = io.row(r0 + ahead);
+        w = v[u];
+        row.template gradient_near<Width>(v[u], (unsigned)row.at - c);
+        if (c + Width > cols) {
+            row = io.row(r0 + ahead + 1);
+            row.template gradient_near<Width>(w, (unsigned)row.at + (cols - c));
+            v[u].get(f), w.get(g);
+#pragma unroll
+            for (int k = 0; k < Width; k++) f[k] = c + k < cols ? f[k] : g[k];
+            v[u].set(f);
+        }
+        v[u].store_cached(io.dx + at + i * Width);
+    }
+    const int64_t one = blockIdx.x ? -1 : kbki_single(sp, io.rows * io.cols, threadIdx.x);
+    if (one >= 0) io.one(one / io.cols, one % io.cols);
 }
 
 template <class T> const char* kbki_ce_grad_args(const kbk_args* a, kbki_ce_grad<T>* io) {
@@ -8136,14 +8281,18 @@ template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kb
     return kbki_launched();
 }
 template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce_grad<T>& io, kbk_stream st) {
-    constexpr int U = 2;
+    constexpr int U = 2, Width = KBKI_WIDTH(T);
     bool vector = kbki_congruent(io.x, io.dx);
-    int64_t per_row = kbki_ceil(io.cols, 256 * U * (vector ? KBKI_WIDTH(T) : 1));
+    int64_t per_row = kbki_ceil(io.cols, 256 * U * (vector ? Width : 1));
     if (io.rows == 0 || io.cols == 0) return NULL;
     if (!kbki_grid_ok(io.rows) || !kbki_grid_ok(per_row * io.rows)) return KBKI_TEXT_GRID;
     unsigned ctas = (unsigned)(per_row * io.rows);
-    if (vector)
-        kbk_cross_entropy_bwd_unroll_k<T, KBKI_WIDTH(T), U><<<ctas, 256, 0, st>>>(io, (unsigned)per_row);
+    if (kbki_ce_by_row<T>(io, io.dx)) return kbki_ce_rows<T>(io, st);
+    if (vector && io.cols < 256 * Width)
+        kbki_cross_entropy_bwd_packs_k<T, U>
+            <<<(unsigned)kbki_ceil(io.rows * io.cols, 256 * U * Width), 256, 0, st>>>(io);
+    else if (vector)
+        kbk_cross_entropy_bwd_unroll_k<T, Width, U><<<ctas, 256, 0, st>>>(io, (unsigned)per_row);
     else
         kbk_cross_entropy_bwd_unroll_k<T, 1, U><<<ctas, 256, 0, st>>>(io, (unsigned)per_row);
     return kbki_launched();
@@ -8171,7 +8320,8 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     1 split    fwd unroll, then bwd unroll    <- slow: three streams, the logits come from memory twice. What
                passes between them is (max, sum): an f32 lse is too coarse where logits are near 1000
     2 fused    CTA per row; the second read runs backwards
-                                              <- one launch; the end of the row is still in the L2 cache
+                                              <- one launch; the end of the row is still in the L2 cache. Rows
+               of up to 1024 packs are read once, into registers, and short ones share a CTA
     3 shared   row in shared memory, through a ring of pieces; what one row leaves free the next one takes
                                               <- one read of x; an SM reads while it computes and writes, and does
                either in bursts of a row. Rows up to 192 KiB
@@ -8220,6 +8370,7 @@ KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const
 
 #ifdef __CUDACC__
 template <class T> struct kbki_ce_both {
+    static constexpr bool loss_too = true, gradient = true;
     const T* x;
     const int* t;
     float* loss;
@@ -8242,29 +8393,34 @@ template <class T> struct kbki_ce_both {
     }
 };
 
-template <class T, int Width>
-__global__ void __launch_bounds__(512) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_both<T> io) {
+// A row to so many threads: 32, which are four rows to a CTA, or 512.
+template <class T, int Width, int Threads>
+__global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_both<T> io) {
     __shared__ kbki_pair slots[32];
-    const T* x = io.x + blockIdx.x * io.cols;
-    T* dx = io.dx + blockIdx.x * io.cols;
-    int t = threadIdx.x, at = __ldg(io.t + blockIdx.x);
-    float logit = t == 0 ? io.logit(blockIdx.x, at) : 0.0f;
+    const int t = threadIdx.x % Threads;
+    const int64_t r = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
+    if (r >= io.rows) return;
+    const T* x = io.x + r * io.cols;
+    T* dx = io.dx + r * io.cols;
+    const int at = __ldg(io.t + r);
+    const float logit = t == 0 ? io.logit(r, at) : 0.0f;
     kbki_span sp = kbki_split<T, Width>(x, io.cols);
-    kbki_pair p = kbki_all<kbki_pair, 512>(kbki_row_pair<T, Width, 4>(x, io.cols, t, 512), slots);
+    kbki_pair p = kbki_threads_pair<Threads>(kbki_row_pair<T, Width, 4>(x, io.cols, t, Threads), slots);
     kbki_ce_row<T> row = io.row(p, at);
-    if (t == 0) io.finish(blockIdx.x, p, at, logit);
+    if (t == 0) io.finish(r, p, at, logit);
+    if (Threads == 32) __syncwarp(); // where there is no barrier: every lane has read what another may overwrite
     int64_t one = kbki_single(sp, io.cols, t);
     if (one >= 0) row.gradient_at(x, dx, one);
-    for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 4 * 512) {
+    for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 4 * Threads) {
         kbki_pack<T, Width> v[4];
 #pragma unroll
         for (int u = 0; u < 4; u++)
-            if (i >= u * 512) kbki_ce_load(v[u], x + sp.head + (i - u * 512) * Width);
+            if (i >= u * Threads) kbki_ce_load(v[u], x + sp.head + (i - u * Threads) * Width);
 #pragma unroll
         for (int u = 0; u < 4; u++) {
-            if (i < u * 512) continue;
-            row.template gradient<Width>(v[u], sp.head + (i - u * 512) * Width);
-            v[u].store_cached(dx + sp.head + (i - u * 512) * Width);
+            if (i < u * Threads) continue;
+            row.template gradient<Width>(v[u], sp.head + (i - u * Threads) * Width);
+            v[u].store_cached(dx + sp.head + (i - u * Threads) * Width);
         }
     }
 }
@@ -8517,14 +8673,18 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a,
     kbki_pair* pair = (kbki_pair*)((char*)a->workspace + KBK_TICKETS);
     kbki_ce_io<T> fwd = { io.x, io.t, io.loss, NULL, NULL, io.rows, io.cols, pair };
     kbki_ce_grad<T> bwd = { io.x, io.t, NULL, NULL, io.dx, io.rows, io.cols, pair, io.scale };
-    kbk_cross_entropy_fwd_unroll_k<T, KBKI_WIDTH(T)><<<(unsigned)io.rows, 256, 0, st>>>(fwd);
-    return kbki_ce_bwd_unroll(bwd, st);
+    why = kbki_ce_fwd_unroll(fwd, st);
+    return why ? why : kbki_ce_bwd_unroll(bwd, st);
 }
 template <class T> const char* kbki_ce_fused(const kbki_ce_both<T>& io, kbk_stream st) {
-    if (io.vector)
-        kbk_cross_entropy_fwdbwd_fused_k<T, KBKI_WIDTH(T)><<<(unsigned)io.rows, 512, 0, st>>>(io);
+    constexpr int Width = KBKI_WIDTH(T);
+    if (kbki_ce_by_row<T>(io, io.dx)) return kbki_ce_rows<T>(io, st);
+    if (io.vector && io.cols <= 256 * Width)
+        kbk_cross_entropy_fwdbwd_fused_k<T, Width, 32><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
+    else if (io.vector)
+        kbk_cross_entropy_fwdbwd_fused_k<T, Width, 512><<<(unsigned)io.rows, 512, 0, st>>>(io);
     else
-        kbk_cross_entropy_fwdbwd_fused_k<T, 1><<<(unsigned)io.rows, 512, 0, st>>>(io);
+        kbk_cross_entropy_fwdbwd_fused_k<T, 1, 512><<<(unsigned)io.rows, 512, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a, kbk_stream st) {
@@ -8594,7 +8754,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     1 naive    thread per element            <- slow: a division and a load of the id for every element
     2 vec      warp per token, 16-byte accesses  <- the id once per warp; but its latency, then that of the row
     3 unroll   two packs per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
-               rows need more of them outstanding than a copy does
+               rows need more of them outstanding than a copy does. Of few tokens each has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll go by single elements where rows are
                not multiples of 16 bytes, or W or y is not aligned to 16 */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
@@ -8693,6 +8853,16 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     }
 }
 
+// Few tokens: a CTA to each, so that all of the device is at work, and nothing is divided.
+template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row_k(kbki_embedding_io<T> io, int per) {
+    constexpr int Width = KBKI_WIDTH(T);
+    const T* row = io.row(__ldg(io.ids + blockIdx.x));
+    for (int p = threadIdx.x; p < per; p += blockDim.x) {
+        kbki_pack<T, Width> v;
+        kbki_row_pack<T, Width>(v, row, p * Width), v.store(io.y + blockIdx.x * io.cols + p * Width);
+    }
+}
+
 template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embedding_io<T>* io) {
     *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.depth, false };
     if (!kbki_aligned(io->w, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
@@ -8726,6 +8896,11 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     if (why || io.tokens * io.cols == 0) return why;
     if (!io.vector) return kbk_embedding_fwd_vec<T>(a, st);
     int64_t per = io.cols / KBKI_WIDTH(T);
+    if (io.tokens <= 4 * kbki_sms()) {
+        unsigned threads = per < 256 ? (unsigned)kbki_ceil(per, 32) * 32 : 256;
+        kbki_embedding_fwd_row_k<T><<<(unsigned)io.tokens, threads, 0, st>>>(io, (int)per);
+        return kbki_launched();
+    }
     kbk_embedding_fwd_unroll_k<T, U><<<(unsigned)kbki_ceil(io.tokens * per, 64 * U), 64, 0, st>>>(io, per);
     return kbki_launched();
 }

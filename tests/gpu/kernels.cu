@@ -464,6 +464,33 @@ static void try_graph(job* j, const kbk_variant* v) {
         passed++;
 }
 
+// A gradient that may take the place of the logits that it is made of: the same bits there as elsewhere.
+static void try_in_place(job* j, const kbk_variant* v, int shift) {
+    side *x = &j->x[0], *dx = &j->x[j->n - 1];
+    if (!is(v->op, "cross_entropy") || strcmp(dx->t.name, "dx") || sanitize || counting) return;
+    kbk_args a;
+    const char* why = NULL;
+    char *mark = arena_at, *to[2] = { dx->got, x->got };
+    j->work_bytes = kbk_workspace(v, &j->s);
+    j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
+    arena_at = mark;
+    if (j->work_bytes && !j->work) return; // counted by try_variant
+    for (int turn = 0; turn < 2 && !why; turn++) {
+        place(j, v, shift, &a);
+        const void* from = turn ? a.in[0] : a.out[dx->slot];
+        if (turn) a.out[dx->slot] = (void*)a.in[0];
+        why = kbk_launch(v, j->dtype, &a, stream);
+        if (why) break;
+        CUDA(cudaMemcpyAsync(to[turn], from, dx->bytes, cudaMemcpyDeviceToHost, stream));
+        CUDA(cudaStreamSynchronize(stream));
+    }
+    if (!why && memcmp(to[0], to[1], dx->bytes)) why = "other bits where x was";
+    if (why)
+        complain(j, v, shift, why, j->n - 1, NULL);
+    else
+        passed++;
+}
+
 // --- shapes by family; small: those that --sanitize runs
 typedef struct {
     int64_t rows, cols, depth;
@@ -496,7 +523,12 @@ static const dims pack_rows[] = {
     { 600, 1800, 1, 0 },
     { 600, 1024, 1, 0 },
     { 600, 400, 1, 0 },
+    // many rows that are not whole packs: ends of rows within packs, and several rows to a pack
+    { 600, 130, 1, 0 },
+    { 700, 5, 1, 0 },
 };
+// more tokens than get a CTA each
+static const dims many_tokens[] = { { 600, 64, 100, 0 } };
 // what cross_entropy's rings are chosen by: how full the last piece of a row is
 static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
@@ -605,6 +637,7 @@ static void run_fill(job* j, int first_shift, int shifts) {
         if (!wanted(v, j->op, j->dtype) || cannot(j, v) || too_slow(j, v)) continue;
         for (int shift = first_shift; shift < first_shift + shifts; shift++)
             try_variant(j, v, shift, shift == 0 && j->fill == SEED1);
+        for (int shift = first_shift; shift < first_shift + shifts && shift < 2; shift++) try_in_place(j, v, shift);
         if (j->fill == SEED1) try_graph(j, v);
     }
     release(j);
@@ -951,6 +984,7 @@ static void run_op(const kbk_op* op) {
         if (!quick && family == KBK_ROWS) run_dims(op, dtype, long_rows[0], index++);
         for (int i = 0; i < COUNT(pack_rows) && family == KBK_ROWS; i++)
             if (!quick || i % 3 != 1) run_dims(op, dtype, pack_rows[i], index++);
+        if (family == KBK_LOOKUP) run_dims(op, dtype, many_tokens[0], index++);
         for (int i = 0; i < COUNT(ring_rows) && is(op, "cross_entropy"); i++)
             if (!quick) run_dims(op, dtype, ring_rows[i], index++);
         for (int i = 0; i < COUNT(wide_tiles) && is(op, "matmul"); i++)
