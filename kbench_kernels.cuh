@@ -10691,8 +10691,8 @@ template <class T, bool Turned> __device__ __forceinline__ void kbki_wg_stage(ch
             kbki_stmatrix(kbki_shared(to + line * 128 + ((x + pack) ^ line % 8) * 16), w);
     }
 }
-/*  The same of f32, which are 32 columns. Turned: each of them is a line, of the first 32 rows, and 4096 bytes on of the
-    others. No two lanes want the same bank at once: lanes of odd rows bring their columns in another order. */
+/*  The same of f32, which are 32 columns. Turned: each of them is a line, of the first 32 rows, and 4096 bytes on of
+    the others. No two lanes want the same bank at once: lanes of odd rows bring their columns in another order. */
 template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
     int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
     if (Turned) {
@@ -10714,8 +10714,8 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
 }
 /*  Results of one block of 64 rows by tensor copies, 128 bytes of columns at a time through two buffers of the
     warpgroup's own: a buffer is free when the copy before the last has read it, which the thread that started it knows.
-    The copies are not waited for. Where columns do not come out even, some are stored twice. Turned: rows of the product
-    are columns of C, and of f32 a buffer is two boxes. */
+    The copies are not waited for. Where columns do not come out even, some are stored twice. Turned: rows of the
+    product are columns of C, and of f32 a buffer is two boxes. */
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
                                               int block, const float* d) {

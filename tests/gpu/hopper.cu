@@ -88,7 +88,8 @@ static const rung rungs[] = {
     WAY(turns, KBKI_WG_TURNS, false, TF32(TURNS)), WAY(mid, KBKI_WG_MID, true, NULL),
     WAY(low, KBKI_WG_LOW, false, NULL), WAY(small, KBKI_WG_SMALL, true, TF32(SMALL)),
     WAY(turns192, KBKI_WG_TURNS_192, false, NULL), WAY(turns144, KBKI_WG_TURNS_144, false, NULL),
-    WAY(one208, KBKI_WG_ONE_208, false, NULL), { "tall", { NULL, NULL, TF32(TALL) }, { NULL, NULL, TF32(TALL) }, false, true, false }
+    WAY(one208, KBKI_WG_ONE_208, false, NULL),
+    { "tall", { NULL, NULL, TF32(TALL) }, { NULL, NULL, TF32(TALL) }, false, true, false }
 };
 // clang-format on
 enum { RUNGS = sizeof rungs / sizeof rungs[0], GUARD = 4096, LAUNCHES = 20 };
