@@ -155,6 +155,7 @@
        >>matmul_steps   matrix product with mma.sync, with tensor copies, with wgmma, a step each
        >>matmul_tile    matrix product in f32 with cp.async and warp tiles
        >>matmul_mma     matrix product with mma.sync, in earnest
+       >>matmul_results where the sums of wgmma go
        >>matmul_hopper  matrix product with TMA and wgmma
        >>matmul_wgmma   its launches
        >>matmul_select  the same, cut by shape
@@ -1816,7 +1817,8 @@ KBK_FN bool kbki_two_fit(int64_t packs) {
   >>asm        Instructions that C++ has no word for and that several sections use, each under one name. Those of
                compute capability 9.0 are in >>hopper; what a single kernel needs stands beside it.
                Public: nothing      Used by: >>hopper, >>rows and what builds on it, >>cross_entropy_both,
-               >>embedding_bwd, >>matmul_tile, >>matmul_steps, >>matmul_mma, >>matmul_hopper, >>matmul_select,
+               >>embedding_bwd, >>matmul_tile, >>matmul_steps, >>matmul_mma, >>matmul_results, >>matmul_hopper,
+               >>matmul_select,
                >>attention_mma, >>attention_hopper, >>attention_wgmma, >>attention_bwd_mma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
@@ -1891,6 +1893,14 @@ template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t
     __trap();
 #endif
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// As kbki_stmatrix below, but each 8 x 8 comes to lie the other way round.
+__device__ __forceinline__ void kbki_stmatrix_turned(uint32_t to, const uint32_t* r) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]),
+                 "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+#endif
 // Its reverse, which compute capability 9.0 has an instruction for.
 __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #if __CUDA_ARCH__ >= 900
@@ -1986,7 +1996,8 @@ template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(
   >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
                and products by four warps at once (wgmma), which 9.0 alone has.
                Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
-               >>cross_entropy_both, >>matmul_steps, >>matmul_hopper, >>matmul_wgmma, >>matmul_select,
+               >>cross_entropy_both, >>matmul_steps, >>matmul_results, >>matmul_hopper, >>matmul_wgmma,
+               >>matmul_select,
                >>attention_hopper, >>attention_wgmma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
@@ -2271,12 +2282,6 @@ __device__ __forceinline__ void kbki_tma_store_3d(const kbki_map* map, const voi
                  "r"(y), "r"(z), "r"(kbki_shared(from))
                  : "memory");
     kbki_bulk_commit();
-}
-// kbki_stmatrix, of which each 8 x 8 comes to lie the other way round.
-__device__ __forceinline__ void kbki_stmatrix_turned(uint32_t to, const uint32_t* r) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]),
-                 "r"(r[1]), "r"(r[2]), "r"(r[3])
-                 : "memory");
 }
 __device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // the map itself
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
@@ -10458,6 +10463,146 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
+  >>matmul_results     Where the sums of wgmma go: from registers to memory, straight or by tensor copies.
+                       Public: nothing      Used by: >>matmul_hopper, >>attention_wgmma, >>attention_bwd_hopper
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
+template <class T, int TileN>
+__device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
+                                               int layer = 0) {
+    typedef kbki_result<T> U;
+    bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
+    int q = threadIdx.x % 4;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
+        U* out = io.c + layer * io.sc + i * io.n;
+        if (wide) {
+#pragma unroll
+            for (int x = 0; x < TileN / 8; x += 4) {
+                int64_t j = j0 + (x + q) * 8;
+                uint32_t w[4];
+#pragma unroll
+                for (int e = 0; e < 4; e++) w[e] = kbki_word((U*)0, d + (x + e) * 4 + half * 2);
+                uint4 v = kbki_mma_quad(w);
+                if (i < io.m && j < io.n) *reinterpret_cast<uint4*>(out + j) = v;
+            }
+        } else {
+#pragma unroll
+            for (int x = 0; x < TileN / 4; x++) {
+                int64_t j = j0 + x / 2 * 8 + q * 2 + x % 2;
+                if (i < io.m && j < io.n) out[j] = kbki_type<U>::from(d[x / 2 * 4 + half * 2 + x % 2]);
+            }
+        }
+    }
+}
+/*  The same of a piece of K, in f32, to where pieces are added up: tile after tile, and in it what a thread has beside
+    what its neighbours have, since kbki_wg_sum_k can tell where that belongs. */
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int j0, int layer, const float* d) {
+    if (i0 >= io.m) return;
+    int64_t tile = (layer * io.down + i0 / Plan::tile_m) * io.across + j0 / Plan::tile_n;
+    float4* to = (float4*)(io.part + (tile * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n) + threadIdx.x % 128;
+#pragma unroll
+    for (int x = 0; x < Plan::tile_n / 8; x++)
+        to[x * 128] = make_float4(d[x * 4], d[x * 4 + 1], d[x * 4 + 2], d[x * 4 + 3]);
+}
+// The same where C is of f32; Turned: where rows of the product are columns of C.
+template <class T, int TileN, bool Turned>
+__device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, int layer,
+                                              const float* d) {
+    float* to = (float*)io.c + layer * io.m * io.n;
+    bool pairs = io.n % 2 == 0 && ((uintptr_t)to & 7) == 0;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
+        float* out = Turned ? to + i : to + i * io.n;
+        if (i >= io.m) continue;
+#pragma unroll
+        for (int x = 0; x < TileN / 8; x++) {
+            int64_t j = j0 + x * 8 + threadIdx.x % 4 * 2;
+            const float* f = d + x * 4 + half * 2;
+            if (Turned) {
+                if (j < io.n) out[j * io.m] = f[0];
+                if (j + 1 < io.n) out[(j + 1) * io.m] = f[1];
+            } else if (pairs) {
+                if (j < io.n) *reinterpret_cast<float2*>(out + j) = make_float2(f[0], f[1]);
+            } else {
+                if (j < io.n) out[j] = f[0];
+                if (j + 1 < io.n) out[j + 1] = f[1];
+            }
+        }
+    }
+}
+// 64 rows by 128 bytes of results to shared memory, with the swizzle that a tensor copy takes out again. Turned: each
+// column is a line.
+template <class T, bool Turned> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
+    int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+    int line = Turned ? lane / 16 * 8 + lane % 8 : warp * 16 + lane % 16;
+    int pack = Turned ? warp * 2 + lane / 8 % 2 : lane / 16;
+#pragma unroll
+    for (int x = 0; x < 8; x += 2) { // packs of eight columns
+        uint32_t w[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
+        if (Turned)
+            kbki_stmatrix_turned(kbki_shared(to + (x * 8 + line) * 128 + (pack ^ line % 8) * 16), w);
+        else
+            kbki_stmatrix(kbki_shared(to + line * 128 + ((x + pack) ^ line % 8) * 16), w);
+    }
+}
+/*  The same of f32, which are 32 columns. Turned: each of them is a line, of the first 32 rows, and 4096 bytes on of
+    the others. No two lanes want the same bank at once: lanes of odd rows bring their columns in another order. */
+template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
+    int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
+    if (Turned) {
+#pragma unroll
+        for (int e = 0; e < 16; e++) {
+            int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + q * 2 + e % 2;
+            *(float*)(to + i / 32 * 4096 + j * 128 + (i % 32 / 4 ^ j % 8) * 16 + i % 4 * 4) = d[e];
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < 8; e += 2) {
+            int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + q * 2;
+            char* line = to + i * 128 + j % 4 * 4;
+            float2 u = make_float2(d[e], d[e + 1]), v = make_float2(d[e + 8], d[e + 9]);
+            *(float2*)(line + ((j + other) / 4 ^ i % 8) * 16) = other ? v : u;
+            *(float2*)(line + ((j + 16 - other) / 4 ^ i % 8) * 16) = other ? u : v;
+        }
+    }
+}
+/*  Results of one block of 64 rows by tensor copies, 128 bytes of columns at a time through two buffers of the
+    warpgroup's own: a buffer is free when the copy before the last has read it, which the thread that started it knows.
+    The copies are not waited for. Where columns do not come out even, some are stored twice. Turned: rows of the
+    product are columns of C, and of f32 a buffer is two boxes. */
+template <class T, class Plan, bool Turned>
+__device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
+                                              int block, const float* d) {
+    constexpr bool Two = Turned && sizeof(T) == 4;
+    constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
+    static_assert(Many * Plan::blocks % 2 == 0, "the next tile begins with the first buffer");
+    bool first = threadIdx.x % 128 == 0;
+#pragma unroll
+    for (int i = 0; i < Many; i++) {
+        const int x = i < Many - 1 ? i * Wide : Plan::tile_n - Wide;
+        char* buffer = staging + (block * Many + i) % 2 * 8192;
+        if (first) kbki_bulk_read<Two ? 2 : 1>();
+        kbki_barrier<128>(1 + group);
+        if constexpr (sizeof(T) == 4)
+            kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
+        else
+            kbki_wg_stage<T, Turned>(buffer, d + x / 2);
+        kbki_bulk_fence();
+        kbki_barrier<128>(1 + group);
+        if (first) kbki_tma_store_3d(c, buffer, Turned ? i0 : j0 + x, Turned ? j0 + x : i0, layer);
+        if (first && Two) kbki_tma_store_3d(c, buffer + 4096, i0 + 32, j0 + x, layer);
+    }
+}
+#endif // __CUDA_ARCH_FEAT_SM90_ALL
+
+/*------------------------------------------------------------------------------------------------------------
   >>matmul_hopper     Matrix product through wgmma and tensor copies, for compute capability 9.0 alone: kernels of rungs
                       9 to 14 of matmul.
                       Public: nothing      Used by: >>matmul_wgmma, >>matmul_select, >>matmul_bytes
@@ -10606,140 +10751,6 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
         kbki_wg_commit();
     }
 };
-// 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
-template <class T, int TileN>
-__device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
-                                               int layer = 0) {
-    typedef kbki_result<T> U;
-    bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
-    int q = threadIdx.x % 4;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-        U* out = io.c + layer * io.sc + i * io.n;
-        if (wide) {
-#pragma unroll
-            for (int x = 0; x < TileN / 8; x += 4) {
-                int64_t j = j0 + (x + q) * 8;
-                uint32_t w[4];
-#pragma unroll
-                for (int e = 0; e < 4; e++) w[e] = kbki_word((U*)0, d + (x + e) * 4 + half * 2);
-                uint4 v = kbki_mma_quad(w);
-                if (i < io.m && j < io.n) *reinterpret_cast<uint4*>(out + j) = v;
-            }
-        } else {
-#pragma unroll
-            for (int x = 0; x < TileN / 4; x++) {
-                int64_t j = j0 + x / 2 * 8 + q * 2 + x % 2;
-                if (i < io.m && j < io.n) out[j] = kbki_type<U>::from(d[x / 2 * 4 + half * 2 + x % 2]);
-            }
-        }
-    }
-}
-/*  The same of a piece of K, in f32, to where pieces are added up: tile after tile, and in it what a thread has beside
-    what its neighbours have, since kbki_wg_sum_k can tell where that belongs. */
-template <class Plan, class T>
-__device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int j0, int layer, const float* d) {
-    if (i0 >= io.m) return;
-    int64_t tile = (layer * io.down + i0 / Plan::tile_m) * io.across + j0 / Plan::tile_n;
-    float4* to = (float4*)(io.part + (tile * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n) + threadIdx.x % 128;
-#pragma unroll
-    for (int x = 0; x < Plan::tile_n / 8; x++)
-        to[x * 128] = make_float4(d[x * 4], d[x * 4 + 1], d[x * 4 + 2], d[x * 4 + 3]);
-}
-// The same where C is of f32; Turned: where rows of the product are columns of C.
-template <class T, int TileN, bool Turned>
-__device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, int layer,
-                                              const float* d) {
-    float* to = (float*)io.c + layer * io.m * io.n;
-    bool pairs = io.n % 2 == 0 && ((uintptr_t)to & 7) == 0;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-        float* out = Turned ? to + i : to + i * io.n;
-        if (i >= io.m) continue;
-#pragma unroll
-        for (int x = 0; x < TileN / 8; x++) {
-            int64_t j = j0 + x * 8 + threadIdx.x % 4 * 2;
-            const float* f = d + x * 4 + half * 2;
-            if (Turned) {
-                if (j < io.n) out[j * io.m] = f[0];
-                if (j + 1 < io.n) out[(j + 1) * io.m] = f[1];
-            } else if (pairs) {
-                if (j < io.n) *reinterpret_cast<float2*>(out + j) = make_float2(f[0], f[1]);
-            } else {
-                if (j < io.n) out[j] = f[0];
-                if (j + 1 < io.n) out[j + 1] = f[1];
-            }
-        }
-    }
-}
-// 64 rows by 128 bytes of results to shared memory, with the swizzle that a tensor copy takes out again. Turned: each
-// column is a line.
-template <class T, bool Turned> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
-    int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
-    int line = Turned ? lane / 16 * 8 + lane % 8 : warp * 16 + lane % 16;
-    int pack = Turned ? warp * 2 + lane / 8 % 2 : lane / 16;
-#pragma unroll
-    for (int x = 0; x < 8; x += 2) { // packs of eight columns
-        uint32_t w[4];
-#pragma unroll
-        for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
-        if (Turned)
-            kbki_stmatrix_turned(kbki_shared(to + (x * 8 + line) * 128 + (pack ^ line % 8) * 16), w);
-        else
-            kbki_stmatrix(kbki_shared(to + line * 128 + ((x + pack) ^ line % 8) * 16), w);
-    }
-}
-/*  The same of f32, which are 32 columns. Turned: each of them is a line, of the first 32 rows, and 4096 bytes on of
-    the others. No two lanes want the same bank at once: lanes of odd rows bring their columns in another order. */
-template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
-    int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
-    if (Turned) {
-#pragma unroll
-        for (int e = 0; e < 16; e++) {
-            int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + q * 2 + e % 2;
-            *(float*)(to + i / 32 * 4096 + j * 128 + (i % 32 / 4 ^ j % 8) * 16 + i % 4 * 4) = d[e];
-        }
-    } else {
-#pragma unroll
-        for (int e = 0; e < 8; e += 2) {
-            int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + q * 2;
-            char* line = to + i * 128 + j % 4 * 4;
-            float2 u = make_float2(d[e], d[e + 1]), v = make_float2(d[e + 8], d[e + 9]);
-            *(float2*)(line + ((j + other) / 4 ^ i % 8) * 16) = other ? v : u;
-            *(float2*)(line + ((j + 16 - other) / 4 ^ i % 8) * 16) = other ? u : v;
-        }
-    }
-}
-/*  Results of one block of 64 rows by tensor copies, 128 bytes of columns at a time through two buffers of the
-    warpgroup's own: a buffer is free when the copy before the last has read it, which the thread that started it knows.
-    The copies are not waited for. Where columns do not come out even, some are stored twice. Turned: rows of the
-    product are columns of C, and of f32 a buffer is two boxes. */
-template <class T, class Plan, bool Turned>
-__device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
-                                              int block, const float* d) {
-    constexpr bool Two = Turned && sizeof(T) == 4;
-    constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
-    static_assert(Many * Plan::blocks % 2 == 0, "the next tile begins with the first buffer");
-    bool first = threadIdx.x % 128 == 0;
-#pragma unroll
-    for (int i = 0; i < Many; i++) {
-        const int x = i < Many - 1 ? i * Wide : Plan::tile_n - Wide;
-        char* buffer = staging + (block * Many + i) % 2 * 8192;
-        if (first) kbki_bulk_read<Two ? 2 : 1>();
-        kbki_barrier<128>(1 + group);
-        if constexpr (sizeof(T) == 4)
-            kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
-        else
-            kbki_wg_stage<T, Turned>(buffer, d + x / 2);
-        kbki_bulk_fence();
-        kbki_barrier<128>(1 + group);
-        if (first) kbki_tma_store_3d(c, buffer, Turned ? i0 : j0 + x, Turned ? j0 + x : i0, layer);
-        if (first && Two) kbki_tma_store_3d(c, buffer + 4096, i0 + 32, j0 + x, layer);
-    }
-}
-
 // What a CTA's two sides share. Each: so many threads tell together that they are done with a slot.
 template <class Plan, int Each = 128> struct kbki_wg_ring {
     static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
