@@ -155,6 +155,7 @@
        >>matmul_steps   matrix product with mma.sync, with tensor copies, with wgmma, a step each
        >>matmul_tile    matrix product in f32 with cp.async and warp tiles
        >>matmul_mma     matrix product with mma.sync, in earnest
+       >>matmul_results where the sums of wgmma go
        >>matmul_hopper  matrix product with TMA and wgmma
        >>matmul_wgmma   its launches
        >>matmul_select  the same, cut by shape
@@ -1816,7 +1817,8 @@ KBK_FN bool kbki_two_fit(int64_t packs) {
   >>asm        Instructions that C++ has no word for and that several sections use, each under one name. Those of
                compute capability 9.0 are in >>hopper; what a single kernel needs stands beside it.
                Public: nothing      Used by: >>hopper, >>rows and what builds on it, >>cross_entropy_both,
-               >>embedding_bwd, >>matmul_tile, >>matmul_steps, >>matmul_mma, >>matmul_hopper, >>matmul_select,
+               >>embedding_bwd, >>matmul_tile, >>matmul_steps, >>matmul_mma, >>matmul_results, >>matmul_hopper,
+               >>matmul_select,
                >>attention_mma, >>attention_hopper, >>attention_wgmma, >>attention_bwd_mma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
@@ -1891,6 +1893,14 @@ template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t
     __trap();
 #endif
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// As kbki_stmatrix below, but each 8 x 8 comes to lie the other way round.
+__device__ __forceinline__ void kbki_stmatrix_turned(uint32_t to, const uint32_t* r) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]),
+                 "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+#endif
 // Its reverse, which compute capability 9.0 has an instruction for.
 __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #if __CUDA_ARCH__ >= 900
@@ -1986,7 +1996,8 @@ template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(
   >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
                and products by four warps at once (wgmma), which 9.0 alone has.
                Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
-               >>cross_entropy_both, >>matmul_steps, >>matmul_hopper, >>matmul_wgmma, >>matmul_select,
+               >>cross_entropy_both, >>matmul_steps, >>matmul_results, >>matmul_hopper, >>matmul_wgmma,
+               >>matmul_select,
                >>attention_hopper, >>attention_wgmma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
@@ -2323,14 +2334,18 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_32(d, i) KBKI_WG_8(d, i), KBKI_WG_8(d, i+8), KBKI_WG_8(d, i+16), KBKI_WG_8(d, i+24)
 #define KBKI_WG_64(d) KBKI_WG_32(d, 0)
 #define KBKI_WG_128(d) KBKI_WG_64(d), KBKI_WG_32(d, 32)
+#define KBKI_WG_144(d) KBKI_WG_128(d), KBKI_WG_8(d, 64)
 #define KBKI_WG_192(d) KBKI_WG_128(d), KBKI_WG_32(d, 64)
+#define KBKI_WG_208(d) KBKI_WG_192(d), KBKI_WG_8(d, 96)
 #define KBKI_WG_256(d) KBKI_WG_192(d), KBKI_WG_32(d, 96)
 #define KBKI_WG_NAMES_64 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
                          "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define KBKI_WG_NAMES_128 KBKI_WG_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
                           "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define KBKI_WG_NAMES_144 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71"
 #define KBKI_WG_NAMES_192 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, " \
                           "%78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define KBKI_WG_NAMES_208 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103"
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
@@ -2376,7 +2391,9 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WGMMA_BOTH(...) KBKI_WGMMA(__half, "f16", __VA_ARGS__) KBKI_WGMMA(__nv_bfloat16, "bf16", __VA_ARGS__)
 KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
 KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
+KBKI_WGMMA_BOTH(144, 72, 73, 74, 75, 76, 77, 78)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
+KBKI_WGMMA_BOTH(208, 104, 105, 106, 107, 108, 109, 110)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34, 35, 36, 37)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 128, 64, 65, 66, 67, 68, 69)
@@ -10621,6 +10638,146 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
+  >>matmul_results     Where the sums of wgmma go: from registers to memory, straight or by tensor copies.
+                       Public: nothing      Used by: >>matmul_hopper, >>attention_wgmma, >>attention_bwd_hopper
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
+template <class T, int TileN>
+__device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
+                                               int layer = 0) {
+    typedef kbki_result<T> U;
+    bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
+    int q = threadIdx.x % 4;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
+        U* out = io.c + layer * io.sc + i * io.n;
+        if (wide) {
+#pragma unroll
+            for (int x = 0; x < TileN / 8; x += 4) {
+                int64_t j = j0 + (x + q) * 8;
+                uint32_t w[4];
+#pragma unroll
+                for (int e = 0; e < 4; e++) w[e] = kbki_word((U*)0, d + (x + e) * 4 + half * 2);
+                uint4 v = kbki_mma_quad(w);
+                if (i < io.m && j < io.n) *reinterpret_cast<uint4*>(out + j) = v;
+            }
+        } else {
+#pragma unroll
+            for (int x = 0; x < TileN / 4; x++) {
+                int64_t j = j0 + x / 2 * 8 + q * 2 + x % 2;
+                if (i < io.m && j < io.n) out[j] = kbki_type<U>::from(d[x / 2 * 4 + half * 2 + x % 2]);
+            }
+        }
+    }
+}
+/*  The same of a piece of K, in f32, to where pieces are added up: tile after tile, and in it what a thread has beside
+    what its neighbours have, since kbki_wg_sum_k can tell where that belongs. */
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int j0, int layer, const float* d) {
+    if (i0 >= io.m) return;
+    int64_t tile = (layer * io.down + i0 / Plan::tile_m) * io.across + j0 / Plan::tile_n;
+    float4* to = (float4*)(io.part + (tile * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n) + threadIdx.x % 128;
+#pragma unroll
+    for (int x = 0; x < Plan::tile_n / 8; x++)
+        to[x * 128] = make_float4(d[x * 4], d[x * 4 + 1], d[x * 4 + 2], d[x * 4 + 3]);
+}
+// The same where C is of f32; Turned: where rows of the product are columns of C.
+template <class T, int TileN, bool Turned>
+__device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, int layer,
+                                              const float* d) {
+    float* to = (float*)io.c + layer * io.m * io.n;
+    bool pairs = io.n % 2 == 0 && ((uintptr_t)to & 7) == 0;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
+        float* out = Turned ? to + i : to + i * io.n;
+        if (i >= io.m) continue;
+#pragma unroll
+        for (int x = 0; x < TileN / 8; x++) {
+            int64_t j = j0 + x * 8 + threadIdx.x % 4 * 2;
+            const float* f = d + x * 4 + half * 2;
+            if (Turned) {
+                if (j < io.n) out[j * io.m] = f[0];
+                if (j + 1 < io.n) out[(j + 1) * io.m] = f[1];
+            } else if (pairs) {
+                if (j < io.n) *reinterpret_cast<float2*>(out + j) = make_float2(f[0], f[1]);
+            } else {
+                if (j < io.n) out[j] = f[0];
+                if (j + 1 < io.n) out[j + 1] = f[1];
+            }
+        }
+    }
+}
+// 64 rows by 128 bytes of results to shared memory, with the swizzle that a tensor copy takes out again. Turned: each
+// column is a line.
+template <class T, bool Turned> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
+    int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+    int line = Turned ? lane / 16 * 8 + lane % 8 : warp * 16 + lane % 16;
+    int pack = Turned ? warp * 2 + lane / 8 % 2 : lane / 16;
+#pragma unroll
+    for (int x = 0; x < 8; x += 2) { // packs of eight columns
+        uint32_t w[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
+        if (Turned)
+            kbki_stmatrix_turned(kbki_shared(to + (x * 8 + line) * 128 + (pack ^ line % 8) * 16), w);
+        else
+            kbki_stmatrix(kbki_shared(to + line * 128 + ((x + pack) ^ line % 8) * 16), w);
+    }
+}
+/*  The same of f32, which are 32 columns. Turned: each of them is a line, of the first 32 rows, and 4096 bytes on of
+    the others. No two lanes want the same bank at once: lanes of odd rows bring their columns in another order. */
+template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
+    int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
+    if (Turned) {
+#pragma unroll
+        for (int e = 0; e < 16; e++) {
+            int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + q * 2 + e % 2;
+            *(float*)(to + i / 32 * 4096 + j * 128 + (i % 32 / 4 ^ j % 8) * 16 + i % 4 * 4) = d[e];
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < 8; e += 2) {
+            int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + q * 2;
+            char* line = to + i * 128 + j % 4 * 4;
+            float2 u = make_float2(d[e], d[e + 1]), v = make_float2(d[e + 8], d[e + 9]);
+            *(float2*)(line + ((j + other) / 4 ^ i % 8) * 16) = other ? v : u;
+            *(float2*)(line + ((j + 16 - other) / 4 ^ i % 8) * 16) = other ? u : v;
+        }
+    }
+}
+/*  Results of one block of 64 rows by tensor copies, 128 bytes of columns at a time through two buffers of the
+    warpgroup's own: a buffer is free when the copy before the last has read it, which the thread that started it knows.
+    The copies are not waited for. Where columns do not come out even, some are stored twice. Turned: rows of the
+    product are columns of C, and of f32 a buffer is two boxes. */
+template <class T, class Plan, bool Turned>
+__device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
+                                              int block, const float* d) {
+    constexpr bool Two = Turned && sizeof(T) == 4;
+    constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
+    static_assert(Many * Plan::blocks % 2 == 0, "the next tile begins with the first buffer");
+    bool first = threadIdx.x % 128 == 0;
+#pragma unroll
+    for (int i = 0; i < Many; i++) {
+        const int x = i < Many - 1 ? i * Wide : Plan::tile_n - Wide;
+        char* buffer = staging + (block * Many + i) % 2 * 8192;
+        if (first) kbki_bulk_read<Two ? 2 : 1>();
+        kbki_barrier<128>(1 + group);
+        if constexpr (sizeof(T) == 4)
+            kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
+        else
+            kbki_wg_stage<T, Turned>(buffer, d + x / 2);
+        kbki_bulk_fence();
+        kbki_barrier<128>(1 + group);
+        if (first) kbki_tma_store_3d(c, buffer, Turned ? i0 : j0 + x, Turned ? j0 + x : i0, layer);
+        if (first && Two) kbki_tma_store_3d(c, buffer + 4096, i0 + 32, j0 + x, layer);
+    }
+}
+#endif // __CUDA_ARCH_FEAT_SM90_ALL
+
+/*------------------------------------------------------------------------------------------------------------
   >>matmul_hopper     Matrix product through wgmma and tensor copies, for compute capability 9.0 alone: kernels of rungs
                       9 to 14 of matmul.
                       Public: nothing      Used by: >>matmul_wgmma, >>matmul_select, >>matmul_bytes
@@ -10649,7 +10806,7 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
     others; C may lie anywhere (14 writes it as 13 does where its lines do not start on 16 bytes). Edges are
     multiplied as zeros. */
 #define KBKI_TEXT_TMA "TMA wants A and B with lines that all start on 16 bytes: use mmapipe or select"
-#define KBKI_TT (KBK_TN + 1) // A across k and B along it, of tf32 alone: rows of the product are columns of C
+#define KBKI_TT (KBK_TN + 1) // A across k and B along it: C' = B' A', so that rows of the product are columns of C
 #ifdef __CUDACC__
 
 /*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 128 bytes of k under way at once;
@@ -10732,7 +10889,7 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
     if (AlongB) {
         kbki_tma_load_3d<Both>(b, &maps.b, full, k0, j0, plane, All);
     } else {
-        static_assert(AlongB || Share % 64 == 0, "whole panels");
+        static_assert(AlongB || Share % 64 == 0, "whole panels: others would start within a line of memory, too");
 #pragma unroll
         for (int x = 0; x < Share; x += 64)
             kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
@@ -10769,131 +10926,6 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
         kbki_wg_commit();
     }
 };
-// 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
-template <class T, int TileN>
-__device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
-                                               int layer = 0) {
-    typedef kbki_result<T> U;
-    bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
-    int q = threadIdx.x % 4;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-        U* out = io.c + layer * io.sc + i * io.n;
-        if (wide) {
-#pragma unroll
-            for (int x = 0; x < TileN / 8; x += 4) {
-                int64_t j = j0 + (x + q) * 8;
-                uint32_t w[4];
-#pragma unroll
-                for (int e = 0; e < 4; e++) w[e] = kbki_word((U*)0, d + (x + e) * 4 + half * 2);
-                uint4 v = kbki_mma_quad(w);
-                if (i < io.m && j < io.n) *reinterpret_cast<uint4*>(out + j) = v;
-            }
-        } else {
-#pragma unroll
-            for (int x = 0; x < TileN / 4; x++) {
-                int64_t j = j0 + x / 2 * 8 + q * 2 + x % 2;
-                if (i < io.m && j < io.n) out[j] = kbki_type<U>::from(d[x / 2 * 4 + half * 2 + x % 2]);
-            }
-        }
-    }
-}
-/*  The same of a piece of K, in f32, to where pieces are added up: tile after tile, and in it what a thread has beside
-    what its neighbours have, since kbki_wg_sum_k can tell where that belongs. */
-template <class Plan, class T>
-__device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int j0, int layer, const float* d) {
-    if (i0 >= io.m) return;
-    int64_t tile = (layer * io.down + i0 / Plan::tile_m) * io.across + j0 / Plan::tile_n;
-    float4* to = (float4*)(io.part + (tile * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n) + threadIdx.x % 128;
-#pragma unroll
-    for (int x = 0; x < Plan::tile_n / 8; x++)
-        to[x * 128] = make_float4(d[x * 4], d[x * 4 + 1], d[x * 4 + 2], d[x * 4 + 3]);
-}
-// The same where C is of f32; Turned: where rows of the product are columns of C.
-template <class T, int TileN, bool Turned>
-__device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, int layer,
-                                              const float* d) {
-    float* to = (float*)io.c + layer * io.m * io.n;
-    bool pairs = io.n % 2 == 0 && ((uintptr_t)to & 7) == 0;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-        float* out = Turned ? to + i : to + i * io.n;
-        if (i >= io.m) continue;
-#pragma unroll
-        for (int x = 0; x < TileN / 8; x++) {
-            int64_t j = j0 + x * 8 + threadIdx.x % 4 * 2;
-            const float* f = d + x * 4 + half * 2;
-            if (Turned) {
-                if (j < io.n) out[j * io.m] = f[0];
-                if (j + 1 < io.n) out[(j + 1) * io.m] = f[1];
-            } else if (pairs) {
-                if (j < io.n) *reinterpret_cast<float2*>(out + j) = make_float2(f[0], f[1]);
-            } else {
-                if (j < io.n) out[j] = f[0];
-                if (j + 1 < io.n) out[j + 1] = f[1];
-            }
-        }
-    }
-}
-// 64 rows by 128 bytes of results to shared memory, with the swizzle that a tensor copy takes out again.
-template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
-    int t = threadIdx.x % 128, lane = t % 32, line = t / 32 * 16 + lane % 16, high = lane / 16;
-#pragma unroll
-    for (int x = 0; x < 8; x += 2) { // packs of eight columns
-        uint32_t w[4];
-#pragma unroll
-        for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
-        kbki_stmatrix(kbki_shared(to + line * 128 + ((x + high) ^ line % 8) * 16), w);
-    }
-}
-/*  The same of f32, which are 32 columns. Turned: each of them is a line, of the first 32 rows, and 4096 bytes on of the
-    others. No two lanes want the same bank at once: lanes of odd rows bring their columns in another order. */
-template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
-    int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
-    if (Turned) {
-#pragma unroll
-        for (int e = 0; e < 16; e++) {
-            int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + q * 2 + e % 2;
-            *(float*)(to + i / 32 * 4096 + j * 128 + (i % 32 / 4 ^ j % 8) * 16 + i % 4 * 4) = d[e];
-        }
-    } else {
-#pragma unroll
-        for (int e = 0; e < 8; e += 2) {
-            int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + q * 2;
-            char* line = to + i * 128 + j % 4 * 4;
-            float2 u = make_float2(d[e], d[e + 1]), v = make_float2(d[e + 8], d[e + 9]);
-            *(float2*)(line + ((j + other) / 4 ^ i % 8) * 16) = other ? v : u;
-            *(float2*)(line + ((j + 16 - other) / 4 ^ i % 8) * 16) = other ? u : v;
-        }
-    }
-}
-/*  Results of one block of 64 rows by tensor copies, 128 bytes of columns at a time through two buffers of the
-    warpgroup's own: a buffer is free when the copy before the last has read it, which the thread that started it knows.
-    The copies are not waited for. Turned: rows of the product are columns of C, and a buffer is two boxes. */
-template <class T, class Plan, bool Turned>
-__device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
-                                              const float* d) {
-    constexpr int Wide = 128 / (int)sizeof(T);
-    static_assert(Plan::tile_n % (2 * Wide) == 0, "the next block begins with the first buffer");
-    bool first = threadIdx.x % 128 == 0;
-#pragma unroll
-    for (int x = 0; x < Plan::tile_n; x += Wide) {
-        char* buffer = staging + x / Wide % 2 * 8192;
-        if (first) kbki_bulk_read<Turned ? 2 : 1>();
-        kbki_barrier<128>(1 + group);
-        if constexpr (sizeof(T) == 4)
-            kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
-        else
-            kbki_wg_stage<T>(buffer, d + x / 2);
-        kbki_bulk_fence();
-        kbki_barrier<128>(1 + group);
-        if (first) kbki_tma_store_3d(c, buffer, Turned ? i0 : j0 + x, Turned ? j0 + x : i0, layer);
-        if (first && Turned) kbki_tma_store_3d(c, buffer + 4096, i0 + 32, j0 + x, layer);
-    }
-}
-
 // What a CTA's two sides share. Each: so many threads tell together that they are done with a slot.
 template <class Plan, int Each = 128> struct kbki_wg_ring {
     static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
@@ -11000,7 +11032,8 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
         int i0 = at.i0 + block * 64;
         kbki_wg_hold<Plan::tile_n / 2>(d[block]);
         if constexpr (Plan::store)
-            kbki_wg_store<kbki_result<T>, Plan, Turned>(&maps.c, staging, group, i0, at.j0, at.layer, d[block]);
+            kbki_wg_store<kbki_result<T>, Plan, Turned>(&maps.c, staging, group, i0, at.j0, at.layer, block,
+                                                        d[block]);
         else if (kbki_wg_pieces<Plan>(io))
             kbki_wg_keep<Plan>(io, i0, at.j0, at.layer, d[block]);
         else if constexpr (sizeof(T) == 4)
@@ -11017,7 +11050,7 @@ template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const kbki_mm<T>& io,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int first, int jump, int rank,
                                                 int group) {
-    constexpr bool Turned = sizeof(T) == 4 && !AlongA;
+    constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4; // by threads
     int units = kbki_wg_units<Plan>(io);
     int other = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>; // stages of a unit of the other's
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
@@ -11038,8 +11071,8 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
             for (int i = 0; i < depth; i++) {
                 kbki_bar_wait(ring.full + ring.slot, ring.parity);
                 factors.multiply(ring.slot, i, d);
-                kbki_wg_wait<Turned ? 0 : 1>();
-                if constexpr (Turned) // what threads have read, copies are to write to
+                kbki_wg_wait<Fed ? 0 : 1>();
+                if constexpr (Fed) // what threads have read, copies are to write to
                     kbki_bulk_fence(), __syncwarp(), ring.release(ring.slot);
                 else if (i)
                     ring.release(before);
@@ -11047,7 +11080,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
             }
             if (Plan::turns && unit + jump < units) kbki_barrier_arrive<256>(4 - group);
             kbki_wg_wait<0>();
-            if (!Turned) ring.release(before);
+            if (!Fed) ring.release(before);
         }
         if (Plan::turns) ring.skip(other);
         kbki_wg_out<T, Plan, Turned>(maps, io, staging, at, group, d);
@@ -11179,8 +11212,9 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
     why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, Plan::tile_n / Plan::pair, &maps->b)
                   : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, 64, &maps->b);
     if (why || !Plan::store) return why;
-    return layout == KBKI_TT ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, 32, &maps->c)
-                             : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
+    return layout == KBKI_TT
+               ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
+               : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
 // Where K is cut into pieces: how many, and their room.
 template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, int64_t splits, kbki_mm<T>* io) {
@@ -11246,10 +11280,12 @@ const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, int
     if (!kbki_grid_ok((io.down + Plan::pair) * io.across * io.layers)) return KBKI_TEXT_GRID;
     if ((why = kbki_wg_describe<T, Plan>(io, a->s.layout, batch, &maps)) != NULL) return why;
     bool turned = a->s.layout == KBKI_TT;
-    if constexpr (sizeof(T) == 2 && Plan::rows == Plan::tile_m)
+    if constexpr (sizeof(T) == 2 && Plan::rows == Plan::tile_m && Plan::tile_n % 64 == 0)
         why = kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
-    else if constexpr (sizeof(T) == 4 && !Plan::turns)
-        why = turned ? run(kbki_lines<false, true>(), maps, io) : run(kbki_lines<true, true>(), maps, io);
+    else if constexpr (sizeof(T) == 2 ? Plan::rows == Plan::tile_m : sizeof(T) == 4 && !Plan::turns)
+        why = turned                  ? run(kbki_lines<false, true>(), maps, io)
+              : a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io)
+                                      : KBKI_TEXT_TMA;
     else // wgmma takes nothing else
         why = a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io) : KBKI_TEXT_TMA;
     if constexpr (Plan::split) return why || splits == 1 ? why : kbki_wg_sum<T, Plan>(io, turned, st);
@@ -11308,11 +11344,13 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    15 select    tiles of 14, or of 128 x 128 that two warpgroups take in turns, so that one is stored while the next
-                 is multiplied, by CTAs that wait for no other; smaller tiles where large ones are too few to fill the
-                 device; K in pieces, added up in order by a second kernel, where even those are few (workspace: 4
-                 bytes per result of a tile and piece); for up to 16 rows in NT a kernel without tiles, or tiles
-                 that few rows are fetched of; lines that do not start on 16 bytes are copied (workspace: as for 8)
+    15 select    tiles of 14, or of 128 x 128 or 128 x 192 that two warpgroups take in turns, so that one is stored
+                 while the next is multiplied, by CTAs that wait for no other; of 144 or 208 columns (NT, and NN as
+                 C' = B' A') where others leave more multiprocessors idle in the last round; smaller ones where these
+                 are too few to fill the device; K in pieces, added up in order by a second kernel, where even those
+                 are few (workspace: 4 bytes per result of a tile and piece); for up to 16 rows in NT a kernel without
+                 tiles, or tiles that few rows are fetched of; lines that do not start on 16 bytes are copied
+                 (workspace: as for 8)
     bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
 
 /*  The ways to cut a product. stage: clocks that 64 of K take where shared memory has them; finish: clocks until the
@@ -11322,9 +11360,11 @@ enum {
     KBKI_WG_ONE,
     KBKI_WG_TURNS,
     KBKI_WG_MID,
-    KBKI_WG_TALL,
     KBKI_WG_LOW,
     KBKI_WG_SMALL,
+    KBKI_WG_TURNS_192,
+    KBKI_WG_TURNS_144,
+    KBKI_WG_ONE_208,
     KBKI_WG_TF32_ONE,
     KBKI_WG_TF32_TURNS,
     KBKI_WG_TF32_TALL,
@@ -11347,15 +11387,17 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = {
         { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 14, or 13 for pieces of K
         { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 12, which stores as 14 does
-        { 128, 128, 1, 1, 0, 525, 3200 },  // turns
+        { 128, 128, 1, 1, 0, 530, 3200 },  // turns
         { 128, 128, 1, 0, 1, 590, 700 },   // mid
-        { 128, 64, 1, 0, 0, 290, 600 },    // tall
-        { 64, 128, 1, 0, 0, 285, 760 },    // low
+        { 64, 128, 1, 0, 0, 330, 760 },    // low
         { 64, 64, 1, 0, 1, 200, 300 },     // small
-        { 128, 256, 1, 0, 1, 1150, 9000 }, // of tf32: one
-        { 64, 256, 1, 1, 0, 650, 13600 },  // turns, of NT
-        { 128, 64, 1, 0, 0, 290, 2900 },   // tall
-        { 64, 64, 1, 0, 1, 200, 2000 },    // small
+        { 128, 192, 1, 1, 0, 780, 4800 },  // turns of 192 columns
+        { 128, 144, 1, 1, 0, 600, 3600 },  // of 144
+        { 128, 208, 1, 0, 0, 840, 2300 },  // one of 208
+        { 128, 256, 1, 0, 1, 1150, 4000 }, // of tf32: one
+        { 64, 256, 1, 1, 0, 600, 5000 },   // turns, of NT
+        { 128, 64, 1, 0, 0, 400, 2900 },   // tall
+        { 64, 64, 1, 0, 1, 280, 2000 },    // small
         { 256, 128, 1, 0, 0, 1210, 3200 }, // of e4m3: big
         { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, where K is whole
         { 64, 64, 1, 0, 1, 260, 300 },     // small
@@ -11375,12 +11417,14 @@ KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
     and what the pieces come to, out and back in. The figures are fits to an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
-    int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
+    int turned = w.tile_n % 64 && s->layout == KBK_NN;
+    int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
+    int64_t down = (rows + w.tile_m - 1) / w.tile_m, across = (cols + w.tile_n - 1) / w.tile_n;
     int64_t units = (down + w.pair - 1) / w.pair * across * batch * splits;
     int64_t slots = sms / w.pair > 0 ? sms / w.pair : 1, rounds = (units + slots - 1) / slots;
     int64_t deep = kbki_wg_k16(s), stages = ((deep + splits - 1) / splits + 63) / 64;
     double busy = (double)(units < slots ? units : slots) * w.pair;
-    double m = (double)s->rows, n = (double)s->cols, k = (double)deep, results = m * n * (double)batch;
+    double m = (double)rows, n = (double)cols, k = (double)deep, results = m * n * (double)batch;
     double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < w.tile_n ? n : w.tile_n) / w.pair);
     int alone = w.pair == 1 && splits == 1 && s->elem != 1;
     double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
@@ -11409,6 +11453,7 @@ KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, int sms)
         int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
         int64_t units = (down + w.pair - 1) / w.pair * across, most = 1;
         if (way == KBKI_WG_TF32_TURNS && s->layout != KBK_NT) continue;
+        if (w.tile_n % 64 && s->layout == KBK_TN) continue;
         if (w.split && batch == 1 && units > 0) most = sms / w.pair / units;
         if (most > kbki_wg_k16(s) / 256) most = kbki_wg_k16(s) / 256;
         for (int64_t splits = most > 1 ? most : 1; splits > 0; splits = splits > 1 ? splits / 2 : 0) {
@@ -11446,6 +11491,9 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
 #ifdef __CUDACC__
 typedef kbki_wg_plan<128, 256, 2, 4, 1, true> kbki_wg_alone;
 typedef kbki_wg_plan<128, 128, 2, 6, 1, true, true> kbki_wg_turns;
+typedef kbki_wg_plan<128, 192, 2, 4, 1, true, true> kbki_wg_turns_192;
+typedef kbki_wg_plan<128, 144, 2, 5, 1, true, true> kbki_wg_turns_144;
+typedef kbki_wg_plan<128, 208, 2, 4, 1, true> kbki_wg_one_208;
 typedef kbki_wg_plan<128, 128, 2, 5, 1, true> kbki_wg_mid_store;
 typedef kbki_wg_plan<128, 128, 2, 7, 1, false, false, true> kbki_wg_mid;
 typedef kbki_wg_plan<128, 64, 2, 9, 1, false> kbki_wg_tall;
@@ -11453,20 +11501,42 @@ typedef kbki_wg_plan<64, 128, 1, 9, 1, false> kbki_wg_low;
 typedef kbki_wg_plan<64, 64, 1, 13, 1, false, false, true> kbki_wg_small;
 typedef kbki_wg_plan<128, 256, 2, 4, 1, false, false, true> kbki_wg_tf32_one;
 typedef kbki_wg_plan<64, 256, 2, 4, 1, true, true> kbki_wg_tf32_turns;
+// The same product, seen as C' = B' A'.
+template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
+    kbki_mm<T> to = *io;
+    to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
+    to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
+    *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
+}
+/*  Tiles whose columns are no whole panels: those of an operand across k would start within a line of memory. Of NN the
+    other one is along k, and gives the columns. */
+template <class T>
+const char* kbki_wg_uneven(const kbk_args* of, kbki_mm<T> io, int64_t batch, int way, kbk_stream st) {
+    kbk_args a = *of;
+    if (a.s.layout == KBK_NN) kbki_wg_turn(&a, &io);
+    return way == KBKI_WG_TURNS_144 ? kbki_wg_ring_of<T, kbki_wg_turns_144>(&a, io, batch, 1, st)
+                                    : kbki_wg_ring_of<T, kbki_wg_one_208>(&a, io, batch, 1, st);
+}
 template <class T>
 const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
+    if (kbki_wg_way_of(by.way).tile_n % 64 && a->s.layout == KBK_TN && io.k) return KBKI_TEXT_TMA;
     if (kbki_wg_storable<T>(a) && by.splits == 1) switch (by.way) {
         case KBKI_WG_WIDE: return kbki_wg_ring_of<T, kbki_wg_wide>(a, io, batch, 1, st);
         case KBKI_WG_ONE: return kbki_wg_ring_of<T, kbki_wg_alone>(a, io, batch, 1, st);
         case KBKI_WG_TURNS: return kbki_wg_ring_of<T, kbki_wg_turns>(a, io, batch, 1, st);
         case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid_store>(a, io, batch, 1, st);
+        case KBKI_WG_TURNS_192: return kbki_wg_ring_of<T, kbki_wg_turns_192>(a, io, batch, 1, st);
+        case KBKI_WG_TURNS_144:
+        case KBKI_WG_ONE_208: return kbki_wg_uneven(a, io, batch, by.way, st);
         }
     switch (by.way) {
     case KBKI_WG_WIDE:
     case KBKI_WG_ONE:
-    case KBKI_WG_TURNS: return kbki_wg_ring_of<T, kbki_wg_shared>(a, io, batch, by.splits, st);
+    case KBKI_WG_TURNS:
+    case KBKI_WG_TURNS_192:
+    case KBKI_WG_TURNS_144:
+    case KBKI_WG_ONE_208: return kbki_wg_ring_of<T, kbki_wg_shared>(a, io, batch, by.splits, st);
     case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid>(a, io, batch, by.splits, st);
-    case KBKI_WG_TALL: return kbki_wg_ring_of<T, kbki_wg_tall>(a, io, batch, 1, st);
     case KBKI_WG_LOW: return kbki_wg_ring_of<T, kbki_wg_low>(a, io, batch, 1, st);
     case KBKI_WG_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, by.splits, st);
     }
@@ -11478,7 +11548,7 @@ const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t ba
     bool turned = a->s.layout == KBKI_TT, store = kbki_mm_wide(io.c, turned ? io.m : io.n) && by.splits == 1;
     switch (by.way) {
     case KBKI_WG_TF32_TURNS:
-        if (turned) return KBKI_TEXT_TMA;
+        if (turned && io.k) return KBKI_TEXT_TMA;
         if (store) return kbki_wg_ring_of<T, kbki_wg_tf32_turns>(a, io, batch, 1, st);
         return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, 1, st);
     case KBKI_WG_TF32_ONE:
@@ -11689,10 +11759,7 @@ const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kb
     for (int i = 0; i < 2; i++)
         if ((why = kbki_tf32_turn(rest, &a->s, batch, i, io, st)) != NULL) return why;
     if (a->s.layout == KBK_NT || a->s.cols % 4) return NULL;
-    kbki_mm<T> to = *io;
-    to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
-    to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
-    *io = to, rest->s.rows = to.m, rest->s.cols = to.n, rest->s.layout = KBKI_TT;
+    kbki_wg_turn(rest, io);
     return NULL;
 }
 template <class T> const char* kbki_tf32(const kbk_args* a, int64_t batch, kbk_stream st) {

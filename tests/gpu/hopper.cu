@@ -86,8 +86,10 @@ static const rung rungs[] = {
       false },
     WAY(wide, KBKI_WG_WIDE, true, NULL), WAY(one, KBKI_WG_ONE, false, TF32(ONE)),
     WAY(turns, KBKI_WG_TURNS, false, TF32(TURNS)), WAY(mid, KBKI_WG_MID, true, NULL),
-    WAY(tall, KBKI_WG_TALL, false, TF32(TALL)),
-    WAY(low, KBKI_WG_LOW, false, NULL), WAY(small, KBKI_WG_SMALL, true, TF32(SMALL))
+    WAY(low, KBKI_WG_LOW, false, NULL), WAY(small, KBKI_WG_SMALL, true, TF32(SMALL)),
+    WAY(turns192, KBKI_WG_TURNS_192, false, NULL), WAY(turns144, KBKI_WG_TURNS_144, false, NULL),
+    WAY(one208, KBKI_WG_ONE_208, false, NULL),
+    { "tall", { NULL, NULL, TF32(TALL) }, { NULL, NULL, TF32(TALL) }, false, true, false }
 };
 // clang-format on
 enum { RUNGS = sizeof rungs / sizeof rungs[0], GUARD = 4096, LAUNCHES = 20 };
@@ -229,6 +231,7 @@ template <class T> static bool takes(const rung& r, const T* a, const T* b, shap
     int64_t lda = layout == KBK_TN ? s.m : s.k, ldb = layout == KBK_NT ? s.k : s.n;
     bool aligned = (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0;
     if (r.any || s.k == 0) return true;
+    if (layout == KBK_TN && (!strcmp(r.name, "turns144") || !strcmp(r.name, "one208"))) return false; // half panels
     bool turned = layout != KBK_NT && s.n % width == 0; // of which turns of tf32 takes none
     if (sizeof(T) == 4) return s.k % width == 0 && aligned && !(turned && !strcmp(r.name, "turns"));
     return lda % width == 0 && ldb % width == 0 && aligned;
@@ -481,24 +484,19 @@ static const struct {
     shape s;
     int layout, dtypes; // -1: each; bits of f16, bf16, f32
 } timed[] = {
-    { { 512, 512, 512 }, KBK_NT, BF16 | 4 },
-    { { 1024, 1024, 1024 }, -1, ALL },
-    { { 2048, 2048, 2048 }, -1, HALVES },
-    { { 2048, 2048, 2048 }, KBK_NT, 4 },
-    { { 4096, 4096, 4096 }, -1, ALL },
-    { { 8192, 8192, 8192 }, -1, HALVES },
-    { { 8192, 8192, 8192 }, KBK_NT, 4 },
-    { { 4096, 14336, 4096 }, -1, BF16 },
-    { { 8192, 14336, 4096 }, KBK_NT, BF16 },
-    { { 4096, 4096, 16384 }, KBK_NT, BF16 },
-    { { 16384, 4096, 4096 }, KBK_NT, BF16 },
-    { { 8192, 8192, 1024 }, -1, BF16 },
-    { { 8192, 50304, 768 }, KBK_NT, BF16 },
-    { { 256, 256, 131072 }, KBK_NT, BF16 | 4 },
-    { { 16, 8192, 8192 }, KBK_NT, BF16 },
+    { { 512, 512, 512 }, KBK_NT, BF16 | 4 },    { { 1024, 1024, 1024 }, -1, ALL },
+    { { 1280, 1280, 1280 }, -1, BF16 },         { { 1536, 1536, 1536 }, -1, BF16 | 4 },
+    { { 1792, 1792, 1792 }, -1, BF16 },         { { 2048, 2048, 2048 }, -1, HALVES },
+    { { 2048, 2048, 2048 }, KBK_NT, 4 },        { { 2560, 2560, 2560 }, -1, BF16 },
+    { { 3072, 3072, 3072 }, -1, BF16 | 4 },     { { 4096, 4096, 4096 }, -1, ALL },
+    { { 5120, 5120, 5120 }, KBK_NT, BF16 },     { { 8192, 8192, 8192 }, -1, HALVES },
+    { { 8192, 8192, 8192 }, KBK_NT, 4 },        { { 1536, 3072, 1536 }, -1, BF16 },
+    { { 4096, 14336, 4096 }, -1, BF16 },        { { 8192, 14336, 4096 }, KBK_NT, BF16 },
+    { { 4096, 4096, 16384 }, KBK_NT, BF16 },    { { 16384, 4096, 4096 }, KBK_NT, BF16 },
+    { { 8192, 8192, 1024 }, -1, BF16 },         { { 8192, 50304, 768 }, KBK_NT, BF16 },
+    { { 256, 256, 131072 }, KBK_NT, BF16 | 4 }, { { 16, 8192, 8192 }, KBK_NT, BF16 },
     { { 8205, 5921, 2949 }, KBK_NT, BF16 }, // no row begins at a multiple of 16 bytes
-    { { 512, 2048, 1024, 128 }, KBK_NN, ALL },
-    { { 1024, 1024, 128, 256 }, KBK_NN, ALL },
+    { { 512, 2048, 1024, 128 }, -1, BF16 | 4 }, { { 1024, 1024, 128, 256 }, -1, BF16 | 4 },
 };
 static double median(float* t, int n) {
     std::sort(t, t + n);
@@ -784,7 +782,7 @@ template <class T> static void time_all(size_t l2, bool every) {
         shape now = only_shape.m ? only_shape : t.s;
         if (only_shape.m ? &t != timed : !(t.dtypes >> dtype & 1)) continue;
         bool cube = t.s.m == t.s.n && t.s.m == t.s.k, fits = !graphs && !sustained;
-        if (cube) fits = sustained ? t.s.m >= 4096 : !graphs || t.s.m <= 1024;
+        if (cube) fits = sustained ? t.s.m >= 4096 : !graphs || t.s.m <= 1536;
         if (!only_shape.m && !fits) continue;
         bool each = !sustained && (only_shape.m || (t.layout < 0 && every));
         for (int layout = KBK_NN; layout <= KBK_TN; layout++)
@@ -891,9 +889,11 @@ int main(int argc, char** argv) {
         cut_as<kbki_wg_one>(kbki_wg_way_of(KBKI_WG_ONE)),
         cut_as<kbki_wg_turns>(kbki_wg_way_of(KBKI_WG_TURNS)),
         cut_as<kbki_wg_mid>(kbki_wg_way_of(KBKI_WG_MID)),
-        cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TALL)),
         cut_as<kbki_wg_low>(kbki_wg_way_of(KBKI_WG_LOW)),
         cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_SMALL)),
+        cut_as<kbki_wg_turns_192>(kbki_wg_way_of(KBKI_WG_TURNS_192)),
+        cut_as<kbki_wg_turns_144>(kbki_wg_way_of(KBKI_WG_TURNS_144)),
+        cut_as<kbki_wg_one_208>(kbki_wg_way_of(KBKI_WG_ONE_208)),
         cut_as<kbki_wg_tf32_one>(kbki_wg_way_of(KBKI_WG_TF32_ONE)),
         cut_as<kbki_wg_tf32_turns>(kbki_wg_way_of(KBKI_WG_TF32_TURNS)),
         cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TF32_TALL)),

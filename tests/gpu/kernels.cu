@@ -534,12 +534,14 @@ static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
-// enough tiles of 128 x 256 for them to be taken; those that are taken in turns; low ones; enough of 128 x 128, and too
-// few of those; tall ones; K in pieces; few rows along K, by a CTA for 32 columns, by one for 64, and of a large matrix
+// enough tiles of 128 x 256 for them to be taken; those that are taken in turns; of 144, of 208 and (twice) of 192
+// columns; of 128 x 128, and few k; small ones, low ones; K in pieces; few rows along K, by a CTA for 32 columns, by one
+// for 64, and of a large matrix
 static const dims wide_tiles[] = {
-    { 136, 15112, 1024, 0 }, { 136, 6000, 1024, 0 }, { 264, 6000, 72, 0 },   { 136, 6000, 72, 0 },
-    { 136, 19776, 8, 0 },    { 72, 4288, 8, 0 },     { 136, 3776, 1024, 0 }, { 136, 264, 16384, 0 },
-    { 16, 1032, 1024, 0 },   { 5, 6344, 1032, 0 },   { 3, 8200, 4104, 0 },
+    { 216, 15112, 1024, 0 }, { 136, 6000, 1024, 0 }, { 520, 7480, 264, 0 },  { 520, 5032, 264, 0 },
+    { 136, 11800, 520, 0 },  { 72, 17000, 520, 0 },  { 136, 6000, 72, 0 },   { 136, 19776, 8, 0 },
+    { 72, 4288, 8, 0 },      { 136, 3776, 1024, 0 }, { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 },
+    { 5, 6344, 1032, 0 },    { 3, 8200, 4104, 0 },
 };
 // of e4m3, whose lines of K start on 16 bytes: tiles of 128 x 128, of 256 x 128, those of 128 x 128 in pieces, small
 // ones; K in pieces, and with an end that is no whole stage; C in lines that are not for tensor copies

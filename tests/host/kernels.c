@@ -645,6 +645,20 @@ static void test_cuts(void) {
     s = shape(4096, 4096, 4096, 2);
     check(kbki_scratch_matmul(&s, KBKI_WORD_select) == 0 && kbki_scratch_matmul(&s, KBKI_WORD_mmapipe) == 0,
           "none where tiles are many");
+    s = shape(256, 256, 131072, 4), s.layout = KBK_NT;
+    check(kbki_wg_choose(&s, 1, KBKI_WG_SMS).splits == 66, "of tf32 as many as keep memory busy");
+    for (int edge = 1536; edge <= 3072; edge += 1536)
+        for (int layout = KBK_NN; layout <= KBK_NT; layout++) {
+            s = shape(edge, edge, edge, 2), s.layout = layout;
+            kbki_wg_choice by = kbki_wg_choose(&s, 1, KBKI_WG_SMS);
+            kbki_wg_way w = kbki_wg_way_of(by.way);
+            double rounds = ceil((double)ctas_of(&s, by) / KBKI_WG_SMS);
+            check((double)edge * edge > 0.95 * rounds * KBKI_WG_SMS * w.tile_m * w.tile_n,
+                  "no SM idle in the last round");
+        }
+    s = shape(1536, 1536, 1536, 2), s.layout = KBK_TN;
+    check(kbki_wg_way_of(kbki_wg_choose(&s, 1, KBKI_WG_SMS).way).tile_n % 64 == 0,
+          "whole panels where B is across k");
 }
 
 static void test_cuts_e4m3(void) {
