@@ -1582,11 +1582,10 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-/*  The same where a part is one number of 32 bits, without a way to memory and back that nobody has work for. A CTA has
-    a slot: the part, and a 1 above it. Its last thread makes the slot empty before there is anything else to do, and
-    takes the number as soon as its own loads are done, while the others still add up. So whoever has the last number
-    knows that no slot holds anything old, waits for those that are empty yet, and takes the parts in index order. */
-#define KBKI_SLOT 8 // bytes
+/*  The same where a part is one number of 32 bits, with less to wait for behind the last load. A CTA has a slot: its
+    part, and a 1 above it. The CTA's last thread makes the slot empty before anything else, and takes the number as
+    soon as its own loads are done, while the others still add up. So whoever has the last number knows that no slot
+    holds anything old, waits until none is empty, and takes the parts, each thread always the same ones. */
 __device__ __forceinline__ void kbki_slot_empty(unsigned long long* slots) {
     if (threadIdx.x == blockDim.x - 1)
         asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
@@ -2826,7 +2825,7 @@ KBKI_MAP_FORMULAS(triad_run, kbki_map2_tensors, 2 * n, 3 * n * elem)
 KBKI_FORMULAS(read_run, s->rows && s->cols ? 1 : 0, 0, 1 * n * elem + 4)
 KBK_FN size_t kbki_scratch_read(const kbk_shape* s, int word) {
     (void)s, (void)word;
-    return KBK_TICKETS + KBKI_READ_CTAS * KBKI_SLOT;
+    return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint64_t);
 }
 KBK_FN void kbk_copy_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                              int64_t u1) {
@@ -4556,6 +4555,7 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) =
         }
     }
 };
+
 /*  Packs are those per thread, Threads those per row: 32 means four rows per CTA, else one. The row stays packed in
     registers. Exponentials are relative to the maximum of a warp, so that one barrier is enough for maximum
     and sum. A whole row of -inf sums to 0: 0 * (1 / 0) is the NaN that the formula gives. */
@@ -5556,7 +5556,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = (Threads == 32 && Packs <= 4) || Packs == 1;
+    constexpr bool early = Threads == 32 && Packs <= 4;
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
@@ -6798,7 +6798,7 @@ KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBKI_FORMULAS(sum_run, s->rows && s->cols ? 1 : 0, n, 1 * n * elem + 4)
 KBK_FN size_t kbki_scratch_sum(const kbk_shape* s, int word) {
     (void)s, (void)word;
-    return KBK_TICKETS + KBKI_SUM_CTAS * KBKI_SLOT;
+    return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(uint64_t);
 }
 KBK_FN void kbk_sum_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     double sum = 0, magnitude = 0;
@@ -6960,7 +6960,7 @@ KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBKI_FORMULAS(mse_fwd, s->rows && s->cols ? 1 : 0, 3 * n + 1, 2 * n * elem + 4)
 KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, int word) {
     (void)s, (void)word;
-    return KBK_TICKETS + KBKI_MSE_CTAS * KBKI_SLOT;
+    return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(uint64_t);
 }
 KBK_FN void kbk_mse_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     double sum = 0;
@@ -8085,14 +8085,14 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io
 // Packs of a row, the most that go there. The gradient alone is made by CTAs of 512 packs, which longer rows fill.
 template <class Io> constexpr int64_t kbki_ce_most() { return Io::loss_too ? 1024 : 512; }
 template <class T, class Io> const char* kbki_ce_rows(const Io& io, kbk_stream st) {
+    constexpr int Most = (int)kbki_ce_most<Io>() / 4;
     static const kbki_plan<void(Io)> plans[] = {
         { 32, kbki_cross_entropy_row_k<T, 4, 8, Io>, 8, 0 },
         { 128, kbki_cross_entropy_row_k<T, 4, 32, Io>, 32, 0 },
         { 512, kbki_cross_entropy_row_k<T, 4, 128, Io>, 128, 0 },
-        { 1024, kbki_cross_entropy_row_k < T, 4, Io::loss_too ? 256 : 128, Io >, Io::loss_too ? 256 : 128, 0 },
+        { 1024, kbki_cross_entropy_row_k<T, 4, Most, Io>, Most, 0 },
     };
-    const int64_t packs = kbki_plan_packs(io.rows, io.cols / KBKI_WIDTH(T)), most = kbki_ce_most<Io>();
-    const auto& plan = kbki_plan_of(plans, packs < most ? packs : most);
+    const auto& plan = kbki_plan_of(plans, kbki_plan_packs(io.rows, io.cols / KBKI_WIDTH(T)));
     unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
     return kbki_launched();
