@@ -1583,6 +1583,46 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
+/*  The same where a part is one number of 32 bits, with less to wait for behind the last load. A CTA has a slot: its
+    part, and a 1 above it. The CTA's last thread makes the slot empty before anything else, and takes the number as
+    soon as its own loads are done, while the others still add up. So whoever has the last number knows that no slot
+    holds anything old, waits until none is empty, and takes the parts, each thread always the same ones. */
+__device__ __forceinline__ void kbki_slot_empty(unsigned long long* slots) {
+    if (threadIdx.x == blockDim.x - 1)
+        asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
+}
+// All threads call it, with what they have; of the last CTA each thread's take(part) is called for its share of the
+// parts, and the result is true. Reduce is of float or uint32_t.
+template <class Reduce, int Threads, class Take>
+__device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsigned* counter,
+                                              unsigned long long* slots, Take take) {
+    __shared__ typename Reduce::type warps[32];
+    __shared__ bool last;
+    unsigned old = 0, bits;
+    if (threadIdx.x == Threads - 1) __threadfence(), old = atomicAdd(counter, 2u);
+    mine = kbki_all<Reduce, Threads>(mine, warps);
+    memcpy(&bits, &mine, 4);
+    if (threadIdx.x == 0)
+        asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(1ull << 32 | bits)
+                     : "memory");
+    if (threadIdx.x == Threads - 1) {
+        last = (old & 1) ? old + 3u == 2u * gridDim.x : old + 2u == 2u * gridDim.x;
+        if (last) *counter = 0;
+        __threadfence();
+    }
+    __syncthreads();
+    if (!last) return false;
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += Threads) {
+        unsigned long long slot = 0;
+        while (!(slot >> 32))
+            asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(slot) : "l"(slots + i) : "memory");
+        bits = (unsigned)slot;
+        memcpy(&mine, &bits, 4);
+        take(mine);
+    }
+    return true;
+}
+
 // Reduction the classical way, halving the active threads each time; Reduce joins two values.
 template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
     int t = threadIdx.x;
@@ -2802,7 +2842,7 @@ KBKI_MAP_FORMULAS(triad_run, kbki_map2_tensors, 2 * n, 3 * n * elem)
 KBKI_FORMULAS(read_run, s->rows && s->cols ? 1 : 0, 0, 1 * n * elem + 4)
 KBK_FN size_t kbki_scratch_read(const kbk_shape* s, int word) {
     (void)s, (void)word;
-    return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint32_t);
+    return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint64_t);
 }
 KBK_FN void kbk_copy_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                              int64_t u1) {
@@ -3052,7 +3092,7 @@ template <class T> struct kbki_read_io {
     uint32_t* fold;
     int64_t n;
     unsigned* counter;
-    uint32_t* part;
+    unsigned long long* slots;
 };
 struct kbki_xor {
     typedef uint32_t type;
@@ -3064,7 +3104,8 @@ struct kbki_xor {
 // T is float; a template like every kernel.
 template <class T, int U> __global__ void __launch_bounds__(512) kbk_read_run_k(kbki_read_io<T> io) {
     constexpr int Threads = 512;
-    __shared__ uint32_t slots[32], slots2[32];
+    __shared__ uint32_t slots[32];
+    kbki_slot_empty(io.slots);
     kbki_span sp = kbki_split<T, 4>(io.x, io.n);
     int64_t one = kbki_single(sp, io.n, threadIdx.x), step = (int64_t)gridDim.x * (Threads * U);
     uint32_t fold = blockIdx.x == 0 && one >= 0 ? __float_as_uint(io.x[one]) : 0;
@@ -3078,18 +3119,15 @@ template <class T, int U> __global__ void __launch_bounds__(512) kbk_read_run_k(
 #pragma unroll
         for (int u = 0; u < U; u++) fold ^= v[u].q.x ^ v[u].q.y ^ v[u].q.z ^ v[u].q.w;
     }
-    fold = kbki_all<kbki_xor, Threads>(fold, slots);
-    if (threadIdx.x == 0) io.part[blockIdx.x] = fold;
-    if (!kbki_last_cta(io.counter, gridDim.x)) return;
-    fold = 0;
-    for (unsigned i = threadIdx.x; i < gridDim.x; i += Threads) fold ^= __ldcg(io.part + i);
-    fold = kbki_all<kbki_xor, Threads>(fold, slots2);
-    if (threadIdx.x == 0) *io.fold = fold;
+    uint32_t all = 0;
+    if (!kbki_by_slots<kbki_xor, Threads>(fold, io.counter, io.slots, [&](uint32_t part) { all ^= part; })) return;
+    all = kbki_all<kbki_xor, Threads>(all, slots);
+    if (threadIdx.x == 0) *io.fold = all;
 }
 template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st) {
     char* w = (char*)a->workspace;
     kbki_read_io<T> io = { (const T*)a->in[0], (uint32_t*)a->out[0], a->s.rows * a->s.cols, (unsigned*)w,
-                           (uint32_t*)(w + KBK_TICKETS) };
+                           (unsigned long long*)(w + KBK_TICKETS) };
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
     if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.fold, 4)) return KBKI_TEXT_ALIGN;
     if (io.n == 0) return NULL;
@@ -4534,6 +4572,7 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) =
         }
     }
 };
+
 /*  Packs are those per thread, Threads those per row: 32 means four rows per CTA, else one. The row stays packed in
     registers. Exponentials are relative to the maximum of a warp, so that one barrier is enough for maximum
     and sum. A whole row of -inf sums to 0: 0 * (1 / 0) is the NaN that the formula gives. */
@@ -5534,7 +5573,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = (Threads == 32 && Packs <= 4) || Packs == 1;
+    constexpr bool early = Threads == 32 && Packs <= 4;
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
@@ -6776,7 +6815,7 @@ KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBKI_FORMULAS(sum_run, s->rows && s->cols ? 1 : 0, n, 1 * n * elem + 4)
 KBK_FN size_t kbki_scratch_sum(const kbk_shape* s, int word) {
     (void)s, (void)word;
-    return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(float);
+    return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(uint64_t);
 }
 KBK_FN void kbk_sum_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     double sum = 0, magnitude = 0;
@@ -6793,8 +6832,8 @@ template <class T> struct kbki_sum_io {
     float* out;
     int64_t n;
     unsigned* counter;
-    double* total; // where atomics add
-    float* part;   // where CTAs leave their sums; the same place
+    double* total;             // where atomics add
+    unsigned long long* slots; // where CTAs leave their sums; the same place
 };
 
 template <class T> __global__ void kbk_sum_run_atomic_k(kbki_sum_io<T> io) {
@@ -6828,8 +6867,8 @@ template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) {
 
 template <class T, int U> __global__ void __launch_bounds__(512) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Threads = 512;
-    __shared__ float slots[32];
-    __shared__ double slots2[32];
+    __shared__ double slots[32];
+    kbki_slot_empty(io.slots);
     kbki_span sp = kbki_split<T, Width>(io.x, io.n);
     int64_t one = kbki_single(sp, io.n, threadIdx.x);
     float sum[U] = {};
@@ -6852,19 +6891,17 @@ template <class T, int U> __global__ void __launch_bounds__(512) kbk_sum_run_tic
     }
 #pragma unroll
     for (int u = 1; u < U; u++) sum[0] += sum[u];
-    float part = kbki_all<kbki_sum<float>, Threads>(sum[0], slots);
-    if (threadIdx.x == 0) io.part[blockIdx.x] = part;
-    if (!kbki_last_cta(io.counter, gridDim.x)) return;
     double all = 0;
-    for (unsigned i = threadIdx.x; i < gridDim.x; i += Threads) all += __ldcg(io.part + i);
-    all = kbki_all<kbki_sum<double>, Threads>(all, slots2);
+    auto add = [&](float part) { all += part; };
+    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0], io.counter, io.slots, add)) return;
+    all = kbki_all<kbki_sum<double>, Threads>(all, slots);
     if (threadIdx.x == 0) *io.out = (float)all;
 }
 
 template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* io) {
     char* w = (char*)a->workspace;
     *io = { (const T*)a->in[0], (float*)a->out[0],          a->s.rows * a->s.cols,
-            (unsigned*)w,       (double*)(w + KBK_TICKETS), (float*)(w + KBK_TICKETS) };
+            (unsigned*)w,       (double*)(w + KBK_TICKETS), (unsigned long long*)(w + KBK_TICKETS) };
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->out, 4)) return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
@@ -6940,7 +6977,7 @@ KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBKI_FORMULAS(mse_fwd, s->rows && s->cols ? 1 : 0, 3 * n + 1, 2 * n * elem + 4)
 KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, int word) {
     (void)s, (void)word;
-    return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(float);
+    return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(uint64_t);
 }
 KBK_FN void kbk_mse_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
     double sum = 0;
@@ -6956,7 +6993,7 @@ template <class T> struct kbki_mse_io {
     int64_t n;
     unsigned* counter;
     double* total;
-    float* part;
+    unsigned long long* slots; // the same place
 };
 template <class T> __device__ __forceinline__ float kbki_mse_term(const kbki_mse_io<T>& io, int64_t i) {
     float d = kbki_float(io.x[i]) - kbki_float(io.y[i]);
@@ -6986,8 +7023,8 @@ template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
 
 template <class T, int Width> __global__ void __launch_bounds__(512) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
     constexpr int U = 2, Threads = 512;
-    __shared__ float slots[32];
-    __shared__ double slots2[32];
+    __shared__ double slots[32];
+    kbki_slot_empty(io.slots);
     kbki_span sp = kbki_split<T, Width>(io.x, io.n);
     int64_t first = (int64_t)blockIdx.x * (Threads * U) + threadIdx.x, one = kbki_single(sp, io.n, threadIdx.x);
     float sum[U] = {};
@@ -7008,19 +7045,22 @@ template <class T, int Width> __global__ void __launch_bounds__(512) kbk_mse_fwd
             for (int k = 0; k < Width; k++) sum[u] = fmaf(f[k] - g[k], f[k] - g[k], sum[u]);
         }
     }
-    float part = kbki_all<kbki_sum<float>, Threads>(sum[0] + sum[1], slots);
-    if (threadIdx.x == 0) io.part[blockIdx.x] = part;
-    if (!kbki_last_cta(io.counter, gridDim.x)) return;
     double all = 0;
-    for (unsigned i = threadIdx.x; i < gridDim.x; i += Threads) all += __ldcg(io.part + i);
-    all = kbki_all<kbki_sum<double>, Threads>(all, slots2);
+    auto add = [&](float part) { all += part; };
+    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0] + sum[1], io.counter, io.slots, add)) return;
+    all = kbki_all<kbki_sum<double>, Threads>(all, slots);
     if (threadIdx.x == 0) *io.out = (float)(all / (double)io.n);
 }
 
 template <class T> const char* kbki_mse_args(const kbk_args* a, kbki_mse_io<T>* io) {
     char* w = (char*)a->workspace;
-    *io = { (const T*)a->in[0], (const T*)a->in[1],         (float*)a->out[0],        a->s.rows * a->s.cols,
-            (unsigned*)w,       (double*)(w + KBK_TICKETS), (float*)(w + KBK_TICKETS) };
+    *io = { (const T*)a->in[0],
+            (const T*)a->in[1],
+            (float*)a->out[0],
+            a->s.rows * a->s.cols,
+            (unsigned*)w,
+            (double*)(w + KBK_TICKETS),
+            (unsigned long long*)(w + KBK_TICKETS) };
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->out, 4))
         return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
@@ -8062,14 +8102,14 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io
 // Packs of a row, the most that go there. The gradient alone is made by CTAs of 512 packs, which longer rows fill.
 template <class Io> constexpr int64_t kbki_ce_most() { return Io::loss_too ? 1024 : 512; }
 template <class T, class Io> const char* kbki_ce_rows(const Io& io, kbk_stream st) {
+    constexpr int Most = (int)kbki_ce_most<Io>() / 4;
     static const kbki_plan<void(Io)> plans[] = {
         { 32, kbki_cross_entropy_row_k<T, 4, 8, Io>, 8, 0 },
         { 128, kbki_cross_entropy_row_k<T, 4, 32, Io>, 32, 0 },
         { 512, kbki_cross_entropy_row_k<T, 4, 128, Io>, 128, 0 },
-        { 1024, kbki_cross_entropy_row_k < T, 4, Io::loss_too ? 256 : 128, Io >, Io::loss_too ? 256 : 128, 0 },
+        { 1024, kbki_cross_entropy_row_k<T, 4, Most, Io>, Most, 0 },
     };
-    const int64_t packs = kbki_plan_packs(io.rows, io.cols / KBKI_WIDTH(T)), most = kbki_ce_most<Io>();
-    const auto& plan = kbki_plan_of(plans, packs < most ? packs : most);
+    const auto& plan = kbki_plan_of(plans, kbki_plan_packs(io.rows, io.cols / KBKI_WIDTH(T)));
     unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
     return kbki_launched();

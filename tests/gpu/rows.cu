@@ -7,7 +7,7 @@
 
        --check        only what is right or wrong; --quick likewise
        --sanitize     likewise, for compute-sanitizer: a few of the rows
-       --op NAME      layernorm, rmsnorm or softmax alone
+       --op NAME      layernorm, rmsnorm, softmax or cross_entropy alone
 
    What the plans follow from. The floor of each shape is its bytes at a copy's rate: 4.1, 7.9 and 62.8 us of layernorm,
    5.9 and 94.2 us of softmax.
@@ -23,6 +23,11 @@
        softmax   65536 x 64     as layernorm.
        softmax   4096 x 16384   16 rows for each of 2 CTAs of 132 SMs leave 3 % of them idle at last: a CTA per row,
                                 with no more registers than let two of them be on an SM.
+       cross entropy            a CTA to each row of 1024 leaves most threads without work: forward, backward and both
+                                took 132, 58 and 352 us at 32768 rows, on buffers in rotation; a warp a row, four packs
+                                a lane, takes 18, 35 and 36. Two packs to each of 64 threads take 23 us forward, one to
+                                each of 128 takes 28: shuffles and what is done once per row are shared by fewer packs.
+       cross entropy 65536 x 128    8 lanes to a row: 7.6, 11.4 and 13.9 us, where a CTA took 229, 94 and 688.
 
    Columns: us per launch, of a graph of 20 launches on buffers that rotate through more than three times the L2 cache;
    us of one launch by itself, after 256 MiB of something else were read, between events, of which an empty kernel
@@ -33,6 +38,7 @@
 #define KBK_ONLY_LAYERNORM
 #define KBK_ONLY_RMSNORM
 #define KBK_ONLY_SOFTMAX
+#define KBK_ONLY_CROSS_ENTROPY
 #include "kbench_kernels.cuh"
 #include <algorithm>
 #include <stdio.h>
@@ -214,6 +220,43 @@ template <class T> const char* twice_dsoftmax(const kbk_args* a, kbk_stream st) 
     return why ? why : kbki_dsoftmax_long<T, KBKI_WIDTH(T)>(io, st);
 }
 
+/*  Cross entropy of short rows by so many packs to each of so many threads; by a CTA to each row, as long ones are; and
+    backward by packs whatever row they belong to, as rows are that are not whole packs. */
+template <class Io> const char* ce_io(const kbk_args* a, Io* io);
+template <> const char* ce_io(const kbk_args* a, kbki_ce_io<bf16>* io) { return kbki_ce_args(a, io); }
+template <> const char* ce_io(const kbk_args* a, kbki_ce_grad<bf16>* io) { return kbki_ce_grad_args(a, io); }
+template <> const char* ce_io(const kbk_args* a, kbki_ce_both<bf16>* io) { return kbki_ce_both_args(a, io); }
+template <template <class> class Io, int Packs, int Threads> const char* ce_rows(const kbk_args* a, kbk_stream st) {
+    Io<bf16> io;
+    const char* why = ce_io(a, &io);
+    if (why) return why;
+    if (io.cols % 8 || io.cols > 8 * Packs * Threads) return "not for this plan";
+    kbki_cross_entropy_row_k<bf16, Packs, Threads, Io<bf16>>
+        <<<(unsigned)kbki_ceil(io.rows, KBKI_ROWS(Threads)), KBKI_CTA(Threads), 0, st>>>(io);
+    return kbki_launched();
+}
+static const char* ce_fwd_cta(const kbk_args* a, kbk_stream st) {
+    kbki_ce_io<bf16> io;
+    const char* why = kbki_ce_args(a, &io);
+    if (why) return why;
+    kbk_cross_entropy_fwd_unroll_k<bf16, 8, 256><<<(unsigned)io.rows, 256, 0, st>>>(io);
+    return kbki_launched();
+}
+static const char* ce_bwd_packs(const kbk_args* a, kbk_stream st) {
+    kbki_ce_grad<bf16> io;
+    const char* why = kbki_ce_grad_args(a, &io);
+    if (why) return why;
+    kbki_cross_entropy_bwd_packs_k<bf16, 2><<<(unsigned)kbki_ceil(io.rows * io.cols, 256 * 2 * 8), 256, 0, st>>>(io);
+    return kbki_launched();
+}
+static const char* ce_both_cta(const kbk_args* a, kbk_stream st) {
+    kbki_ce_both<bf16> io;
+    const char* why = kbki_ce_both_args(a, &io);
+    if (why) return why;
+    kbk_cross_entropy_fwdbwd_fused_k<bf16, 8, 512><<<(unsigned)io.rows, 512, 0, st>>>(io);
+    return kbki_launched();
+}
+
 // --- what is timed
 
 struct plan {
@@ -232,8 +275,25 @@ struct contest {
     {                                      \
         name, __VA_ARGS__, 0, 0, 0, {}, {} \
     }
+// Of cross entropy forward, backward, both.
+static void ce_contests(int64_t rows, int64_t cols, std::vector<contest>* to) {
+    contest fwd = { "cross_entropy", "fwd", rows, cols, { PLAN("unroll", kbk_cross_entropy_fwd_unroll<bf16>) } };
+    contest bwd = { "cross_entropy", "bwd", rows, cols, { PLAN("unroll", kbk_cross_entropy_bwd_unroll<bf16>) } };
+    contest both = { "cross_entropy", "fwdbwd", rows, cols, { PLAN("fused", kbk_cross_entropy_fwdbwd_fused<bf16>) } };
+    if (cols <= 8 * 16) {
+        fwd.plans.push_back(PLAN("2 packs, 8 lanes", ce_rows<kbki_ce_io, 2, 8>));
+        both.plans.push_back(PLAN("2 packs, 8 lanes", ce_rows<kbki_ce_both, 2, 8>));
+    } else if (cols <= 8 * 128) {
+        fwd.plans.push_back(PLAN("2 packs, 64 thr", ce_rows<kbki_ce_io, 2, 64>));
+        both.plans.push_back(PLAN("2 packs, 64 thr", ce_rows<kbki_ce_both, 2, 64>));
+    }
+    fwd.plans.push_back(PLAN("CTA a row", ce_fwd_cta));
+    bwd.plans.push_back(PLAN("packs in line", ce_bwd_packs));
+    both.plans.push_back(PLAN("CTA a row", ce_both_cta));
+    to->push_back(fwd), to->push_back(bwd), to->push_back(both);
+}
 static std::vector<contest> contests() {
-    return {
+    std::vector<contest> all = {
         { "layernorm", "fwd", 65536, 64, { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>) } },
         { "layernorm", "fwd", 65536, 256, { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>) } },
         { "layernorm",
@@ -292,6 +352,9 @@ static std::vector<contest> contests() {
           { PLAN("onepass", kbk_softmax_bwd_onepass<bf16>), PLAN("shared", kbk_softmax_bwd_shared<bf16>),
             PLAN("memory, 2 x 1024", once_dsoftmax<bf16, 2, 1024, 2>), PLAN("twice", twice_dsoftmax<bf16>) } },
     };
+    ce_contests(512, 1024, &all), ce_contests(8192, 1024, &all), ce_contests(32768, 1024, &all);
+    ce_contests(65536, 128, &all), ce_contests(32768, 1001, &all), ce_contests(16384, 8192, &all);
+    return all;
 }
 
 // --- buffers: a set for each of so many launches, one after the other in one piece of memory
@@ -322,12 +385,15 @@ static kbk_args arguments(const room& r, int set) {
             a.out[out++] = place(r, set, i);
     return a;
 }
-// Uniform numbers of [a, b) for y of a softmax, of [-2, 2) else.
-__global__ void noise_k(bf16* x, int64_t n, float a, float b, uint32_t seed) {
+__device__ void put(bf16* x, float v, float) { *x = __float2bfloat16_rn(v); }
+__device__ void put(float* x, float v, float) { *x = v; }
+__device__ void put(int* x, float v, float b) { *x = min((int)v, (int)b - 1); }
+// Uniform numbers of [a, b): targets, y of a softmax; of [-2, 2) else.
+template <class V> __global__ void noise_k(V* x, int64_t n, float a, float b, uint32_t seed) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         uint32_t h = ((uint32_t)i ^ (uint32_t)(i >> 32)) * 0x9E3779B1u + seed;
         h = (h ^ h >> 16) * 0x7FEB352Du, h = (h ^ h >> 15) * 0x846CA68Bu, h ^= h >> 16;
-        x[i] = __float2bfloat16_rn(a + (b - a) * ((float)(h >> 8) * 0x1p-24f));
+        put(x + i, a + (b - a) * ((float)(h >> 8) * 0x1p-24f), b);
     }
 }
 // Each fourth row is the same number throughout, or nearly: there mean and deviation must be told apart. Half of the
@@ -337,6 +403,14 @@ __global__ void unusual_k(bf16* x, int64_t rows, int64_t cols) {
         for (int64_t c = threadIdx.x; c < cols; c += blockDim.x)
             x[r * cols + c] = __float2bfloat16_rn(r % 8 ? 1000.0f : 3.0f + (c % 97 == 0));
         if (threadIdx.x == 0 && r + 2 < rows) x[(r + 2) * cols] = __float2bfloat16_rn(r % 8 ? 1000.0f : -64.0f);
+    }
+}
+// Rows of cross entropy that are masked as a whole or in part; targets that are to be left out, or are none.
+__global__ void masked_k(bf16* x, int* t, int64_t rows, int64_t cols) {
+    for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+        for (int64_t c = threadIdx.x; c < cols && r % 4 == 0; c += blockDim.x)
+            if (r % 8 == 0 || c % 3) x[r * cols + c] = __float2bfloat16_rn(r % 8 ? -INFINITY : -1e30f);
+        if (threadIdx.x == 0 && r % 4 == 2) t[r] = r % 8 == 2 ? KBK_IGNORE : (int)cols;
     }
 }
 __global__ void read_k(const uint4* p, int64_t n, unsigned* out) {
@@ -351,7 +425,7 @@ __global__ void empty_k() {}
 
 static room prepare(const contest& c, size_t l2) {
     room r = {};
-    r.op = kbk_find(c.op, c.dir, "naive")->op;
+    r.op = kbk_find_op(c.op, c.dir);
     r.s.rows = sanitize ? c.rows / 64 + 3 : c.rows, r.s.cols = c.cols, r.s.batch = r.s.heads = 1, r.s.elem = 2;
     r.tensors = r.op->tensors(&r.s, r.t);
     for (int i = 0; i < r.tensors; i++) r.set += round_up(bytes_of(r.t[i]));
@@ -361,8 +435,16 @@ static room prepare(const contest& c, size_t l2) {
         for (int i = 0; i < r.tensors; i++) {
             const kbk_tensor& t = r.t[i];
             if (t.role != KBK_IN) continue;
-            float a = t.fill == KBK_UNIFORM ? (float)t.a : -2, b = t.fill == KBK_UNIFORM ? (float)t.b : 2;
-            noise_k<<<1024, 256, 0, stream>>>((bf16*)place(r, set, i), t.count, a, b, (uint32_t)(set * 97 + i));
+            const bool range = t.fill == KBK_UNIFORM || t.fill == KBK_IDS;
+            const float a = range ? (float)t.a : -2, b = range ? (float)t.b : 2;
+            const uint32_t seed = (uint32_t)(set * 97 + i);
+            void* at = place(r, set, i);
+            if (kbk_kind_whole(t.kind))
+                noise_k<<<1024, 256, 0, stream>>>((int*)at, t.count, a, b, seed);
+            else if (t.kind == KBK_KF32) // logarithms of sums, and what gradients are multiplied by
+                noise_k<<<1024, 256, 0, stream>>>((float*)at, t.count, 6.0f, 8.0f, seed);
+            else
+                noise_k<<<1024, 256, 0, stream>>>((bf16*)at, t.count, a, b, seed);
         }
     CUDA(cudaStreamSynchronize(stream));
     return r;
@@ -462,13 +544,17 @@ template <class Work> static double timed(const clocks& c, bool cold, Work work)
 static void run(contest& c, const clocks& k, size_t l2, bool time) {
     room r = prepare(c, l2);
     const double floor = r.op->bytes(&r.s) / copy_rate;
-    if (!strcmp(c.dir, "fwd")) unusual_k<<<1024, 256, 0, stream>>>((bf16*)place(r, 0, 0), r.s.rows, r.s.cols);
+    const bool ce = !strcmp(c.op, "cross_entropy");
+    if (ce)
+        masked_k<<<1024, 256, 0, stream>>>((bf16*)place(r, 0, 0), (int*)place(r, 0, 1), r.s.rows, r.s.cols);
+    else if (!strcmp(c.dir, "fwd"))
+        unusual_k<<<1024, 256, 0, stream>>>((bf16*)place(r, 0, 0), r.s.rows, r.s.cols);
     for (size_t i = 0; i < c.plans.size();)
         if (check(r, c.plans[i]))
             i++;
         else
             c.plans.erase(c.plans.begin() + (long)i); // a wrong one has no time
-    if (!strcmp(c.dir, "fwd"))
+    if (ce || !strcmp(c.dir, "fwd"))
         noise_k<<<1024, 256, 0, stream>>>((bf16*)place(r, 0, 0), r.t[0].count, -2.0f, 2.0f, 5u);
     for (plan& p : c.plans) p.ready = time ? graph_of(r, p) : NULL;
     for (int round = -1; time && round < ROUNDS; round++)
@@ -486,8 +572,8 @@ static void run(contest& c, const clocks& k, size_t l2, bool time) {
         if (!time) continue;
         CUDA(cudaGraphExecDestroy(p.ready));
         p.graph = median(p.rounds), p.alone = median(p.singles);
-        printf("%-9s %s %6lld x %-6lld %-20s %9.2f %9.2f %6.3f\n", c.op, c.dir, (long long)c.rows, (long long)c.cols,
-               p.name, p.graph, p.alone, floor / p.graph);
+        printf("%-13s %-6s %6lld x %-6lld %-20s %9.2f %9.2f %6.3f\n", c.op, c.dir, (long long)c.rows,
+               (long long)c.cols, p.name, p.graph, p.alone, floor / p.graph);
     }
     fflush(stdout);
     CUDA(cudaFree(r.at));
@@ -505,8 +591,7 @@ int main(int argc, char** argv) {
         else if (!strcmp(argv[i], "--op") && i + 1 < argc)
             only = argv[++i];
         else
-            return printf("usage: %s [--check] [--quick] [--sanitize] [--op layernorm|rmsnorm|softmax]\n", argv[0]),
-                   2;
+            return printf("usage: %s [--check] [--quick] [--sanitize] [--op NAME]\n", argv[0]), 2;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
         printf("SKIP: no GPU: the kernels were compiled and not run\n0 passed, 0 failed, 1 skipped\n");
         return 77;
@@ -521,8 +606,9 @@ int main(int argc, char** argv) {
     for (int i = 0; i < ALONE && time; i++)
         nothing.push_back(timed(k, true, [] { empty_k<<<1, 32, 0, stream>>>(); }));
     if (time)
-        printf("op             rows x cols   plan                     graph     alone  floor      (empty: %.2f)\n",
-               median(nothing));
+        printf(
+            "op                      rows x cols   plan                     graph     alone  floor   (empty: %.2f)\n",
+            median(nothing));
     for (contest& c : contests())
         if (!only || !strcmp(only, c.op)) run(c, k, (size_t)l2, time);
     CUDA(cudaDeviceSynchronize());
