@@ -567,6 +567,28 @@ static void test_order(void) {
     CHECK_STR(got, "a row prog: error: no room\na row, prog: late\nthe last\n");
 }
 
+// Where there is no memory nothing sensible can follow: what was asked for is said.
+static void test_no_memory(void) {
+#ifndef TEST_SANITIZE // its malloc ends the process itself
+    char got[300];
+    int status = 0;
+    FILE* f = tmpfile();
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        dup2(fileno(f), 2);
+        kbi_grow(NULL, (size_t)1 << 62);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status)), CHECK_INT(WEXITSTATUS(status), 1);
+    rewind(f);
+    got[fread(got, 1, sizeof got - 1, f)] = 0;
+    fclose(f);
+    CHECK_STR(got, "kbench: error: out of host memory (4611686018427387904 bytes): free some, or choose fewer or "
+                   "smaller cases\n");
+#endif
+}
+
 // --- what changed, in words ---
 
 static void test_changes(void) {
@@ -1064,7 +1086,47 @@ static void test_counts(void) {
     }
 }
 
+// Counters that have a number, in as many columns as have room, from top to bottom.
+static void test_cells(void) {
+    static const struct {
+        const char* name;
+        double x;
+        const char* unit;
+    } of[] = { { "a", 1, "" },  { "zero", 0, "" },      { "bytes", 2000, "B" }, { "none", NAN, "" },
+               { "c", -3, "" }, { "share", 12.5, "%" }, { "e", 5, "" },         { "longer_than_these", 6, "" } };
+    static const struct {
+        int width, n;
+        const char* want;
+    } rows[] = { { 80, 7, "    a           1   c          -3   e           5\n    bytes 2.00 kB   share  12.5 %\n" },
+                 { 47, 7,
+                   "    a           1   share  12.5 %\n    bytes 2.00 kB   e           5\n    c          -3\n" },
+                 { 46, 3, "    a           1   bytes 2.00 kB\n" },
+                 { 120, 8,
+                   "    a                       1   c                      -3   e                       5\n"
+                   "    bytes             2.00 kB   share              12.5 %   longer_than_these       6\n" },
+                 { 24, 8,
+                   "    a                  1\n    bytes        2.00 kB\n    c                 -3\n"
+                   "    share         12.5 %\n    e                  5\n    longe...hese       6\n" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_how how;
+        kbi_table table;
+        kb_result r;
+        kb_param values[8], units[8];
+        memset(&how, 0, sizeof how), how.out = stdout, how.width = rows[i].width;
+        memset(values, 0, sizeof values), memset(units, 0, sizeof units);
+        kbi_result_clear(&r), kbi_table_open(&table, &how);
+        for (int k = 0; k < 8; k++) {
+            values[k].name = units[k].name = of[k].name, values[k].type = KB_AXIS_REALS, values[k].r = of[k].x;
+            units[k].type = KB_AXIS_STRINGS, units[k].s = of[k].unit;
+        }
+        r.counters.of = values, r.counter_units.of = units, r.counters.n = r.counter_units.n = rows[i].n;
+        kbi_table_counters(&table, &r);
+        CHECK_STR(table.text.s, rows[i].want), kbi_text_free(&table.text), kb_result_free(&r);
+    }
+}
+
 int main(void) {
+    test_cells();
     test_shown();
     test_written();
     test_found();
@@ -1077,6 +1139,7 @@ int main(void) {
     test_print();
     test_width();
     test_order();
+    test_no_memory();
     test_changes();
     test_tools();
     test_choice();

@@ -350,6 +350,7 @@ static void test_record(void) {
         "\"sm__warps_active.avg.pct_of_peak_sustained_active\": 55.5} "
         "{\"two\": \"u\", \"dram__bytes.sum\": \"byte\", \"sm__warps_active.avg.pct_of_peak_sustained_active\": \"%\"}");
     CHECK_REAL(r.occupancy_achieved, 55.5, 0);
+    kbi_record_looked(&r, &looks, 0), CHECK_INT(r.counters.n, 5); // each once
     kbi_text_free(&t);
     kb_result_free(&r);
 }
