@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The process that owns the terminal, by itself: what it takes of a worker's answers, in whatever pieces they come, whom
-// it blames for one that is gone, what it asks for, and how --budget deals out what is left.
+// The process that owns the terminal, by itself: what it takes of a worker's answers, in whatever pieces they come; who
+// is blamed for one that is gone; what is asked for; how --budget deals out what is left.
 #include "test.h"
 #include "guarded.h"
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -13,10 +14,16 @@ static int waited; // ms, for nothing: a test has no time for it
 static int played_poll(struct pollfd* p, nfds_t n, int milliseconds) {
     return p->fd < 0 ? (waited += milliseconds, 0) : poll(p, n, milliseconds);
 }
+// whoever else runs here is none of this test's, whatever is wrong with what it tests
+static int played_kill(pid_t process, int number) {
+    return process > 1 || process < -1 ? kill(process, number) : (errno = ESRCH, -1);
+}
 #define poll played_poll
+#define kill played_kill
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #undef poll
+#undef kill
 
 enum { FIRST = 5, CASES = 3 }; // a group of a longer plan
 
@@ -262,6 +269,45 @@ static void test_leaving(void) {
     }
 }
 
+// A worker that says nothing: the case that it is in has --timeout, what is nobody's time 120 s, or that if longer.
+static void test_listen(void) {
+    static const struct {
+        double timeout, since, spent; // s
+        int current;
+        bool machine, gone; // it measures the machine; it ends by itself
+        const char* says;   // of the first case that is wanted, the second; "": nothing
+    } rows[] = { { 1, 1.2, 0, 1, false, false, "longer than 1.000 s" },
+                 { 2, 1.5, 0.6, 1, false, false, "longer than 2.000 s" },
+                 { 0.5, 121, 0, -1, false, false, "longer than 120.0 s" },
+                 { 300, 301, 0, -1, false, false, "longer than 300.0 s" },
+                 { 0.5, 121, 500, 1, true, false, "longer than 120.0 s" },
+                 { 0.5, 100, 0, -1, false, true, "" },
+                 { 300, 200, 0, -1, false, true, "" },
+                 { 0.5, 100, 500, 1, true, true, "the benchmark ended the process with exit code 2" },
+                 { 5, 2, 1, 1, false, true, "the benchmark ended the process with exit code 2" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_supervisor* s = fresh();
+        int to[2], from[2];
+        if (!CHECK(pipe(to) == 0 && pipe(from) == 0)) return;
+        s->worker.process = fork();
+        if (s->worker.process == 0) {
+            setpgid(0, 0);
+            if (!rows[i].gone) pause();
+            _exit(2);
+        }
+        close(to[0]), s->worker.to = to[1], s->worker.from = from[0], options.timeout = rows[i].timeout,
+                      wanted[0] = 0;
+        s->tick = kbi_now(), s->group.since = s->tick - (int64_t)(1e9 * rows[i].since),
+        s->group.current = rows[i].current;
+        s->group.machine = rows[i].machine, spent[1] = (int64_t)(1e9 * rows[i].spent);
+        kbi_listen(s);
+        CHECK_STR(measured[1].message, rows[i].says), CHECK_INT(wanted[1], !*rows[i].says), CHECK_INT(wanted[2], 1);
+        CHECK_INT(measured[1].flags, (uint64_t)(*rows[i].says != 0)
+                                         << (rows[i].gone ? KB_FLAG_CRASHED : KB_FLAG_TIMEOUT));
+        CHECK_INT(s->worker.process, 0), close(from[1]);
+    }
+}
+
 // --- whose time it was, and what is asked for ---
 
 static void test_spent(void) {
@@ -398,6 +444,7 @@ int main(void) {
     test_died();
     test_lost();
     test_leaving();
+    test_listen();
     test_spent();
     test_runs_here();
     test_job();
