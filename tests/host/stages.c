@@ -1372,6 +1372,22 @@ static void test_wall(void) {
     kbi_lab.kept = kbi_lab.lost = 0, kbi_lab.coarse = false;
 }
 
+// Before a sample of the device's work by the host's clock its errors are looked for; host work waits for none.
+static const char* an_error(void) { return "cudaErrorOfSomeKind"; }
+static void test_wall_begin(void) {
+    kbi_backend b = kbi_scripted;
+    b.timing.wait = an_error;
+    for (int i = 0; i < 4; i++) {
+        kbi_run* run = new_run();
+        run->backend = &b, b.gpu = i & 1, run->work.host = i >> 1, run->sampling.batch = 9, run->alike.n = KBI_EARLY;
+        CHECK_INT(kbi_wall_begin(run), 9);
+        CHECK_STR(run->m.message, i == 1 ? "cudaErrorOfSomeKind before the timed block" : "");
+        CHECK_INT(run->m.flags, i == 1 ? (uint64_t)1 << KB_FLAG_CUDA_ERROR : 0);
+    }
+    kbi_run* run = new_run();
+    run->backend = &b, b.timing.wait = NULL, kbi_stop_on_error(run, "now"), CHECK_INT(run->m.status, KB_OK);
+}
+
 // A block is empty where most of its samples took no longer than 1.5 times the empty loops beside them, on whatever a
 // machine: `slow` is what neighbours make of a turn, in the sample and in the loops. It is work where it takes twice as
 // long as they.
@@ -1630,6 +1646,7 @@ int main(void) {
     test_insight();
     test_inside();
     test_wall();
+    test_wall_begin();
     test_empty_loops();
     test_amounts();
     return test_end();
