@@ -235,6 +235,9 @@ static void test_extremes(void) {
     CHECK_REAL(kbi_match(&far, KB_F64, &near, KB_F64, 1, KBI_CHECK_NORM, 1e-6).error, 1e60, 1e-9);
     CHECK_REAL(kbi_match(&near, KB_F64, &far, KB_F64, 1, KBI_CHECK_NORM, 1e-6).error, 1, 1e-9);
     static const double none[2] = { 0, 0 }, five[2] = { 5, 1 };
+    kbi_matched worst =
+        kbi_match(five, KB_F64, none, KB_F64, 2, KBI_CHECK_MIXED, 1e-6); // the first, and not the last
+    CHECK_INT(worst.worst, 0), CHECK_REAL(worst.got, 5, 0), CHECK_INT(worst.bad, 2);
     kb_result r = whole_case(NORM, five, none, KB_F64, 2, 1e-6);
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "norm");

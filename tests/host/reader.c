@@ -232,6 +232,27 @@ static void test_escapes(void) {
     }
 }
 
+// A pattern that is none leaves the records as they are, whatever stands where the others would have been.
+static void test_chosen(void) {
+    kbi_options o;
+    kbi_records r;
+    bool good;
+    char used[20000];
+    put_file(A "}\n", strlen(A "}\n"));
+    CHECK_STR(said(&r, &good), ""), CHECK_INT(r.n, 1);
+    kbi_options_default(&o);
+    o.filter.n = 1, o.filter.of[0] = "a(";
+    fflush(stderr);
+    int kept = dup(2), none = open("/dev/null", O_WRONLY);
+    dup2(none, 2), close(none);
+    memset(used, 0x55, sizeof used), CHECK(used[(size_t)(kbi_now() % 1000)] == 0x55);
+    good = kbi_load_choose(&o, &r);
+    fflush(stderr), dup2(kept, 2), close(kept);
+    CHECK(!good), CHECK_INT(r.n, 1);
+    o.filter.of[0] = "a", CHECK(kbi_load_choose(&o, &r)), CHECK_INT(r.n, 1);
+    kbi_records_free(&r);
+}
+
 // Files that are too much of something, of which a table has no text.
 static void test_large(void) {
     kbi_records r;
@@ -756,6 +777,7 @@ int main(void) {
     test_round_trip();
     test_files();
     test_escapes();
+    test_chosen();
     test_large();
     test_again();
     test_env();

@@ -268,6 +268,11 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run)), CHECK_INT(run->m.settled, 1);
     run->call.phase_began = kbi_now() - 510000000;
     CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, 0);
+    for (int i = 0; i < 2; i++) { // what took ten times as long had no windows to agree
+        run->m.settled = 7, run->call.phase_began = kbi_now() - (i ? 10100000000 : 9900000000);
+        CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, i ? 7 : 0);
+    }
+    run->call.phase_began = kbi_now() - 510000000;
     recipe.max_time = 8;
     CHECK(!kbi_warm_enough(run));
     run->call.phase_began = kbi_now() - 1010000000;
