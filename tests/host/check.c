@@ -38,7 +38,7 @@ static int passes(rule how, const float* got, const float* want, int64_t n, doub
                               : kb_check_ulp(kb, y, want, n, tolerance);
     kb_result r = kb_close(kb);
     CHECK_INT(fine, r.status == KB_OK);
-    CHECK_INT(fine && n > 0, r.verified == 1); // of nothing nothing is known
+    CHECK_INT(fine && n > 0, r.verified == 1);               // of nothing nothing is known
     bool sensible = kbi_finite(tolerance) && tolerance >= 0; // else it is the function that is wrong
     CHECK_INT(!fine, (int)((r.flags >> (sensible ? KB_FLAG_VERIFY_FAIL : KB_FLAG_BAD_CASE)) & 1));
     kb_result_free(&r);
@@ -118,7 +118,9 @@ static void test_types(void) {
 #define EACH(X) X(f) X(g) X(h) X(b) X(i8) X(u8) X(i16) X(u16) X(i32) X(u32) X(i64) X(u64)
 #define FILL(p) kb_fill(kb, p, N, KB_IOTA);
     EACH(FILL)
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(f); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(f);
+    }
 #define RIGHT(p) CHECK(kb_check(kb, p, want, N, 0));
     EACH(RIGHT)
     CHECK(kb_check_ulp(kb, h, want, N, 0));
@@ -166,7 +168,9 @@ static void test_message(void) {
     kb_fill(kb, y, 100, KB_IOTA);
     for (int i = 0; i < 100; ++i) want[i] = (float)i;
     want[57] = 1000;
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(y); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(y);
+    }
     kb_check(kb, y, want, 100, 1e-6);
     kb_result r = kb_close(kb);
     CHECK_HAS(r.message, "57");
@@ -175,7 +179,9 @@ static void test_message(void) {
     kb_result_free(&r);
 
     kb = kb_open(&d);
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(kb);
+    }
     CHECK(kb_check_that(kb, true, 0.25, 1, "not shown"));
     CHECK(!kb_check_that(kb, false, 7.5, 1, "%s is %d", "the answer", 42));
     CHECK(!kb_check_that(kb, true, 0, 1, "too late: the case has failed"));
@@ -225,7 +231,13 @@ static void test_extremes(void) {
                    r.message ? r.message : "");
         kb_result_free(&r);
     }
+    static const double far = 1e160, near = 1e100; // what is told is a number, however far it is off
+    CHECK_REAL(kbi_match(&far, KB_F64, &near, KB_F64, 1, KBI_CHECK_NORM, 1e-6).error, 1e60, 1e-9);
+    CHECK_REAL(kbi_match(&near, KB_F64, &far, KB_F64, 1, KBI_CHECK_NORM, 1e-6).error, 1, 1e-9);
     static const double none[2] = { 0, 0 }, five[2] = { 5, 1 };
+    kbi_matched worst =
+        kbi_match(five, KB_F64, none, KB_F64, 2, KBI_CHECK_MIXED, 1e-6); // the first, and not the last
+    CHECK_INT(worst.worst, 0), CHECK_REAL(worst.got, 5, 0), CHECK_INT(worst.bad, 2);
     kb_result r = whole_case(NORM, five, none, KB_F64, 2, 1e-6);
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "norm");
@@ -284,7 +296,9 @@ static void test_misplaced(void) {
         y = KB_ALLOC(kb, float, 4);
         if (i == 0) kb_fill(kb, y, INT64_MAX, KB_ZERO);
         if (i == 1) kbi_fill(kb, y, KB_NODTYPE, 4, KB_ZERO);
-        KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(y); }
+        KB_TIME(kb) {
+            for (int kept = 0; kept < 20; kept++) kb_keep(y);
+        }
         if (i == 2) kb_check_typed(kb, y, kb->dtype, zeros, KB_F32, 4, 1);
         if (i == 3) kb_check_typed(kb, y, KB_F32, zeros, kb->dtype, 4, 1);
         r = kb_close(kb);
@@ -303,7 +317,9 @@ static void test_unverified(void) {
     d.max_time = 1e-3;
     for (int checked = 0; checked < 2; ++checked) {
         kb_state* kb = kb_open(&d);
-        KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
+        KB_TIME(kb) {
+            for (int kept = 0; kept < 20; kept++) kb_keep(kb);
+        }
         if (checked) kb_check_that(kb, true, 0, 0, "fine");
         kb_result r = kb_close(kb);
         CHECK_INT(r.status, KB_OK);

@@ -1216,6 +1216,89 @@ static void test_sensors(void) {
     cudaFree(p);
 }
 
+// What is found when the device is opened, and why it cannot be.
+static void test_opened(void) {
+    char runtime[32], driver[40];
+    kbi_machine none;
+    snprintf(runtime, sizeof runtime, "%d.%d", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    snprintf(driver, sizeof driver, "CUDA %s", runtime);
+    kbi_machine m = machine;
+    m.driver[0] = 0, kbi_gpu_facts(&m); // NVML tells of a driver's own number
+    CHECK_STR(m.gpu, "Virtual GPU"), CHECK_STR(m.cuda, runtime), CHECK_STR(m.driver, driver), CHECK_INT(m.sm, 90);
+    CHECK_INT(m.memory, (int64_t)8 << 30), CHECK_INT(m.l2, 60 << 20), CHECK_INT(m.ecc, 1),
+        CHECK_INT(m.multiprocessors, 132);
+    CHECK_INT(kbi_lab.gpu.max_threads, 2048), CHECK_INT(kbi_lab.gpu.all_registers, 65536);
+    CHECK_INT(kbi_lab.gpu.all_shared, 228 << 10), CHECK_INT(kbi_lab.gpu.most_blocks, 32);
+    CHECK_INT(kbi_lab.gpu.shared_taken, 1024), CHECK_INT(kbi_lab.gpu.clean_bytes, 4 * (60 << 20));
+    CHECK(machine.gpu_present && machine.device == 0 && machine.devices == 1 && !machine.tool[0]);
+    setenv("VIRTUAL_DEVICES", "0", 1);
+    CHECK(!kbi_gpu_open(&none, 0) && !none.gpu_present), CHECK_STR(none.why, "no GPU: none found");
+    setenv("VIRTUAL_DEVICES", "2", 1);
+    for (int i = 2; i < 4; i++) {
+        char want[60];
+        snprintf(want, sizeof want, "no GPU %d: this machine has 2", i);
+        CHECK(!kbi_gpu_open(&none, i)), CHECK_STR(none.why, want), CHECK_INT(none.devices, 2);
+    }
+    unsetenv("VIRTUAL_DEVICES");
+    // as the backend that a recipe asks for; without a device that of the host, which knows why
+    kbi_recipe r;
+    kbi_recipe_default(&r);
+    r.target = KBI_ON_GPU, r.device = 7, memset(&none, 0, sizeof none);
+    const kbi_backend* b = kbi_backend_open(&r, &none);
+    CHECK(b == &kbi_cpu), CHECK_STR(none.why, "no GPU 7: this machine has 1"), CHECK_INT(none.devices, 1);
+    r.target = KBI_ON_SCRIPT, CHECK(kbi_backend_open(&r, &none) == &kbi_scripted);
+    r.target = KBI_ON_CPU, CHECK(kbi_backend_open(&r, &none) == &kbi_cpu);
+}
+
+// Cases of a group that a build with CUDA can run: of --device cpu those that want none.
+static void test_group_here(void) {
+    static kb_entry any, host;
+    kbi_case cases[3];
+    kbi_plan plan;
+    kbi_options o;
+    memset(cases, 0, sizeof cases), memset(&plan, 0, sizeof plan), kbi_options_default(&o);
+    any.needs = KB_NEEDS_NOTHING, host.needs = KB_NEEDS_CPU;
+    for (int i = 0; i < 3; i++) cases[i].entry = i ? &host : &any;
+    plan.cases = cases, plan.n = plan.n_all = 3;
+    CHECK_INT(kbi_group_here(&plan, &o, 0), 1);
+    o.device = "cpu", CHECK_INT(kbi_group_here(&plan, &o, 0), 3);
+    host.needs = KB_NEEDS_GPU, CHECK_INT(kbi_group_here(&plan, &o, 0), 1);
+    o.device = "all", CHECK_INT(kbi_group_here(&plan, &o, 0), 3);
+}
+
+// What NVML says while a case runs, each to its own.
+static int others_now;
+static int some_clock(void* device, int which, unsigned* mhz) {
+    return (void)device, *mhz = 1000u + (unsigned)which, 0;
+}
+static int some_power(void* device, unsigned* mw) { return (void)device, *mw = 123456, 0; }
+static int some_heat(void* device, int sensor, unsigned* c) { return (void)device, *c = 61u + (unsigned)sensor, 0; }
+static int some_processes(void* device, unsigned* n, void* out) {
+    CHECK_INT(*n, 64), memset(out, 1, 64 * 24); // as large as they are
+    return (void)device, *n = (unsigned)others_now, 0;
+}
+static int some_reasons(void* device, unsigned long long* mask) { return (void)device, *mask = 0x20, 0; }
+static void test_sensed(void) {
+    kbi_nvml was = kbi_lab.nvml;
+    int none;
+    kbi_lab.nvml.device = &none, kbi_lab.nvml.clock = some_clock, kbi_lab.nvml.power = some_power;
+    kbi_lab.nvml.temperature = some_heat, kbi_lab.nvml.processes = some_processes,
+    kbi_lab.nvml.reasons = some_reasons;
+    for (int i = 0; i < 3; i++) { // this process alone; two others; nobody can be asked
+        kbi_measured m;
+        double mhz = NAN, watts = NAN;
+        kbi_measured_clear(&m), others_now = i == 1 ? 3 : 1;
+        if (i == 2) kbi_lab.nvml.device = NULL;
+        kbi_gpu_sense(&m), kbi_nvml_gauge(&mhz, &watts);
+        CHECK_REAL(m.memory_clock, i == 2 ? (double)NAN : 1002, 0),
+            CHECK_REAL(m.power, i == 2 ? (double)NAN : 123.456, 1e-12);
+        CHECK_REAL(m.temperature, i == 2 ? (double)NAN : 61, 0), CHECK_INT(m.others, i == 1 ? 2 : 0);
+        CHECK_STR(m.throttle, i == 2 ? "" : "thermal (software)");
+        CHECK_REAL(mhz, i == 2 ? (double)NAN : 1001, 0), CHECK_REAL(watts, i == 2 ? (double)NAN : 123.456, 1e-12);
+    }
+    kbi_lab.nvml = was;
+}
+
 // The codes that cuBLASLt is asked by are those of CUDA's headers; 28 is CUDA_R_8F_E4M3, which older ones lack.
 static void test_products(void) {
     static const struct {
@@ -1257,6 +1340,9 @@ int main(void) {
     test_joules();
     test_metrics();
     test_sensors();
+    test_sensed();
+    test_opened();
+    test_group_here();
     test_products();
     return test_end();
 }

@@ -102,6 +102,19 @@ static void goes_deep(void* user) {
 }
 #endif
 
+#if KBI_FIBERS && !defined(TEST_SANITIZE)
+static bool crashes(char* p) { // who writes there
+    int status = 0;
+    pid_t child = fork();
+    if (!child) {
+        signal(SIGSEGV, SIG_DFL), signal(SIGBUS, SIG_DFL);
+        *(volatile char*)p = 1;
+        _exit(0);
+    }
+    return waitpid(child, &status, 0) == child && WIFSIGNALED(status);
+}
+#endif
+
 // The stack of a body that is suspended in its middle is as large as the process allows, from 8 to 64 MiB.
 static void test_stack(void) {
 #if KBI_FIBERS && !defined(TEST_SANITIZE)
@@ -119,9 +132,20 @@ static void test_stack(void) {
         CHECK_INT(f.size, (size_t)KBI_MAX(8, KBI_MIN(mib[i], 64)) << 20);
         kbi_fiber_resume(&f), CHECK_INT(deep.steps, 1), kbi_fiber_resume(&f), CHECK_INT(deep.steps, 2);
         CHECK(deep.at >= (uintptr_t)f.stack && deep.at < (uintptr_t)f.stack + f.size);
+        // what overflows it is a crash, and what is left of it goes
+        CHECK(crashes(f.stack) && crashes(f.stack + 4095) && !crashes(f.stack + 4096));
         kbi_fiber_free(&f);
+        CHECK(crashes(f.stack + 4096));
     }
     setrlimit(RLIMIT_STACK, &was);
+    struct rlimit all, little;
+    kbi_fiber none;
+    if (getrlimit(RLIMIT_AS, &all) != 0) return;
+    little = all, little.rlim_cur = 1 << 20, memset(&none, 0, sizeof none);
+    CHECK(setrlimit(RLIMIT_AS, &little) == 0);
+    bool made = kbi_fiber_make(&none, goes_deep, &none);
+    CHECK(setrlimit(RLIMIT_AS, &all) == 0);
+    CHECK(!made && !none.stack), kbi_fiber_free(&none); // there is no room for one
 #endif
 }
 

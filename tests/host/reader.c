@@ -205,6 +205,54 @@ static void test_files(void) {
     }
 }
 
+// Characters by their numbers, in pairs where they need one; a half alone is what stands for no character.
+static void test_escapes(void) {
+    static const char* const rows[][2] = { { "\\u0041\\u00e9\\u07ff\\u0800\\uffff",
+                                             "A\xc3\xa9\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf" },
+                                           { "\\ud800\\udc00", "\xf0\x90\x80\x80" },
+                                           { "\\udbff\\udfff!", "\xf4\x8f\xbf\xbf!" },
+                                           { "\\uD83D\\uDE00", "\xf0\x9f\x98\x80" },
+                                           { "\\ud800", "\xef\xbf\xbd" },
+                                           { "\\udc00x", "\xef\xbf\xbdx" },
+                                           { "\\ud800x", "\xef\xbf\xbdx" },
+                                           { "\\ud800\\n", "\xef\xbf\xbd\n" },
+                                           { "\\ud800\\u0041", "\xef\xbf\xbd"
+                                                               "A" },
+                                           { "\\ud800\\ud83d\\ude00", "\xef\xbf\xbd\xf0\x9f\x98\x80" },
+                                           { "\\\"\\\\\\/\\b\\f\\n\\r\\t", "\"\\/\b\f\n\r\t" } };
+    for (int i = 0; i < KBI_COUNT(rows); ++i) {
+        kbi_records r;
+        char text[300];
+        bool good;
+        snprintf(text, sizeof text, "%s, \"message\": \"%s\"}", A, rows[i][0]);
+        put_file(text, strlen(text));
+        CHECK_STR(said(&r, &good), "");
+        if (CHECK(good && r.n == 1)) CHECK_STR(r.of[0].message, rows[i][1]);
+        kbi_records_free(&r);
+    }
+}
+
+// A pattern that is none leaves the records as they are, whatever stands where the others would have been.
+static void test_chosen(void) {
+    kbi_options o;
+    kbi_records r;
+    bool good;
+    char used[20000];
+    put_file(A "}\n", strlen(A "}\n"));
+    CHECK_STR(said(&r, &good), ""), CHECK_INT(r.n, 1);
+    kbi_options_default(&o);
+    o.filter.n = 1, o.filter.of[0] = "a(";
+    fflush(stderr);
+    int kept = dup(2), none = open("/dev/null", O_WRONLY);
+    dup2(none, 2), close(none);
+    memset(used, 0x55, sizeof used), CHECK(used[(size_t)(kbi_now() % 1000)] == 0x55);
+    good = kbi_load_choose(&o, &r);
+    fflush(stderr), dup2(kept, 2), close(kept);
+    CHECK(!good), CHECK_INT(r.n, 1);
+    o.filter.of[0] = "a", CHECK(kbi_load_choose(&o, &r)), CHECK_INT(r.n, 1);
+    kbi_records_free(&r);
+}
+
 // Files that are too much of something, of which a table has no text.
 static void test_large(void) {
     kbi_records r;
@@ -728,6 +776,8 @@ int main(void) {
     int before = free_file();
     test_round_trip();
     test_files();
+    test_escapes();
+    test_chosen();
     test_large();
     test_again();
     test_env();

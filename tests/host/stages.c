@@ -268,6 +268,11 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run)), CHECK_INT(run->m.settled, 1);
     run->call.phase_began = kbi_now() - 510000000;
     CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, 0);
+    for (int i = 0; i < 2; i++) { // what took ten times as long had no windows to agree
+        run->m.settled = 7, run->call.phase_began = kbi_now() - (i ? 10100000000 : 9900000000);
+        CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, i ? 7 : 0);
+    }
+    run->call.phase_began = kbi_now() - 510000000;
     recipe.max_time = 8;
     CHECK(!kbi_warm_enough(run));
     run->call.phase_began = kbi_now() - 1010000000;
@@ -558,7 +563,7 @@ static void test_contest_enough(void) {
                  { 16, 0, 64, 0, 0, 20, 1.6, 0 }, { 5, 5, 64, 0, 1, 20, 0, 1 },    { 4, 5, 64, 0, 0, 40, 9.0, 0 },
                  { 6, 5, 64, 0, 1, 20, 0, 1 },    { 6, 0, 64, 0, 1, 40, 3.0, 1 },  { 6, 0, 64, 0, 1, 40, 2.99, 0 },
                  { 6, 0, 64, 0, 1, 6, 3.0, 0 },   { 5, 0, 64, 0, 1, 40, 3.0, 0 },  { 5, 0, 64, 0, 1, 40, 12.0, 1 },
-                 { 5, 0, 64, 0, 1, 40, 11.9, 0 },   { 3, 0, 64, 40, 1, 40, 0, 1 },   { 3, 0, 64, 41, 0, 40, 9.0, 0 },
+                 { 5, 0, 64, 0, 1, 40, 11.9, 0 }, { 3, 0, 64, 40, 1, 40, 0, 1 },   { 3, 0, 64, 41, 0, 40, 9.0, 0 },
                  { 512, 600, 64, 0, 1, 1, 0, 1 } };
     static double samples[64];
     for (int i = 0; i < 64; i++) samples[i] = 1000 + i % 2;
@@ -1287,6 +1292,52 @@ static void test_insight(void) {
     KBENCH_FREE(all);
 }
 
+// Instruments in turn: those that are asked for, and made for what the block is. Each runs until it has enough.
+static struct {
+    int opened[4], closed[4], begun, more; // more: ends that want another run
+} looks;
+static bool opens_0(kbi_run* run) { return (void)run, looks.opened[0]++, true; }
+static bool opens_1(kbi_run* run) { return (void)run, looks.opened[1]++, true; }
+static bool opens_2(kbi_run* run) { return (void)run, looks.opened[2]++, false; } // it said why
+static bool opens_3(kbi_run* run) { return (void)run, looks.opened[3]++, true; }
+static int64_t looks_begin(kbi_run* run) { return (void)run, ++looks.begun; }
+static bool looks_end(kbi_run* run) { return (void)run, looks.more-- > 0; }
+static void closes_0(kbi_run* run) { (void)run, looks.closed[0]++; }
+static void closes_3(kbi_run* run) { (void)run, looks.closed[3]++; }
+static void test_inside(void) {
+    static const kbi_instrument of[] = { { 1, false, opens_0, looks_begin, looks_end, closes_0 },
+                                         { 2, true, opens_1, looks_begin, looks_end, closes_0 },
+                                         { 2, false, opens_2, looks_begin, looks_end, closes_0 },
+                                         { 4, false, opens_3, looks_begin, looks_end, closes_3 } };
+    kbi_backend b = kbi_scripted;
+    kbi_run* run = new_run();
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_insight_clear();
+    run->backend = &b, b.gpu = true, b.timing.wait = NULL, recipe.inside = 6;
+    for (int i = 0; i < 4; i++) b.instruments[i] = &of[i];
+    b.instruments[4] = NULL;
+    for (int end = 0; end < 2; end++) { // it has enough; or the case ends before
+        memset(&looks, 0, sizeof looks);
+        looks.more = 1;
+        CHECK(kbi_inside_wants(run)), CHECK_INT(in->at, 3), CHECK_INT(kbi_inside_begin(run), 1);
+        CHECK(!looks.opened[0] && !looks.opened[1] && looks.opened[2] == 1 && looks.opened[3] == 1);
+        kbi_inside_end(run), CHECK(in->again && kbi_inside_wants(run)), CHECK_INT(kbi_inside_begin(run), 2);
+        CHECK_INT(looks.opened[3], 1), CHECK_INT(looks.closed[3], 0);
+        kbi_inside_end(run), CHECK(!in->again);
+        if (end == 0) CHECK(!kbi_inside_wants(run) && !kbi_inside_wants(run)), CHECK_INT(in->at, 4), CHECK(!in->open);
+        KBENCH_FREE(kbi_inside_take(run));
+        CHECK_INT(looks.closed[3], 1), CHECK_INT(looks.closed[0], 0), CHECK_INT(in->at, 0);
+    }
+    run->work.host = true, recipe.inside = 3; // host work: those of the host
+    memset(&looks, 0, sizeof looks);
+    CHECK(kbi_inside_wants(run)), CHECK_INT(in->at, 1), CHECK(!looks.opened[0] && looks.opened[1] == 1);
+    run->work.host = false, b.gpu = false, kbi_insight_clear(); // and all work where there is no GPU
+    CHECK(kbi_inside_wants(run)), CHECK_INT(in->at, 1);
+    kbi_insight_clear();
+    // nobody is looked into who was not measured
+    CHECK(kbi_inside_cases(NULL, &recipe, &b, &machine_here, 0, 3, "\0\0\0", NULL));
+}
+
 // --- host work ---
 
 static void test_wall(void) {
@@ -1324,6 +1375,22 @@ static void test_wall(void) {
         if (kind == 0) CHECK_INT(kbi_lab.lost, 6);
     }
     kbi_lab.kept = kbi_lab.lost = 0, kbi_lab.coarse = false;
+}
+
+// Before a sample of the device's work by the host's clock its errors are looked for; host work waits for none.
+static const char* an_error(void) { return "cudaErrorOfSomeKind"; }
+static void test_wall_begin(void) {
+    kbi_backend b = kbi_scripted;
+    b.timing.wait = an_error;
+    for (int i = 0; i < 4; i++) {
+        kbi_run* run = new_run();
+        run->backend = &b, b.gpu = i & 1, run->work.host = i >> 1, run->sampling.batch = 9, run->alike.n = KBI_EARLY;
+        CHECK_INT(kbi_wall_begin(run), 9);
+        CHECK_STR(run->m.message, i == 1 ? "cudaErrorOfSomeKind before the timed block" : "");
+        CHECK_INT(run->m.flags, i == 1 ? (uint64_t)1 << KB_FLAG_CUDA_ERROR : 0);
+    }
+    kbi_run* run = new_run();
+    run->backend = &b, b.timing.wait = NULL, kbi_stop_on_error(run, "now"), CHECK_INT(run->m.status, KB_OK);
 }
 
 // A block is empty where most of its samples took no longer than 1.5 times the empty loops beside them, on whatever a
@@ -1452,7 +1519,104 @@ static void test_amounts(void) {
     CHECK_HAS(run->m.message, "not 0x40"), CHECK_INT(run->work.expect & 64, 0);
 }
 
+// --- what a body is told, and what becomes of one that throws ---
+
+static void test_axes(void) {
+    static kb_entry entry;
+    static kb_param params[3];
+    kbi_case c = case_of(&entry);
+    params[0].name = "n", params[0].type = KB_AXIS_INTS, params[0].i = 7, params[0].r = 7;
+    params[1].name = "x", params[1].type = KB_AXIS_REALS, params[1].r = 0.5, params[1].i = 3;
+    params[2].name = "s", params[2].type = KB_AXIS_STRINGS, params[2].s = "word";
+    c.params = params, c.n_params = 3;
+    for (int i = 0; i < 10; i++) {
+        static const char* const says[] = { "",
+                                            "",
+                                            "",
+                                            "",
+                                            "axis 'x' has no integers",
+                                            "axis 's' has no numbers",
+                                            "axis 'n' has no words",
+                                            "no axis 'm' here; there is n, x, s",
+                                            "no axis 'NULL' here; there is n, x, s",
+                                            "no axis 'dir' here; there is none" };
+        kbi_run* run = new_run();
+        kb_state* kb = new_state(run);
+        run->of = &c, c.n_params = i == 9 ? 0 : 3;
+        if (i == 0) CHECK_INT(kb_int(kb, "n"), 7);
+        if (i == 1) CHECK_REAL(kb_real(kb, "x"), 0.5, 0);
+        if (i == 2) CHECK_REAL(kb_real(kb, "n"), 7, 0);
+        if (i == 3) CHECK_STR(kb_str(kb, "s"), "word");
+        if (i == 4) CHECK_INT(kb_int(kb, "x"), 0);
+        if (i == 5) CHECK_REAL(kb_real(kb, "s"), 0, 0);
+        if (i == 6) CHECK_STR(kb_str(kb, "n"), "");
+        if (i == 7) CHECK_INT(kb_int(kb, "m"), 0);
+        if (i == 8) CHECK_INT(kb_int(kb, NULL), 0);
+        if (i == 9) CHECK_STR(kb_str(kb, "dir"), "");
+        CHECK_STR(run->m.message, says[i]), CHECK_INT(run->m.flags, i < 4 ? 0 : (uint64_t)1 << KB_FLAG_BAD_CASE);
+    }
+    kbi_run* run = new_run();
+    kb_state* kb = new_state(run);
+    run->of = &c, c.n_params = 3;
+    CHECK(kb_has(kb, "n") && kb_has(kb, "s") && !kb_has(kb, "m") && !kb_has(kb, "dir"));
+    kb->direction = "bwd";
+    CHECK(kb_has(kb, "dir") && !kb_has(kb, "m")), CHECK_STR(kb_str(kb, "dir"), "bwd"),
+        CHECK_STR(kb_str(kb, "s"), "word");
+    CHECK_INT(run->m.status, KB_OK);
+}
+
+static int abandoned;
+static void abandon(void) { abandoned++; }
+static void test_threw(void) {
+    kbi_run* run = new_run();
+    kb_state* kb = new_state(run);
+    kbi_backend b = kbi_scripted;
+    run->backend = &b, b.timing.abandon = NULL;
+    kbi_leave(kb), CHECK_INT(abandoned, 0);
+    b.timing.abandon = abandon, kbi_leave(kb), CHECK_INT(abandoned, 1), CHECK_INT(run->m.status, KB_OK);
+    kbi_threw(kb, "out of range");
+    CHECK_STR(run->m.message, "C++ exception: out of range"), CHECK_INT(run->m.flags, (uint64_t)1 << KB_FLAG_CRASHED);
+    run = new_run(), kb = new_state(run), kbi_threw(kb, NULL);
+    CHECK_STR(run->m.message, "C++ exception that is no std::exception"), CHECK_INT(run->m.status, KB_FAILED);
+}
+
+// The host's clock in nanoseconds, and the smallest step that it was seen to take.
+static void test_steps(void) {
+    played.on = true, played.readings = 0, played.now = 7e15;
+    CHECK_INT(kbi_now(), 7000000000000000);
+    played.sample = 90, played.first = 60, played.loop = 80; // two readings in a row are one step, or none
+    int64_t step = kbi_clock_step();
+    played.readings = 0, played.now = 5e9;
+    double since = kbi_seconds_since(4750000000);
+    played.on = false;
+    CHECK_INT(step, 60), CHECK_REAL(since, 0.25, 1e-12);
+}
+
+// What a call leaves behind is none of the next one's: the folder, a timer.
+static void test_call_clear(void) {
+    char first[500], now[500];
+    struct itimerval timer, none;
+    int was = kbi_lab.folder;
+    kbi_lab.folder = 0;
+    CHECK(getcwd(first, sizeof first) != NULL);
+    kbi_call_clear();
+    CHECK_THAT(kbi_lab.folder > 2, "file %d", kbi_lab.folder);
+    memset(&timer, 0, sizeof timer), timer.it_value.tv_sec = 1000, timer.it_interval.tv_sec = 1000;
+    CHECK(chdir("/") == 0 && setitimer(ITIMER_REAL, &timer, NULL) == 0);
+    kbi_call_clear();
+    CHECK(getcwd(now, sizeof now) != NULL), CHECK_STR(now, first);
+    CHECK(getitimer(ITIMER_REAL, &none) == 0 && !none.it_value.tv_sec && !none.it_interval.tv_sec);
+    close(kbi_lab.folder), kbi_call_clear(),
+        CHECK_INT(kbi_lab.folder, 0); // a body closed it: another is kept next time
+    kbi_call_clear(), CHECK(kbi_lab.folder > 2), close(kbi_lab.folder);
+    kbi_lab.folder = was;
+}
+
 int main(void) {
+    test_axes();
+    test_threw();
+    test_steps();
+    test_call_clear();
     test_record();
     test_remarks();
     test_times();
@@ -1485,7 +1649,9 @@ int main(void) {
     test_stage_fails();
     test_nvtx();
     test_insight();
+    test_inside();
     test_wall();
+    test_wall_begin();
     test_empty_loops();
     test_amounts();
     return test_end();

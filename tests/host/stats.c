@@ -463,6 +463,8 @@ static void test_judge(void) {
     CHECK(kbi_judge_ratio(0.0, 1.0, 0.01, 0) == KB_NO_VERDICT && kbi_judge_ratio(2, 1, 0.01, 0) == KB_NO_VERDICT);
     CHECK(fabs(kbi_noise_floor(0.996, 1.003) - (1 / 0.996 - 1)) < 1e-15);
     CHECK(fabs(kbi_noise_floor(0.999, 1.003) - 0.003) < 1e-15 && is_nan(kbi_noise_floor(NAN, NAN)));
+    CHECK(is_nan(kbi_noise_floor(0.9, INFINITY)) && is_nan(kbi_noise_floor(NAN, 2)) &&
+          is_nan(kbi_noise_floor(1, NAN)));
     CHECK(kbi_noise_floor(1.0, 1.0) == 0 && is_nan(kbi_noise_floor(-1, 2)) && is_finite(kbi_noise_floor(5e-324, 1)));
 }
 

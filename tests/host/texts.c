@@ -567,6 +567,28 @@ static void test_order(void) {
     CHECK_STR(got, "a row prog: error: no room\na row, prog: late\nthe last\n");
 }
 
+// Where there is no memory nothing sensible can follow: what was asked for is said.
+static void test_no_memory(void) {
+#ifndef TEST_SANITIZE // its malloc ends the process itself
+    char got[300];
+    int status = 0;
+    FILE* f = tmpfile();
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        dup2(fileno(f), 2);
+        kbi_grow(NULL, (size_t)1 << 62);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status)), CHECK_INT(WEXITSTATUS(status), 1);
+    rewind(f);
+    got[fread(got, 1, sizeof got - 1, f)] = 0;
+    fclose(f);
+    CHECK_STR(got, "kbench: error: out of host memory (4611686018427387904 bytes): free some, or choose fewer or "
+                   "smaller cases\n");
+#endif
+}
+
 // --- what changed, in words ---
 
 static void test_changes(void) {
@@ -1064,7 +1086,97 @@ static void test_counts(void) {
     }
 }
 
+// Counters that have a number, in as many columns as have room, from top to bottom.
+static void test_cells(void) {
+    static const struct {
+        const char* name;
+        double x;
+        const char* unit;
+    } of[] = { { "a", 1, "" },  { "zero", 0, "" },      { "bytes", 2000, "B" }, { "none", NAN, "" },
+               { "c", -3, "" }, { "share", 12.5, "%" }, { "e", 5, "" },         { "longer_than_these", 6, "" } };
+    static const struct {
+        int width, n;
+        const char* want;
+    } rows[] = { { 80, 7, "    a           1   c          -3   e           5\n    bytes 2.00 kB   share  12.5 %\n" },
+                 { 47, 7,
+                   "    a           1   share  12.5 %\n    bytes 2.00 kB   e           5\n    c          -3\n" },
+                 { 46, 3, "    a           1   bytes 2.00 kB\n" },
+                 { 120, 8,
+                   "    a                       1   c                      -3   e                       5\n"
+                   "    bytes             2.00 kB   share              12.5 %   longer_than_these       6\n" },
+                 { 24, 8,
+                   "    a                  1\n    bytes        2.00 kB\n    c                 -3\n"
+                   "    share         12.5 %\n    e                  5\n    longe...hese       6\n" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_how how;
+        kbi_table table;
+        kb_result r;
+        kb_param values[8], units[8];
+        memset(&how, 0, sizeof how), how.out = stdout, how.width = rows[i].width;
+        memset(values, 0, sizeof values), memset(units, 0, sizeof units);
+        kbi_result_clear(&r), kbi_table_open(&table, &how);
+        for (int k = 0; k < 8; k++) {
+            values[k].name = units[k].name = of[k].name, values[k].type = KB_AXIS_REALS, values[k].r = of[k].x;
+            units[k].type = KB_AXIS_STRINGS, units[k].s = of[k].unit;
+        }
+        r.counters.of = values, r.counter_units.of = units, r.counters.n = r.counter_units.n = rows[i].n;
+        kbi_table_counters(&table, &r);
+        CHECK_STR(table.text.s, rows[i].want), kbi_text_free(&table.text), kb_result_free(&r);
+    }
+}
+
+// The roofs of a machine as its records have them; old ones say only how near they came to the nearest.
+static void test_ceilings(void) {
+    kb_result r[4];
+    const kb_result* all[4];
+    kbi_ceilings c;
+    for (int i = 0; i < 4; i++) kbi_result_clear(&r[i]), all[i] = &r[i];
+    r[0].copy_roof_gbps = 4000, r[0].read_roof_gbps = 4400, r[0].compute_roof = "f32",
+    r[0].compute_roof_gflops = 60000;
+    r[1].copy_roof_gbps = 4100, r[1].read_roof_gbps = 0, r[1].compute_roof = "f16", r[1].compute_roof_gflops = 9e5;
+    r[2].bound = "memory", r[2].throughput_gbps = 900, r[2].gpu_efficiency = 30; // of before there were names
+    r[3].roof = "f64", r[3].gflops = 5000, r[3].gpu_efficiency = 20;
+    kbi_lot lot = { all, 4 };
+    kbi_ceilings_of(lot, &c);
+    CHECK_INT(c.n_memory, 3), CHECK_INT(c.n_compute, 3);
+    CHECK_STR(c.memory[0].name, "copy"), CHECK_REAL(c.memory[0].of, 4100, 0); // the best that was seen
+    CHECK_STR(c.memory[1].name, "read"), CHECK_REAL(c.memory[1].of, 4400, 0);
+    CHECK_STR(c.memory[2].name, "memory"), CHECK_REAL(c.memory[2].of, 3000, 1e-12);
+    CHECK_STR(c.compute[0].name, "f32"), CHECK_STR(c.compute[1].name, "f16"), CHECK_REAL(c.compute[1].of, 9e5, 0);
+    CHECK_STR(c.compute[2].name, "f64"), CHECK_REAL(c.compute[2].of, 25000, 1e-12);
+    CHECK_REAL(kbi_ceiling_most(c.memory, 3), 4400, 0), CHECK_REAL(kbi_ceiling_most(c.compute, 0), 0, 0);
+    r[3].compute_roof = "f64", r[2].roof = "copy", r[1].gflops = 1; // these name their own
+    kbi_ceilings_of(lot, &c);
+    CHECK_INT(c.n_memory, 2), CHECK_INT(c.n_compute, 2);
+    r[3].compute_roof = NULL, r[3].roof = "read", r[2].roof = NULL, r[2].bound = "compute";
+    kbi_ceilings_of(lot, &c), CHECK_INT(c.n_memory, 2), CHECK_INT(c.n_compute, 2);
+    kbi_ceiling few[2];
+    int n = 0;
+    static const char* const names[] = { "a", "b", "c", "a", NULL };
+    for (int i = 0; i < 5; i++) kbi_ceiling_add(few, &n, 2, names[i], i + 1); // as many as have room
+    CHECK_INT(n, 2), CHECK_REAL(few[0].of, 4, 0), CHECK_REAL(few[1].of, 2, 0);
+    kbi_ceiling_add(few, &n, 2, "b", NAN), kbi_ceiling_add(few, &n, 2, "b", 0), CHECK_REAL(few[1].of, 2, 0);
+    for (int i = 0; i < 4; i++) kb_result_free(&r[i]);
+}
+
+// --env's lines of roofs: in the units that people know them in, with what it took to measure them.
+static void test_env_roofs(void) {
+    kbi_roofs roofs;
+    kbi_roofs_clear(&roofs);
+    kbi_roof_put(&roofs, KBI_ROOF_COPY, 4.236e12, 9e12, 0.0125),
+        kbi_roof_put(&roofs, KBI_ROOF_F32, 5.97e13, 9e13, 0.25);
+    kbi_roof_put(&roofs, KBI_ROOF_INT8, 1.9e15, 2e15, 2);
+    hold(stdout);
+    kbi_env_roofs(&roofs, " of a core");
+    CHECK_STR(caught(stdout), "  copy roof of a core                4236 GB/s  (measured in 12.50 ms)\n"
+                              "  f32 roof of a core                 59.70 TFLOP/s  (measured in 250.0 ms)\n"
+                              "  int8 roof of a core                1900 Top/s  (measured in 2.000 s)\n");
+}
+
 int main(void) {
+    test_ceilings();
+    test_env_roofs();
+    test_cells();
     test_shown();
     test_written();
     test_found();
@@ -1077,6 +1189,7 @@ int main(void) {
     test_print();
     test_width();
     test_order();
+    test_no_memory();
     test_changes();
     test_tools();
     test_choice();

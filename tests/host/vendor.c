@@ -350,6 +350,7 @@ static void test_record(void) {
         "\"sm__warps_active.avg.pct_of_peak_sustained_active\": 55.5} "
         "{\"two\": \"u\", \"dram__bytes.sum\": \"byte\", \"sm__warps_active.avg.pct_of_peak_sustained_active\": \"%\"}");
     CHECK_REAL(r.occupancy_achieved, 55.5, 0);
+    kbi_record_looked(&r, &looks, 0), CHECK_INT(r.counters.n, 5); // each once
     kbi_text_free(&t);
     kb_result_free(&r);
 }
@@ -373,7 +374,58 @@ static void test_shown(void) {
     }
 }
 
+// Rows of kernels, whose names are cut where they are long, and of calls, the longest first.
+static void test_rows(void) {
+    static char name[160];
+    static const int lengths[] = { 1, 100, 101, 150 };
+    for (int i = 0; i < 4; i++) {
+        kbi_look l, all;
+        kbi_table t;
+        memset(&l, 0, sizeof l), memset(&all, 0, sizeof all), memset(&t, 0, sizeof t);
+        memset(name, 'k', sizeof name), name[lengths[i]] = 0;
+        l.kernel = name, l.calls = 12, l.ns = i ? 2500 : 0, all.ns = i < 3 ? 10000 : 0;
+        if (i == 1) l.grid = "(8,1,1)", l.block = "(32,1,1)";
+        kbi_look_row(&t, &l, &all, 0);
+        kbi_text want = KBI_BLANK;
+        kbi_putf(&want, "     12%12s%8s  %.100s%s%s\n", i ? "2.500 us" : "-",
+                 i == 0  ? "<0.1%"
+                 : i < 3 ? "25.0%"
+                         : "-",
+                 name, i > 1 ? "..." : "", i == 1 ? "  (8,1,1) x (32,1,1)" : "");
+        CHECK_STR(t.text.s, want.s);
+        kbi_text_free(&t.text), kbi_text_free(&want);
+    }
+    for (int n = 0; n < 15; n += n ? 1 : 12) { // none, as many as have room, and more
+        kbi_api_sum api[15];
+        kbi_looks some;
+        kbi_table t;
+        memset(&some, 0, sizeof some), memset(&t, 0, sizeof t);
+        for (int i = 0; i < n; i++) api[i].name = i ? "of_it" : "least", api[i].calls = 2, api[i].ns = 1000 * (i + 1);
+        some.api = api, some.n_api = n;
+        kbi_api_show(&t, &some);
+        if (!n) {
+            CHECK(!t.text.s);
+            continue;
+        }
+        const char* row = t.text.s;
+        double all = 500 * n * (n + 1);
+        CHECK(strncmp(row, "calls of the whole process, set-up and checks as well\n", 54) == 0);
+        row = strchr(row, '\n') + 1;
+        for (int i = 0; i < 12; i++) {
+            char want[120], time[40], share[40], each[40];
+            snprintf(want, sizeof want, "      2%12s%8s%12s each  %s\n", kbi_show_time((n - i) * 1e-3, time),
+                     kbi_show_percent(1000 * (n - i) / all, share), kbi_show_time((n - i) * 5e-4, each),
+                     n == i + 1 ? "least" : "of_it");
+            CHECK_THAT(strncmp(row, want, strlen(want)) == 0, "row %d of %d: %.60s", i, n, row);
+            row = strchr(row, '\n') + 1;
+        }
+        CHECK_STR(row, n == 12 ? "" : n == 13 ? "        and 1 others\n" : "        and 2 others\n");
+        kbi_text_free(&t.text);
+    }
+}
+
 int main(void) {
+    test_rows();
     test_ncu_raw();
     test_ncu_tables();
     test_ncu_details();

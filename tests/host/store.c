@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// Files of records where something is in their way: what cannot be written waits, and is written in the end or counted;
+// what lies beside a file is left alone unless a killed run left it; what a name leads to is replaced as a whole.
+#include "test.h"
+#include "guarded.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// a disk that takes no more than so many bytes, at most `piece` at once; with `refused` 0 a write takes none and says
+// nothing. room -1: it takes all
+static struct {
+    long room;
+    size_t piece;
+    int refused, interruptions;
+} disk = { -1, 0, ENOSPC, 0 };
+static ssize_t played_write(int file, const void* from, size_t n) {
+    if (disk.interruptions-- > 0) return errno = EINTR, -1;
+    if (disk.piece && n > disk.piece) n = disk.piece;
+    if (disk.room == 0) return disk.refused ? (errno = disk.refused, -1) : (errno = EBADF, 0);
+    if (disk.room > 0 && n > (size_t)disk.room) n = (size_t)disk.room;
+    if (disk.room > 0) disk.room -= (long)n;
+    return write(file, from, n);
+}
+static int sync_error;
+static int played_fsync(int file) { return sync_error ? (errno = sync_error, -1) : fsync(file); }
+static int waited; // ms, for nothing: a test has no time for it
+static int played_poll(struct pollfd* p, nfds_t n, int milliseconds) {
+    return p->fd < 0 ? (waited += milliseconds, 0) : poll(p, n, milliseconds);
+}
+#define poll played_poll
+#define write(file, from, n) played_write((file), (from), (n))
+#define fsync(file) played_fsync(file)
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#undef write
+#undef fsync
+#undef poll
+
+static char folder[200], told[4000];
+static int told_kept = -1;
+static FILE* told_in;
+
+static void hear(void) { // what kbench says from here on
+    fflush(stderr);
+    told_in = tmpfile(), told_kept = dup(2);
+    dup2(fileno(told_in), 2);
+}
+static const char* heard(void) {
+    fflush(stderr);
+    dup2(told_kept, 2), close(told_kept);
+    rewind(told_in);
+    told[fread(told, 1, sizeof told - 1, told_in)] = 0;
+    fclose(told_in);
+    return told;
+}
+
+static const char* in(const char* name) { // a path in the test's folder; of the last ones that were asked for
+    static char paths[32][500];
+    static int at;
+    char* path = paths[at++ % 32];
+    snprintf(path, sizeof paths[0], "%.199s/%.290s", folder, name);
+    return path;
+}
+static void put(const char* name, const char* text) {
+    FILE* f = fopen(in(name), "w");
+    if (CHECK(f != NULL)) fputs(text, f), fclose(f);
+}
+static const char* text_of(const char* name) {
+    static char text[400000];
+    FILE* f = fopen(in(name), "r");
+    text[f ? fread(text, 1, sizeof text - 1, f) : 0] = 0;
+    if (f) fclose(f);
+    return text;
+}
+static bool there(const char* name) {
+    struct stat about;
+    return lstat(in(name), &about) == 0;
+}
+static int files(void) { // in the folder
+    int n = 0;
+    DIR* d = opendir(folder);
+    for (struct dirent* e; d && (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
+    if (d) closedir(d);
+    return n;
+}
+static int count(const char* text, const char* part) {
+    int n = 0;
+    for (; (text = strstr(text, part)) != NULL; text++) n++;
+    return n;
+}
+static kb_result record(const char* name) {
+    kb_result r;
+    kbi_result_clear(&r);
+    r.name = r.operation = name;
+    return r;
+}
+
+// --- what could not be written at once ---
+
+// Two records are added to a full disk, which has room again before the end, or never.
+static void test_full(void) {
+    kb_result a = record("first"), b = record("second");
+    for (int room = 0; room < 2; room++) {
+        kbi_store s;
+        char said[600];
+        put("r.json", "[\"old\"]"), put("r.jsonl", "");
+        CHECK(kbi_store_open(&s, in("r.json"), in("r.jsonl")));
+        hear();
+        disk.room = 100, disk.piece = 30;
+        kbi_store_add(&s, &a), kbi_store_add(&s, &b);
+        const char* text = heard();
+        CHECK_INT(count(text, "\n"), 2); // said once of each
+        snprintf(said, sizeof said, "writing --json %s failed: No space left on device\n", in("r.json"));
+        CHECK_HAS(text, said);
+        snprintf(said, sizeof said, "writing --jsonl %s failed: No space left on device\n", in("r.jsonl"));
+        CHECK_HAS(text, said);
+        CHECK_STR(text_of("r.json"), "[\"old\"]"); // until the new one is complete
+        size_t waiting = s.lines.waiting.n;
+        hear();
+        disk.room = room ? -1 : 0;
+        CHECK_INT(kbi_store_close(&s), room);
+        text = heard();
+        CHECK_INT(count(text, "\n"), 2), CHECK_INT(files(), 2);
+        if (room) {
+            snprintf(said, sizeof said, "--jsonl %s: all of it could be written in the end\n", in("r.jsonl"));
+            CHECK_HAS(text, said), CHECK_HAS(text, "--json: all of it could be written in the end\n");
+            CHECK(!strncmp(text_of("r.json"), "[\n{", 3) && strstr(text_of("r.json"), "},\n{"));
+            CHECK_STR(strrchr(text_of("r.json"), '}'), "}\n]\n"),
+                CHECK_INT(count(text_of("r.json"), "\"run_id\""), 2);
+            CHECK_INT(count(text_of("r.jsonl"), "\n{") + (text_of("r.jsonl")[0] == '{'), 2);
+        } else {
+            snprintf(said, sizeof said, "--jsonl %s: %zu bytes could not be written: No space left", in("r.jsonl"),
+                     waiting);
+            CHECK_HAS(text, said);
+            snprintf(said, sizeof said, "--json %s could not be written in the end, either: No space", in("r.json"));
+            CHECK_HAS(text, said), CHECK_STR(text_of("r.json"), "[\"old\"]");
+        }
+        disk.room = -1, disk.piece = 0;
+    }
+    for (int how = 0; how < 3;
+         how++) { // what fails in the end only: the last bytes, the disk itself, in all files or none
+        kbi_store s;
+        char said[600];
+        unlink(in("r.json"));
+        CHECK(kbi_store_open(&s, in("r.json"), NULL));
+        kbi_store_add(&s, &a);
+        hear();
+        disk.room = how == 0 ? 0 : -1, sync_error = how == 1 ? EIO : how == 2 ? EINVAL : 0;
+        CHECK_INT(kbi_store_close(&s), how == 2); // a pipe knows of no disk
+        snprintf(said, sizeof said, "writing --json %s failed: %s", in("r.json"), strerror(how ? EIO : ENOSPC));
+        CHECK_INT(count(heard(), said), how < 2), CHECK_INT(there("r.json"), how == 2),
+            CHECK_INT(files(), 1 + (how == 2));
+        disk.room = -1, sync_error = 0;
+    }
+    unlink(in("r.json")), unlink(in("r.jsonl"));
+    kb_result_free(&a), kb_result_free(&b);
+}
+
+// A reader that is slow is waited for, as long as it takes pieces; one that takes none is not.
+static void test_slow(void) {
+    enum { SIZE = 300000 };
+    static char some[SIZE];
+    int ends[2], status = 1;
+    for (int i = 0; i < SIZE; i++) some[i] = (char)('a' + i % 23);
+    for (int reads = 0; reads < 2; reads++) {
+        if (!CHECK(pipe(ends) == 0)) return;
+        fcntl(ends[1], F_SETFL, O_NONBLOCK);
+        kbi_out o = { ends[1], KBI_BLANK };
+        kbi_put(&o.waiting, some, SIZE);
+        pid_t child = reads ? fork() : 0;
+        if (reads && !child) {
+            char got[4000];
+            long n = 0, same = 0;
+            close(ends[1]);
+            for (ssize_t k; (k = read(ends[0], got, sizeof got)) > 0; n += k) {
+                same += memcmp(got, some + n, (size_t)k) == 0 ? k : 0;
+                if (n % 40000 < 4000) usleep(2000);
+            }
+            _exit(n == SIZE && same == SIZE ? 0 : 3);
+        }
+        int64_t began = kbi_now();
+        bool all = kbi_out_flush(&o, reads ? 10000 : 50);
+        int why = errno;
+        double took = kbi_seconds_since(began);
+        CHECK_INT(all, reads);
+        if (reads) {
+            CHECK_INT(o.waiting.n, 0);
+        } else {
+            CHECK_INT(why, EAGAIN), CHECK_INT(o.waiting.n, SIZE - 65536);
+            CHECK(memcmp(o.waiting.s, some + 65536, SIZE - 65536) == 0);
+            CHECK_THAT(took > 0.045 && took < 5, "%g s", took);
+        }
+        close(ends[0]), close(ends[1]);
+        if (reads) CHECK(waitpid(child, &status, 0) == child && status == 0);
+        kbi_text_free(&o.waiting);
+    }
+    // a write that is interrupted is done again; one that takes nothing and says nothing is a full disk
+    put("o", "");
+    kbi_out o = { open(in("o"), O_WRONLY), KBI_BLANK };
+    kbi_puts(&o.waiting, "interrupted"), disk.interruptions = 3;
+    CHECK(kbi_out_flush(&o, 0) && !o.waiting.n), CHECK_STR(text_of("o"), "interrupted");
+    kbi_puts(&o.waiting, " and full"), disk.interruptions = 0, disk.room = 4, disk.refused = 0;
+    CHECK(!kbi_out_flush(&o, 0)), CHECK_INT(errno, ENOSPC);
+    CHECK_STR(text_of("o"), "interrupted and"), CHECK_INT(o.waiting.n, 5), CHECK(!strncmp(o.waiting.s, " full", 5));
+    disk.room = -1, disk.refused = ENOSPC;
+    CHECK(kbi_out_flush(&o, 0)), CHECK_STR(text_of("o"), "interrupted and full");
+    close(o.file), kbi_text_free(&o.waiting), unlink(in("o"));
+}
+
+// --- what lies beside a file ---
+
+static void test_stem(void) {
+    char name[260];
+    for (int length = 239; length <= 242; length++)
+        for (int below = 0; below < 2; below++) {
+            kbi_text path = KBI_BLANK, stem = KBI_BLANK, want = KBI_BLANK;
+            memset(name, 'n', sizeof name), name[length] = 0;
+            kbi_putf(&path, "%s%s", below ? "a/b/" : "", name);
+            kbi_temporary_stem(&stem, path.s);
+            if (length <= 240) kbi_putf(&want, "%s.tmp", path.s);
+            if (length > 240)
+                kbi_putf(&want, "%skbench-%016llx.tmp", below ? "a/b/" : "",
+                         (unsigned long long)kbi_hash(14695981039346656037u, name));
+            CHECK_STR(stem.s, want.s);
+            kbi_text_free(&path), kbi_text_free(&stem), kbi_text_free(&want);
+        }
+}
+
+static long nobody(void) { // the number of a process that has ended
+    pid_t child = fork();
+    if (!child) _exit(0);
+    waitpid(child, NULL, 0);
+    return (long)child;
+}
+
+// Of killed runs, and of them alone.
+static void test_left(void) {
+    static const struct {
+        const char* name; // behind it the number of nobody (1), of this process (2), or nothing
+        int number;
+        bool goes;
+    } rows[] = { { "r.json.tmp", 1, true },   { "r.json.tmp", 2, false },  { "r.json.tmp", 0, false },
+                 { "r.json.tmpx", 1, false }, { "r.json.tmp-", 1, false }, { "q.json.tmp", 1, false },
+                 { "xr.json.tmp", 1, false }, { "r.json", 1, false },      { "r.json.tmp99999", 1, false },
+                 { "r.json.tmp.", 1, false } };
+    char here[500], names[KBI_COUNT(rows)][80];
+    long gone = nobody();
+    if (!CHECK(getcwd(here, sizeof here) != NULL)) return;
+    for (int plain = 0; plain < 2; plain++) { // by its path; from its folder, by its name
+        for (int i = 0; i < KBI_COUNT(rows); i++) {
+            if (rows[i].number)
+                snprintf(names[i], sizeof names[i], "%s%0*ld", rows[i].name, i == 8 ? 5 : 1,
+                         rows[i].number == 1 ? gone : (long)getpid());
+            else
+                snprintf(names[i], sizeof names[i], "%s", rows[i].name);
+            put(names[i], "");
+        }
+        if (plain && !CHECK(chdir(folder) == 0)) return;
+        kbi_remove_all_left(plain ? "r.json" : in("r.json"));
+        CHECK(chdir(here) == 0);
+        for (int i = 0; i < KBI_COUNT(rows); i++) {
+            CHECK_THAT(there(names[i]) == !rows[i].goes, "%s %s", names[i],
+                       there(names[i]) ? "is still there" : "is gone");
+            unlink(in(names[i]));
+        }
+    }
+    // what a run holds, in another container, has nobody's number too
+    put("r.json.tmp1", "");
+    snprintf(names[0], sizeof names[0], "r.json.tmp%ld", gone);
+    for (int kind = 0; kind < 3; kind++) { // one that is held; a link; a folder
+        int held = -1;
+        put("target", "");
+        if (kind == 0) put(names[0], ""), held = open(in(names[0]), O_WRONLY), flock(held, LOCK_EX);
+        if (kind == 1) CHECK(symlink("target", in(names[0])) == 0);
+        if (kind == 2) CHECK(mkdir(in(names[0]), 0777) == 0);
+        kbi_remove_all_left(in("r.json"));
+        CHECK(there(names[0]) && there("target") && there("r.json.tmp1"));
+        CHECK(!kbi_remove_left(in(names[0])));
+        if (held >= 0) close(held), CHECK(kbi_remove_left(in(names[0])) && !there(names[0]));
+        unlink(in(names[0])), rmdir(in(names[0]));
+    }
+    CHECK(!kbi_remove_left(in("nothing"))), CHECK_INT(files(), 2);
+    unlink(in("target")), unlink(in("r.json.tmp1"));
+}
+
+// A temporary file is one's own, and locked.
+static void test_temporary(void) {
+    put("t", "of a killed run");
+    int file = kbi_open_temporary(in("t")), other = open(in("t"), O_RDWR);
+    CHECK(file >= 0 && other >= 0 && kbi_file_is(file, in("t")));
+    CHECK_STR(text_of("t"), "");
+    CHECK(flock(other, LOCK_EX | LOCK_NB) != 0);
+    CHECK_INT(kbi_open_temporary(in("t")), -1), CHECK_INT(errno, EEXIST); // another run has it
+    close(file);
+    CHECK(flock(other, LOCK_EX | LOCK_NB) == 0), close(other);
+    file = kbi_open_temporary(in("t"));
+    CHECK(file >= 0);
+    put("u", ""), other = open(in("u"), O_RDWR);
+    CHECK(kbi_file_is(other, in("u")) && !kbi_file_is(file, in("u")) && !kbi_file_is(-1, in("u")));
+    unlink(in("t")), CHECK(!kbi_file_is(file, in("t")));
+    CHECK(symlink("u", in("t")) == 0 && !kbi_file_is(other, in("t")));
+    CHECK_INT(kbi_open_temporary(in("t")), -1), CHECK_INT(errno, EEXIST), CHECK(there("u") && there("t"));
+    CHECK_INT(kbi_open_temporary(in("no/such/t")), -1), CHECK_INT(errno, ENOENT);
+    close(file), close(other), unlink(in("t")), unlink(in("u"));
+}
+
+// --- files that are opened, and replaced ---
+
+static void opens(const char* json, const char* jsonl, const char* says) { // says NULL: it does
+    kbi_store s;
+    hear();
+    bool good = kbi_store_open(&s, json, jsonl);
+    const char* text = heard();
+    CHECK_THAT(good == !says, "%s, %s: %s", json ? json : "-", jsonl ? jsonl : "-", text);
+    CHECK_HAS(text, says ? says : "");
+    if (!says) CHECK_STR(text, "");
+    if (good) CHECK(kbi_store_close(&s));
+    if (!good) CHECK(s.array.file == -1 && s.lines.file == -1 && !s.temporary);
+}
+
+static void test_open(void) {
+    char path[600];
+    put("source.c", "int main(void) {}\n"), put("blank", " \t\r\n"), put("array", " \n[]"), put("lines", "{}\n");
+    opens(in("source.c"), NULL, "source.c holds no records: nothing is written to it");
+    opens(NULL, in("source.c"), "source.c holds no records");
+    opens(in("a"), in("source.c"), "source.c holds no records"), CHECK(!there("a"));
+    CHECK_STR(text_of("source.c"), "int main(void) {}\n");
+    opens(in("array"), in("lines"), NULL), CHECK_STR(text_of("array"), "[]\n"), CHECK_STR(text_of("lines"), "{}\n");
+    CHECK(kbi_is_foreign(in("lines"), "mark") && !kbi_is_foreign(in("lines"), "{}") &&
+          !kbi_is_foreign(in("no"), NULL));
+    CHECK(!kbi_is_foreign(folder, NULL) && kbi_is_foreign(in("blank"), NULL));
+    opens("", NULL, "--json needs a file's name; its is empty"), opens(NULL, "", "--jsonl needs a file's name");
+    opens(in("a"), "", "--jsonl needs a file's name"), opens("-", "-", "would mix on stdout");
+    opens(in("lines"), in("./lines"), "are one file; give each its own"), CHECK_STR(text_of("lines"), "{}\n");
+    opens(in("no/a"), NULL, "No such file or directory"), opens(NULL, in("no/a"), "No such file or directory");
+    CHECK_INT(files(), 4);
+    // the name stays a link, what it leads to is replaced and keeps its mode; a body may change the directory
+    char here[500];
+    kbi_store s;
+    struct stat about;
+    CHECK(symlink("array", in("link")) == 0 && chmod(in("array"), 0640) == 0 && getcwd(here, sizeof here) != NULL);
+    CHECK(chdir(folder) == 0 && kbi_store_open(&s, "link", "lines") && chdir(here) == 0);
+    snprintf(path, sizeof path, "array.tmp%ld", (long)getpid()), CHECK(there(path));
+    kb_result r = record("one");
+    kbi_store_add(&s, &r), CHECK(kbi_store_close(&s));
+    CHECK(lstat(in("link"), &about) == 0 && S_ISLNK(about.st_mode) && stat(in("array"), &about) == 0);
+    CHECK_INT(about.st_mode & 07777, 0640), CHECK_HAS(text_of("array"), "\"one\""), CHECK(!there(path));
+    CHECK_INT(count(text_of("lines"), "\n"), 2); // behind what was there
+    // a relative name that there is nothing of yet
+    CHECK(chdir(folder) == 0 && kbi_store_open(&s, "new", NULL) && chdir(here) == 0 && kbi_store_close(&s));
+    CHECK_STR(text_of("new"), "[]\n");
+    // an earlier run's results are worth more than an empty array
+    for (int keep = 0; keep < 3; keep++) {
+        put("new", "[\"old\"]");
+        CHECK(kbi_store_open(&s, in("new"), NULL)), s.keep = keep > 0;
+        if (keep == 2) kbi_store_add(&s, &r);
+        CHECK(kbi_store_close(&s)), CHECK_INT(strcmp(text_of("new"), "[\"old\"]") == 0, keep == 1);
+    }
+    CHECK_INT(files(), 6);
+    const char* all[] = { "source.c", "blank", "array", "lines", "link", "new" };
+    for (int i = 0; i < KBI_COUNT(all); i++) unlink(in(all[i]));
+    kb_result_free(&r);
+}
+
+// A line that a killed run left half is ended; --resume puts others in the place of all, as a whole.
+static void test_lines(void) {
+    static const char* const before[] = { "", "{}\n", "{}" };
+    kb_result r = record("one");
+    kbi_store s;
+    struct stat about;
+    for (int i = 0; i < 3; i++) {
+        put("l", before[i]);
+        CHECK(kbi_store_open(&s, NULL, in("l")));
+        kbi_store_add(&s, &r), CHECK(kbi_store_close(&s));
+        const char* text = text_of("l");
+        CHECK(strncmp(text, before[i], strlen(before[i])) == 0);
+        text += strlen(before[i]);
+        CHECK(*text == (i == 2 ? '\n' : '{') && text[strlen(text) - 1] == '\n');
+    }
+    kbi_text lines = KBI_BLANK, none = KBI_BLANK;
+    kbi_puts(&lines, "{\"kept\":1}\n");
+    for (int how = 0; how < 3; how++) { // by a link; with nothing to keep; where another run has the temporary file
+        char name[60];
+        int held = -1;
+        put("l", "{\"torn\":"), chmod(in("l"), 0604), unlink(in("k"));
+        CHECK(symlink("l", in("k")) == 0);
+        CHECK(kbi_store_open(&s, NULL, in("k")));
+        snprintf(name, sizeof name, "l.tmp%ld", (long)getpid());
+        if (how == 2) put(name, ""), held = open(in(name), O_RDWR), flock(held, LOCK_EX);
+        hear();
+        CHECK_INT(kbi_store_rewrite(&s, how == 1 ? &none : &lines), how < 2);
+        const char* text = heard();
+        CHECK_INT(strstr(text, "--resume: cannot replace") != NULL, how == 2), CHECK_INT(there(name), how == 2);
+        kbi_store_add(&s, &r), CHECK(kbi_store_close(&s));
+        text = text_of("l");
+        CHECK(lstat(in("k"), &about) == 0 && S_ISLNK(about.st_mode) && stat(in("l"), &about) == 0);
+        CHECK_INT(about.st_mode & 07777, 0604), CHECK_HAS(text, "\"one\"");
+        if (how == 0) CHECK(strncmp(text, "{\"kept\":1}\n{", 12) == 0);
+        if (how == 1) CHECK(text[0] == '{' && !strstr(text, "torn") && count(text, "\n") == 1);
+        if (how == 2) CHECK(strncmp(text, "{\"torn\":\n{", 10) == 0), close(held), unlink(in(name));
+    }
+    kbi_text_free(&lines), kb_result_free(&r), unlink(in("l")), unlink(in("k"));
+    CHECK_INT(files(), 0);
+}
+
+// A pipe that nobody reads is waited for, for two seconds; one with a reader gets the records as they come.
+static void test_pipe(void) {
+    char got[8000];
+    kb_result r = record("one");
+    kbi_store s;
+    if (!CHECK(mkfifo(in("p"), 0666) == 0)) return;
+    opens(in("p"), NULL, "nobody reads this pipe"), CHECK_INT(waited, 2000);
+    for (int lines = 0; lines < 2; lines++) {
+        int reader = open(in("p"), O_RDONLY | O_NONBLOCK);
+        CHECK(kbi_store_open(&s, lines ? NULL : in("p"), lines ? in("p") : NULL) && !s.temporary);
+        for (int i = 0; i < 2; i++) {
+            kbi_store_add(&s, &r);
+            ssize_t n = read(reader, got, sizeof got - 1);
+            got[KBI_MAX(n, 0)] = 0;
+            CHECK_INT(count(got, "\"one\""), 2); // its name, and its operation's
+        }
+        CHECK(kbi_store_close(&s)), close(reader);
+    }
+    unlink(in("p")), kb_result_free(&r);
+}
+
+int main(int argc, char** argv) {
+    snprintf(folder, sizeof folder, "%.180s.XXXXXX", argc > 0 ? argv[0] : "store");
+    char* whole = mkdtemp(folder) ? realpath(folder, NULL) : NULL;
+    if (!whole || strlen(whole) >= sizeof folder) return SKIP("no folder of one's own"), test_end();
+    strcpy(folder, whole), free(whole);
+    signal(SIGPIPE, SIG_IGN);
+    umask(022);
+    test_full();
+    test_slow();
+    test_stem();
+    test_left();
+    test_temporary();
+    test_open();
+    test_lines();
+    test_pipe();
+    CHECK(rmdir(folder) == 0);
+    return test_end();
+}

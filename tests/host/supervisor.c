@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// The process that owns the terminal, by itself: what it takes of a worker's answers, in whatever pieces they come; who
+// is blamed for one that is gone; what is asked for; how --budget deals out what is left.
+#include "test.h"
+#include "guarded.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int waited; // ms, for nothing: a test has no time for it
+static int played_poll(struct pollfd* p, nfds_t n, int milliseconds) {
+    return p->fd < 0 ? (waited += milliseconds, 0) : poll(p, n, milliseconds);
+}
+// whoever else runs here is none of this test's, whatever is wrong with what it tests
+static int played_kill(pid_t process, int number) {
+    return process > 1 || process < -1 ? kill(process, number) : (errno = ESRCH, -1);
+}
+#define poll played_poll
+#define kill played_kill
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#undef poll
+#undef kill
+
+enum { FIRST = 5, CASES = 3 }; // a group of a longer plan
+
+static kb_entry entry;
+static kbi_case cases[FIRST + CASES];
+static kbi_plan plan;
+static kbi_options options;
+static kbi_measured measured[CASES];
+static double* samples[CASES];
+static char wanted[CASES];
+static int64_t spent[CASES];
+static kbi_again again[CASES];
+
+static kbi_supervisor* fresh(void) { // one that has asked for a group
+    static kbi_supervisor s;
+    memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(spent, 0, sizeof spent);
+    memset(again, 0, sizeof again), memset(wanted, 1, sizeof wanted);
+    for (int i = 0; i < CASES; i++) KBENCH_FREE(samples[i]), samples[i] = NULL;
+    entry.operation = entry.implementation = "op";
+    for (int i = 0; i < FIRST + CASES; i++) cases[i].entry = &entry, cases[i].name = "op/impl=op";
+    plan.cases = cases, plan.n = plan.n_all = FIRST + CASES;
+    kbi_options_default(&options);
+    s.plan = &plan, s.o = &options, s.worker.first = -1, s.group.current = -1;
+    s.group.first = FIRST, s.group.n = CASES, s.group.m = measured, s.group.samples = samples,
+    s.group.wanted = wanted;
+    s.group.spent = spent, s.group.again = again, s.group.since = kbi_now();
+    return &s;
+}
+
+static pid_t child(int code, int by_signal) { // a worker that ends so at once
+    pid_t process = fork();
+    if (process == 0) {
+        setpgid(0, 0);
+        if (by_signal) raise(by_signal);
+        _exit(code);
+    }
+    return process;
+}
+
+// --- what a worker may send ---
+
+static void test_possible(void) {
+    kbi_supervisor* s = fresh();
+    static kbi_inside* found[CASES];
+    const uint32_t one = (uint32_t)sizeof(kbi_measured), inside = (uint32_t)sizeof(kbi_inside);
+    const struct {
+        int type, index;
+        uint64_t size;
+        bool measuring, looking; // whether it may come then
+    } rows[] = { { KBI_HELLO, 0, sizeof(kbi_machine), true, true },
+                 { KBI_HELLO, 0, sizeof(kbi_machine) - 1, false, false },
+                 { KBI_HELLO, 0, sizeof(kbi_machine) + 1, false, false },
+                 { KBI_ENTER, FIRST, 0, true, true },
+                 { KBI_ENTER, FIRST + CASES - 1, 0, true, true },
+                 { KBI_ENTER, FIRST + 1, 0, false, false }, // that one is not wanted
+                 { KBI_ENTER, FIRST - 1, 0, false, false },
+                 { KBI_ENTER, FIRST + CASES, 0, false, false },
+                 { KBI_ENTER, FIRST, 1, false, false },
+                 { KBI_BEAT, 1, 0, true, true },
+                 { KBI_BEAT, 1, 8, false, false },
+                 { KBI_DONE, 0, 0, true, true },
+                 { KBI_DONE, 0, 1, false, false },
+                 { KBI_RESULT, FIRST, one, true, false },
+                 { KBI_RESULT, FIRST, one - 1, false, false },
+                 { KBI_RESULT, FIRST, KBI_MESSAGE_LIMIT, true, false },
+                 { KBI_RESULT, FIRST, (uint64_t)KBI_MESSAGE_LIMIT + 1, false, false },
+                 { KBI_RESULT, FIRST + 1, one, false, false },
+                 { KBI_FOUND, FIRST, inside, false, true },
+                 { KBI_FOUND, FIRST, inside - 1, false, false },
+                 { KBI_FOUND, FIRST, KBI_MESSAGE_LIMIT, false, true },
+                 { KBI_FOUND, FIRST, (uint64_t)KBI_MESSAGE_LIMIT + 1, false, false },
+                 { KBI_FOUND, FIRST + 1, inside, false, false },
+                 { 99, FIRST, 0, false, false } };
+    wanted[1] = 0;
+    for (int i = 0; i < 2 * KBI_COUNT(rows); i++) {
+        bool looks = i % 2;
+        kbi_message m;
+        memset(&m, 0, sizeof m);
+        m.magic = KBI_MAGIC, m.type = rows[i / 2].type, m.index = rows[i / 2].index, m.size = rows[i / 2].size;
+        s->group.inside = looks ? found : NULL;
+        CHECK_THAT(kbi_message_possible(s, &m) == (looks ? rows[i / 2].looking : rows[i / 2].measuring),
+                   "message %d%s", i / 2, looks ? ", while it looks inside" : "");
+        m.magic ^= 1, CHECK(!kbi_message_possible(s, &m));
+    }
+    kbi_message m = { KBI_MAGIC, KBI_ENTER, FIRST, 0 };
+    s->group.inside = NULL, s->group.wanted = NULL; // nobody was asked for anything
+    CHECK(!kbi_message_possible(s, &m));
+}
+
+static void send(int file, int type, int index, const void* body, size_t size) {
+    kbi_message m;
+    memset(&m, 0, sizeof m);
+    m.magic = KBI_MAGIC, m.type = type, m.index = index, m.size = size;
+    CHECK(write(file, &m, sizeof m) == (ssize_t)sizeof m);
+    if (size) CHECK(write(file, body, size) == (ssize_t)size);
+}
+
+// A job's answers, byte by byte and all at once: the same comes of both.
+static void test_receive(void) {
+    static char all[1 << 16];
+    int ends[2];
+    kbi_machine machine;
+    kbi_measured m;
+    double ns[4] = { 1, 2, 3, 4 };
+    memset(&machine, 0, sizeof machine), machine.devices = 7;
+    kbi_measured_clear(&m), m.n = 3, m.rounds = 1;
+    char body[sizeof m + sizeof ns];
+    memcpy(body, &m, sizeof m), memcpy(body + sizeof m, ns, sizeof ns);
+    for (size_t piece = 1; piece < sizeof all; piece = piece == 1 ? 100 : piece * 100) {
+        kbi_supervisor* s = fresh();
+        if (!CHECK(pipe(ends) == 0)) return;
+        send(ends[1], KBI_HELLO, 0, &machine, sizeof machine);
+        send(ends[1], KBI_ENTER, FIRST + 2, NULL, 0), send(ends[1], KBI_BEAT, 1, NULL, 0),
+            send(ends[1], KBI_BEAT, 0, NULL, 0);
+        send(ends[1], KBI_RESULT, FIRST + 2, body, sizeof body), send(ends[1], KBI_DONE, 1, NULL, 0);
+        ssize_t size = read(ends[0], all, sizeof all);
+        close(ends[0]), close(ends[1]);
+        if (!CHECK(pipe(ends) == 0)) return;
+        fcntl(ends[0], F_SETFL, O_NONBLOCK);
+        s->worker.from = ends[0], s->worker.to = -1, s->worker.process = 1 << 30; // nobody's
+        kbi_pump next = KBI_PUMP_ON;
+        CHECK_INT(kbi_receive(s), KBI_PUMP_ON); // nothing has come
+        for (ssize_t at = 0; at < size; at += (ssize_t)piece) {
+            size_t n = KBI_MIN(piece, (size_t)(size - at));
+            CHECK_INT(next, KBI_PUMP_ON), CHECK(write(ends[1], all + at, n) == (ssize_t)n);
+            next = kbi_receive(s);
+        }
+        CHECK_INT(next, KBI_PUMP_DONE), CHECK_INT(s->worker.inbox.n, 0), CHECK(!s->worker.babble);
+        CHECK(s->known), CHECK_INT(s->machine.devices, 7), CHECK_INT(s->done, 1),
+            CHECK_INT(s->worker.first, FIRST + 2);
+        CHECK(!s->worker.mixed && s->group.current == -1 && !wanted[2] && wanted[0]);
+        CHECK_INT(measured[2].n, 3);
+        for (int i = 0; i < 4; i++) CHECK_REAL(samples[2][i], ns[i], 0);
+        // what makes no sense is no answer: of another program, or of one that writes where it should not
+        send(ends[1], KBI_RESULT, FIRST + 1, body, sizeof body - 1);
+        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.babble), CHECK(wanted[1]);
+        s->worker.babble = false, s->worker.inbox.n = 0;
+        send(ends[1], 77, 0, NULL, 0);
+        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.babble);
+        close(ends[1]), CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), close(ends[0]); // it is gone
+        kbi_text_free(&s->worker.inbox);
+    }
+}
+
+// --- who did it ---
+
+static void test_died(void) {
+    static const struct {
+        int number;
+        const char* name;
+    } signals[] = { { SIGSEGV, "segmentation fault" },
+                    { SIGABRT, "abort" },
+                    { SIGBUS, "bus error" },
+                    { SIGILL, "illegal instruction" },
+                    { SIGFPE, "arithmetic exception" },
+                    { SIGKILL, "killed, perhaps for want of memory" },
+                    { SIGTERM, "terminated" },
+                    { SIGUSR1, "signal" } };
+    char died[KBI_DIED_TEXT], want[KBI_DIED_TEXT];
+    kbi_worker w;
+    memset(&w, 0, sizeof w);
+    for (int i = 0; i < KBI_COUNT(signals); i++) {
+        w.status = signals[i].number;
+        snprintf(want, sizeof want, "signal %d (%s)", signals[i].number, signals[i].name);
+        kbi_say_death(&w, died), CHECK_STR(died, want);
+    }
+    w.status = 3 << 8, kbi_say_death(&w, died), CHECK_STR(died, "the benchmark ended the process with exit code 3");
+    w.babble = true, kbi_say_death(&w, died), CHECK_STR(died, "what its process sent is no answer of a worker");
+}
+
+static void lost(kbi_supervisor* s, int code, int by_signal) {
+    int to[2], from[2];
+    if (!CHECK(pipe(to) == 0 && pipe(from) == 0)) return;
+    s->worker.process = child(code, by_signal), s->worker.to = to[1], s->worker.from = from[0],
+    s->worker.dead = false;
+    close(to[0]), close(from[1]);
+    waitpid(s->worker.process, &s->worker.status, 0), s->worker.dead = true;
+    kbi_worker_lost(s);
+    CHECK_INT(s->worker.process, 0);
+}
+
+// The case that it was in; where it was in none the first that is left, but only the third time.
+static void test_lost(void) {
+    kbi_supervisor* s = fresh();
+    s->group.current = 1, s->worker.first = FIRST + 1;
+    lost(s, 7, 0);
+    CHECK(!wanted[1] && wanted[0] && wanted[2]), CHECK_INT(measured[1].status, KB_FAILED);
+    CHECK_INT(measured[1].flags, (uint64_t)1 << KB_FLAG_CRASHED);
+    CHECK_STR(measured[1].message, "the benchmark ended the process with exit code 7");
+    s = fresh(), wanted[0] = 0;
+    for (int i = 0; i < 3; i++) {
+        CHECK(wanted[1]), CHECK_INT(s->group.idle, i);
+        lost(s, 0, SIGTERM);
+    }
+    CHECK(!wanted[1] && wanted[2]), CHECK_STR(measured[1].message, "signal 15 (terminated)"), CHECK_INT(s->done, 1);
+    s = fresh(), s->group.idle = 5, memset(wanted, 0, sizeof wanted);
+    lost(s, 1, 0), CHECK_INT(s->done, 0); // nobody is left to be blamed
+    // one that had run others, too: they may have left it so, and it is tried alone, once
+    s = fresh(), s->group.current = 2, s->worker.mixed = true;
+    lost(s, 9, 0);
+    CHECK(wanted[2] && again[2].due && !again[2].done), CHECK_INT(s->group.current, -1);
+    CHECK_STR(again[2].died, "the benchmark ended the process with exit code 9");
+    kbi_measured m;
+    kbi_measured_clear(&m);
+    kbi_receive_result(s, FIRST + 2, &m, NULL);
+    CHECK_STR(measured[2].message, "measured alone in a fresh process: the one that had run other cases died in it, "
+                                   "the benchmark ended the process with exit code 9");
+    CHECK(!again[2].due && again[2].done && !wanted[2]);
+    wanted[2] = 1, s->group.current = 2, s->worker.mixed = true, KBENCH_FREE(samples[2]);
+    lost(s, 4, 0); // and once more: it is its own fault
+    CHECK(!wanted[2]), CHECK_STR(measured[2].message, "the benchmark ended the process with exit code 4");
+    // while it is looked into a case keeps what was measured
+    static kbi_inside* found[CASES];
+    s = fresh(), s->group.inside = found, s->group.current = 0, measured[0].n = 8;
+    lost(s, 6, 0);
+    CHECK(!wanted[0]), CHECK_INT(measured[0].n, 8), CHECK_INT(measured[0].status, KB_OK);
+    if (CHECK(found[0] != NULL)) CHECK_HAS(found[0]->message, "exit code 6");
+    KBENCH_FREE(found[0]), found[0] = NULL;
+}
+
+// A worker that does not leave by itself gets two seconds, and is killed then; one that has ended is not waited for.
+static void test_leaving(void) {
+    for (int stays = 0; stays < 2; stays++) {
+        int to[2], from[2], status;
+        kbi_worker w;
+        memset(&w, 0, sizeof w);
+        if (!CHECK(pipe(to) == 0 && pipe(from) == 0)) return;
+        pid_t process = w.process = fork();
+        if (process == 0) {
+            signal(SIGTERM, SIG_IGN);
+            while (stays) pause();
+            _exit(0);
+        }
+        if (!stays)
+            while (!kbi_worker_died(&w)) usleep(1000);
+        w.to = to[1], w.from = from[0], close(to[0]), close(from[1]), waited = 0;
+        kbi_worker_end(&w);
+        CHECK_INT(w.process, 0), CHECK(w.dead || stays);
+        CHECK(stays ? waited >= 2000 && waited <= 4000 : waited == 0);
+        if (stays && !w.dead) waitpid(process, &status, 0);
+        CHECK(write(to[1], "", 1) < 0 && read(from[0], to, 1) < 0); // both are closed
+        kbi_worker_end(&w), kbi_worker_kill(&w);                    // none is there
+    }
+}
+
+// A worker that says nothing: the case that it is in has --timeout, what is nobody's time 120 s, or that if longer.
+static void test_listen(void) {
+    static const struct {
+        double timeout, since, spent; // s
+        int current;
+        bool machine, gone; // it measures the machine; it ends by itself
+        const char* says;   // of the first case that is wanted, the second; "": nothing
+    } rows[] = { { 1, 1.2, 0, 1, false, false, "longer than 1.000 s" },
+                 { 2, 1.5, 0.6, 1, false, false, "longer than 2.000 s" },
+                 { 0.5, 121, 0, -1, false, false, "longer than 120.0 s" },
+                 { 300, 301, 0, -1, false, false, "longer than 300.0 s" },
+                 { 0.5, 121, 500, 1, true, false, "longer than 120.0 s" },
+                 { 0.5, 100, 0, -1, false, true, "" },
+                 { 300, 200, 0, -1, false, true, "" },
+                 { 0.5, 100, 500, 1, true, true, "the benchmark ended the process with exit code 2" },
+                 { 5, 2, 1, 1, false, true, "the benchmark ended the process with exit code 2" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_supervisor* s = fresh();
+        int to[2], from[2];
+        if (!CHECK(pipe(to) == 0 && pipe(from) == 0)) return;
+        s->worker.process = fork();
+        if (s->worker.process == 0) {
+            setpgid(0, 0);
+            if (!rows[i].gone) pause();
+            _exit(2);
+        }
+        close(to[0]), s->worker.to = to[1], s->worker.from = from[0], options.timeout = rows[i].timeout,
+                      wanted[0] = 0;
+        s->tick = kbi_now(), s->group.since = s->tick - (int64_t)(1e9 * rows[i].since),
+        s->group.current = rows[i].current;
+        s->group.machine = rows[i].machine, spent[1] = (int64_t)(1e9 * rows[i].spent);
+        kbi_listen(s);
+        CHECK_STR(measured[1].message, rows[i].says), CHECK_INT(wanted[1], !*rows[i].says), CHECK_INT(wanted[2], 1);
+        CHECK_INT(measured[1].flags, (uint64_t)(*rows[i].says != 0)
+                                         << (rows[i].gone ? KB_FLAG_CRASHED : KB_FLAG_TIMEOUT));
+        CHECK_INT(s->worker.process, 0), close(from[1]);
+    }
+}
+
+// --- whose time it was, and what is asked for ---
+
+static void test_spent(void) {
+    kbi_supervisor* s = fresh();
+    kbi_group* g = &s->group;
+    g->current = 1, g->since = 1000, kbi_spend(g, 1600), CHECK_INT(spent[1], 600), CHECK_INT(g->since, 1600);
+    g->machine = true, kbi_spend(g, 1900), CHECK_INT(spent[1], 600), CHECK(!g->machine && g->since == 1900);
+    kbi_spend(g, 2000), CHECK_INT(spent[1], 700);
+    g->current = -1, kbi_spend(g, 9000), CHECK_INT(spent[1], 700), CHECK_INT(spent[0] + spent[2], 0);
+    // entering, and the beats of roofs that are measured meanwhile
+    kbi_receive_beat(s, true), CHECK(!g->machine); // of nobody's
+    g->idle = 2, kbi_receive_enter(s, FIRST + 2);
+    CHECK(g->current == 2 && g->idle == 0 && s->worker.first == FIRST + 2 && !s->worker.mixed);
+    g->since -= 5000, kbi_receive_beat(s, true), CHECK(spent[2] >= 5000 && g->machine);
+    int64_t before = spent[2];
+    g->since -= 7000, kbi_receive_beat(s, true), CHECK_INT(spent[2], before);
+    kbi_receive_beat(s, false), CHECK_INT(spent[2], before), CHECK(!g->machine);
+    kbi_receive_enter(s, FIRST), CHECK(s->worker.mixed && s->worker.first == FIRST + 2);
+}
+
+static void test_runs_here(void) {
+    kbi_supervisor* s = fresh();
+    static const struct {
+        kb_needs needs;
+        int sm, gpu, is;
+        bool runs;
+    } rows[] = { { KB_NEEDS_NOTHING, 0, 0, 0, true }, { KB_NEEDS_NOTHING, 90, 0, 0, true },
+                 { KB_NEEDS_GPU, 0, 0, 0, false },    { KB_NEEDS_GPU, 0, 1, 80, true },
+                 { KB_NEEDS_CPU, 0, 0, 0, true },     { KB_NEEDS_CPU, 0, 1, 80, false },
+                 { KB_NEEDS_GPU, 90, 1, 80, false },  { KB_NEEDS_GPU, 80, 1, 80, true },
+                 { KB_NEEDS_GPU, 75, 1, 80, true } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        entry.needs = rows[i].needs, entry.min_sm = rows[i].sm, s->machine.gpu_present = rows[i].gpu,
+        s->machine.sm = rows[i].is;
+        CHECK_THAT(kbi_runs_here(s, &cases[0]) == rows[i].runs, "row %d", i);
+    }
+    memset(&entry, 0, sizeof entry);
+}
+
+static void test_job(void) {
+    int ends[2];
+    for (int how = 0; how < 4; how++) { // a CPU; its own GPU; another GPU; nothing known yet
+        kbi_supervisor* s = fresh();
+        static kbi_inside* found[CASES];
+        kbi_job job;
+        char asked[CASES];
+        if (!CHECK(pipe(ends) == 0)) return;
+        s->worker.to = ends[1], s->process = 3, s->recipe.max_time = 0.25, s->has_truth = true, s->inside = 6;
+        s->group.inside = how == 1 ? found : NULL, s->group.current = 1, s->group.machine = true, s->group.since = 0;
+        memset(spent, 1, sizeof spent);
+        kbi_roofs_clear(&s->machine.roofs), kbi_roofs_clear(&s->machine.core);
+        s->machine.roofs.of[KBI_ROOF_READ] = 5, s->machine.core.of[KBI_ROOF_READ] = 7;
+        s->machine.gpu_present = how == 1 || how == 2, s->machine.device = how == 2 ? 1 : 2;
+        snprintf(s->machine.backend, sizeof s->machine.backend, "%s", how == 3 ? "" : "cpu");
+        CHECK(kbi_send_job(s, 2, "\1\0\1"));
+        CHECK(read(ends[0], &job, sizeof job) == (ssize_t)sizeof job && read(ends[0], asked, CASES) == CASES);
+        CHECK_INT(job.first, FIRST), CHECK_INT(job.n, CASES), CHECK_INT(job.device, 2), CHECK_INT(job.process, 3);
+        CHECK_INT(job.inside, how == 1 ? 6 : 0), CHECK_REAL(job.max_time, 0.25, 0), CHECK_INT(job.has_truth, 1);
+        CHECK(memcmp(asked, "\1\0\1", 3) == 0);
+        CHECK_REAL(job.roofs.of[KBI_ROOF_READ], how < 2 ? 5 : (double)NAN, 0);
+        CHECK_REAL(job.core.of[KBI_ROOF_READ], how < 3 ? 7 : (double)NAN, 0);
+        CHECK(s->group.current == -1 && !s->group.machine && s->group.since > 0 && s->tick == s->group.since);
+        for (int i = 0; i < CASES; i++) CHECK_INT(spent[i], 0);
+        close(ends[0]), CHECK(!kbi_send_job(s, 2, "\1\1\1")), close(ends[1]); // nobody is there
+    }
+}
+
+// --- --budget ---
+
+static void test_budget(void) {
+    kbi_budget b;
+    kbi_options o;
+    kb_result r;
+    kbi_options_default(&o), kbi_result_clear(&r), memset(&b, 0, sizeof b);
+    CHECK_REAL(kbi_budget_turns(&o, 1), 1.5, 0), CHECK_REAL(kbi_budget_turns(&o, 4), 7, 0);
+    o.warmup_time = 0;
+    CHECK_REAL(kbi_budget_turns(&o, 1), 1, 0), CHECK_REAL(kbi_budget_turns(&o, 4), 5, 0);
+    o.warmup_time = -1;
+    kbi_budget_add(&b, &o, 4, 2), CHECK_REAL(b.turns, 14, 0), CHECK_REAL(b.cases, 8, 0);
+    kbi_budget_add(&b, &o, 0, 2), kbi_budget_add(&b, &o, 1, -1), CHECK_REAL(b.turns, 12.5, 0),
+        CHECK_REAL(b.cases, 7, 0);
+    // what is left over what is to come, less what the cases before took beyond their shares
+    const int64_t second = 1000000000;
+    b.until = 30 * second, b.turns = 10, b.cases = 4;
+    CHECK_REAL(kbi_budget_share(&b, &o, 10 * second), 2, 1e-12);
+    b.beyond = 3, b.measured = 2, CHECK_REAL(kbi_budget_share(&b, &o, 10 * second), 1.4, 1e-12);
+    o.warmup_time = 0.5, CHECK_REAL(kbi_budget_share(&b, &o, 10 * second), 1.2, 1e-12), o.warmup_time = -1;
+    CHECK_REAL(kbi_budget_share(&b, &o, 29 * second), 1e-3, 0), b.turns = 0.5, b.beyond = 0;
+    CHECK_REAL(kbi_budget_share(&b, &o, 20 * second), 10, 1e-12);
+    o.max_time = 3, CHECK_REAL(kbi_budget_share(&b, &o, 20 * second), 10, 1e-12);
+    o.on[KBI_OPTION_max_time] = true, CHECK_REAL(kbi_budget_share(&b, &o, 20 * second), 3, 0);
+    o.min_time = 0.2, CHECK_REAL(kbi_budget_share(&b, &o, 30 * second), 0.2, 0);
+    memset(&b, 0, sizeof b), kbi_options_default(&o);
+    kbi_budget_took(&b, &o, 1, 1.0, kbi_group_seconds(&o, 1.0, 1) + 2);
+    CHECK(b.begun), CHECK_REAL(b.beyond, 2, 1e-12), CHECK_REAL(b.measured, 1, 0);
+    kbi_budget_took(&b, &o, 3, 1.0, 0), CHECK_REAL(b.beyond, 2, 1e-12), CHECK_REAL(b.measured, 4, 0);
+    // over: the second of several processes gets as much as the first one's lap took
+    static const struct {
+        int until, begun, process, processes, now; // s; the lap began at 10
+        bool over;
+    } rows[] = { { 30, 1, 0, 1, 29, false }, { 30, 1, 0, 1, 30, true },  { 30, 0, 0, 1, 40, false },
+                 { 0, 1, 0, 1, 40, false },  { 30, 1, 0, 2, 19, false }, { 30, 1, 0, 2, 20, true },
+                 { 30, 1, 1, 2, 40, false }, { 30, 1, 2, 3, 29, false }, { 30, 1, 2, 3, 30, true } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        b.until = rows[i].until * second, b.begun = rows[i].begun;
+        CHECK_THAT(kbi_budget_over(&b, rows[i].process, rows[i].processes, 10 * second, rows[i].now * second) ==
+                       rows[i].over,
+                   "row %d", i);
+    }
+    memset(&b, 0, sizeof b);
+    static const char* const out[] = { "one", "one, two", "one, two, three", "one, two, three" };
+    static const char* const names[] = { "one", "two", "three", "four" };
+    for (int i = 0; i < 4; i++)
+        kbi_budget_leave(&b, names[i]), CHECK_STR(b.out, out[i]), CHECK_INT(b.left_out, i + 1);
+    // who would have taken more, and been known better: the widest of them is named
+    r.name = "narrow", r.precision = 0.02, o.precision = 0.01, o.max_time = 1, b.until = 1;
+    kbi_budget_note(&b, &o, &r, 0.5), CHECK_INT(b.less, 1), CHECK_STR(b.less_name, "narrow"),
+        CHECK_REAL(b.widest, 0.02, 0);
+    r.name = "wide", r.precision = 0.03, kbi_budget_note(&b, &o, &r, 0.5), CHECK_STR(b.less_name, "wide");
+    r.name = "as wide", kbi_budget_note(&b, &o, &r, 0.5), CHECK_STR(b.less_name, "wide"), CHECK_INT(b.less, 3);
+    kbi_budget_note(&b, &o, &r, 1.0), o.iters = 5, kbi_budget_note(&b, &o, &r, 0.5), o.iters = 0;
+    r.precision = 0.01, kbi_budget_note(&b, &o, &r, 0.5), r.status = KB_FAILED, r.precision = 1,
+    kbi_budget_note(&b, &o, &r, 0.5);
+    b.until = 0, r.status = KB_OK, kbi_budget_note(&b, &o, &r, 0.5), CHECK_INT(b.less, 3), b.until = 1;
+    r.name = "without", r.precision = NAN, kbi_budget_note(&b, &o, &r, 0.5);
+    CHECK_STR(b.less_name, "without"), CHECK(isinf(b.widest));
+    kb_result_free(&r);
+}
+
+int main(void) {
+    signal(SIGPIPE, SIG_IGN);
+    test_possible();
+    test_receive();
+    test_died();
+    test_lost();
+    test_leaving();
+    test_listen();
+    test_spent();
+    test_runs_here();
+    test_job();
+    test_budget();
+    for (int i = 0; i < CASES; i++) KBENCH_FREE(samples[i]);
+    return test_end();
+}
