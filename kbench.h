@@ -6713,7 +6713,7 @@ static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 
 
 static void kbi_give_word(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
-    run->m.status = status;
+    run->m.status = (int32_t)status;
     if (first && run->listener.word) run->listener.word(run->listener.to, run->listener.index, &run->m);
 }
 
