@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #ifndef _WIN32
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #endif
@@ -32,6 +33,19 @@ static int passed, failed, skipped;
 static int quick, large, sanitize, counting, jobs, job_index; // options; which of the jobs this process is
 static int capability;                                        // of the device, times ten
 static const char* only;                                      // option: the one variant
+static int* handed_out;                                       // parts of the work, shared by the jobs; NULL: one job
+
+// Whether the next part of the work is this process's: all walk through the same parts, and who is done with one takes
+// the first that nobody has, since some take a thousand times as long as others.
+static int my_part() {
+    static int part, mine = -1;
+#ifndef _WIN32
+    if (handed_out && mine < 0) mine = __atomic_fetch_add(handed_out, 1, __ATOMIC_RELAXED);
+#endif
+    if (part++ != mine && handed_out) return 0;
+    mine = -1;
+    return 1;
+}
 
 static void cuda(cudaError_t e, const char* what) {
     if (e == cudaSuccess) return;
@@ -653,6 +667,7 @@ static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int
         if (!fits(op, fill, spoiled)) continue;
         if (quick && fill != SEED1 && (fill + shape_index) % 3) continue;
         if ((sanitize || counting || size > (quick ? 300000 : 900000)) && fill != SEED1) continue;
+        if (!my_part()) continue;
         if (!sanitize)
             run_fill(&j, 0, (fill == SEED1 || fill == NANS) && size < (quick ? 300000 : 20000000) ? OFFSETS : 1);
         else
@@ -899,12 +914,14 @@ static void run_smaller_gpu(const kbk_op* op, int dtype) {
         if (sanitize && s.rows == 300) continue;
         room->value = 99 * 1024 + 1, run_shape(op, dtype, s, 0, 0);
     }
+    room->value = was, only = option;
+    if (!my_part()) return;
     kbk_args a = {};
     a.s.batch = a.s.heads = 1, a.s.rows = 64, a.s.cols = 128, a.s.elem = kbk_dtype_size(dtype);
     a.workspace = arena, a.workspace_bytes = (size_t)(arena_end - arena);
     room->value = 64 * 1024 + 1;
     const char* why = kbk_launch(v, dtype, &a, stream);
-    room->value = was, only = option;
+    room->value = was;
     if (why && strstr(why, "shared memory"))
         passed++;
     else
@@ -932,6 +949,8 @@ static void run_attention(const kbk_op* op, int dtype) {
         for (int spoiled = 0; spoiled < (s.rows > 260 ? 1 : inputs); spoiled++) // the oracle takes S^2
             run_shape(op, dtype, s, spoiled, i / 2);
     }
+    if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
+    if (!my_part()) return;
     memset(&a, 0, sizeof a);
     a.s.batch = a.s.heads = 1, a.s.rows = 4, a.s.cols = 96, a.s.elem = kbk_dtype_size(dtype);
     for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
@@ -941,7 +960,6 @@ static void run_attention(const kbk_op* op, int dtype) {
         else
             printf("FAIL: %s_%s/%s took d = 96\n", op->name, op->dir, kbk_table[i].name), failed++;
     }
-    if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
 }
 static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     int gemm = op->family == KBK_GEMM, pick = op->family == KBK_PICK, layouts = gemm ? 3 : pick ? 2 : 1;
@@ -965,14 +983,12 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     }
 }
 static void run_op(const kbk_op* op) {
-    static int piece; // of the work: an operation in one type
     int family = op->family, index = 0;
     for (int dtype = 0; dtype < KBK_DTYPES; dtype++) {
         int any = 0;
         for (int i = 0; i < KBK_VARIANT_COUNT; i++) any |= wanted(&kbk_table[i], op, dtype);
-        if (piece++ % jobs != job_index || !any) continue;
-        run_empty(op, dtype);
-        run_no_rows(op, dtype);
+        if (!any) continue;
+        if (my_part()) run_empty(op, dtype), run_no_rows(op, dtype);
         if (family == KBK_ATTN) {
             run_attention(op, dtype);
             continue;
@@ -1030,7 +1046,7 @@ static int run_all(const char* op) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         if (op && !is(&kbk_ops[i], op)) continue;
         run_op(&kbk_ops[i]);
-        if (large && i % jobs == job_index) run_large(&kbk_ops[i]);
+        if (large && my_part()) run_large(&kbk_ops[i]);
         fflush(stdout);
     }
     CUDA(cudaDeviceSynchronize());
@@ -1041,7 +1057,8 @@ static int run_all(const char* op) {
 // Processes, not threads: each has its own stream, memory and counters. None is started after CUDA is.
 static int run_jobs(const char* op) {
     int pipes[2], counts[3], code = 0, status = 0, ended = 0;
-    if (pipe(pipes)) return 1;
+    handed_out = (int*)mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (handed_out == MAP_FAILED || pipe(pipes)) return 1;
     fflush(stdout);
     for (job_index = 0; job_index < jobs; job_index++)
         if (fork() == 0) {

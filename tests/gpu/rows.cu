@@ -283,7 +283,7 @@ static void ce_contests(int64_t rows, int64_t cols, std::vector<contest>* to) {
     if (cols <= 8 * 16) {
         fwd.plans.push_back(PLAN("2 packs, 8 lanes", ce_rows<kbki_ce_io, 2, 8>));
         both.plans.push_back(PLAN("2 packs, 8 lanes", ce_rows<kbki_ce_both, 2, 8>));
-    } else if (cols <= 8 * 128) {
+    } else if (cols % 8 == 0 && cols <= 8 * 128) { // whole packs
         fwd.plans.push_back(PLAN("2 packs, 64 thr", ce_rows<kbki_ce_io, 2, 64>));
         both.plans.push_back(PLAN("2 packs, 64 thr", ce_rows<kbki_ce_both, 2, 64>));
     }
