@@ -64,8 +64,9 @@ template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if constexpr (sizeof(T) == 4)
         if (!why && ctas && batch) why = kbki_tf32_ready(a, batch, &rest, &io, st);
+    const kbki_wg_device on = kbki_wg_this();
     for (int64_t n = 2; cut && n <= KBKI_WG_SMS && n <= s->depth / 64; n++)
-        if (kbki_wg_clocks(s, 1, KBKI_WG_SMS, Way, n) < kbki_wg_clocks(s, 1, KBKI_WG_SMS, Way, best)) best = n;
+        if (kbki_wg_clocks(s, 1, &on, Way, n) < kbki_wg_clocks(s, 1, &on, Way, best)) best = n;
     kbki_wg_choice by = { Way, pieces && cut ? pieces : best, 0 };
     if constexpr (sizeof(T) == 4)
         return why ? why : kbki_tf32_select(&rest, io, batch, by, st);
