@@ -1584,10 +1584,10 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
 }
 
 /*  The same where a part is one number of 32 bits, with less to wait for behind the last load. A CTA has a slot: its
-    part, and a 1 above it. Its last warp has no share of the work: it makes the slot empty and asks for the number while
-    the others load, and nobody waits for the answer before their parts are added up. So whoever has the last number
-    knows that no slot holds anything old, waits until none is empty, and takes the parts, each thread always the same
-    ones. Returned is the number, to the last thread. */
+    part, and a 1 above it. Its last warp has no share of the work: it makes the slot empty and asks for the number
+    while the others load, and nobody waits for the answer before their parts are added up. So whoever has the last
+    number knows that no slot holds anything old, waits until none is empty, and takes the parts, each thread always the
+    same ones. Returned is the number, to the last thread. */
 __device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
     if (threadIdx.x != blockDim.x - 1) return 0;
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
@@ -11474,8 +11474,8 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
 KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
     return s->elem == 4 ? s->depth * 2 : s->elem == 1 ? (s->depth + 1) / 2 : s->depth;
 }
-/*  What the choice depends on of a device. l2: bytes per clock that all CTAs without pairs get of whole K, which depends
-    on how much neighbouring multiprocessors share of what they ask for, and so on which of them a chip has. H200s gave
+/*  What the choice depends on of a device. l2: bytes per clock that all CTAs without pairs get of whole K. That depends
+    on how much neighbouring multiprocessors share of what they ask for, and so on which of them a chip has: H200s gave
     11500, an H100 no more than 7000. */
 typedef struct kbki_wg_device {
     int sms;
@@ -11488,11 +11488,11 @@ KBK_FN kbki_wg_device kbki_wg_h200(void) {
 }
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
     the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
-    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and what the device gives, but 7500, of TN 6600,
-    of operands that half of L2 does not hold); no less than memory takes (2450 bytes per clock), and an eighth of
-    whichever of the two is hidden; pieces of K that memory keeps waiting take all of what they get from L2, and a fifth less of memory. A launch
-    with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces come to, out and
-    back in. The figures are fits to an H200. */
+    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and what the device gives, but 7500, of TN
+    6600, of operands that half of L2 does not hold); no less than memory takes (2450 bytes per clock), and an eighth of
+    whichever of the two is hidden; pieces of K that memory keeps waiting take all of what they get from L2, and a fifth
+    less of memory. A launch with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the
+    pieces come to, out and back in. The figures are fits to an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_device* on, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int turned = w.tile_n % 64 && s->layout == KBK_NN;

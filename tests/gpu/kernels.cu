@@ -550,8 +550,8 @@ static const dims ring_rows[] = {
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
 // enough tiles of 128 x 256 for them to be taken; those that are taken in turns; of 144, of 208 and (twice) of 192
-// columns; of 128 x 128, and few k; small ones, low ones; K in pieces; few rows along K, by a CTA for 32 columns, by one
-// for 64, and of a large matrix
+// columns; of 128 x 128, and few k; small ones, low ones; K in pieces; few rows along K, by a CTA for 32 columns, by
+// one for 64, and of a large matrix
 static const dims wide_tiles[] = {
     { 216, 15112, 1024, 0 }, { 136, 6000, 1024, 0 }, { 520, 7480, 264, 0 },  { 520, 5032, 264, 0 },
     { 136, 11800, 520, 0 },  { 72, 17000, 520, 0 },  { 136, 6000, 72, 0 },   { 136, 19776, 8, 0 },
