@@ -2662,12 +2662,24 @@ __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream stream)
                             kbki_map_packs_k<T, Op, U>, U);
 }
 
+// A quotient, d at least 1: rounded once, or in two instructions within 2 ulp; 0 where 1 / d is no normal number.
+struct kbki_divide {
+    static __device__ __forceinline__ float of(float x, float d) { return x / d; }
+};
+struct kbki_invert {
+    static __device__ __forceinline__ float of(float x, float d) { return x * kbki_reciprocal(d); }
+};
+// How whole packs are taken: of 1 M elements of f32, which lie in L2, rounding quotients is 6 to 15 % of the time. At
+// 16 bits it is among what `approx` leaves out.
+template <class T, class Op> struct kbki_map_whole { typedef Op type; };
+template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
+
 // The rungs that every operation of this kind has.
-#define KBKI_MAP_RUNGS(name, Op)                         \
-    KBKI_LAUNCHER(name##_naive, kbki_map_naive<T, Op>)   \
-    KBKI_LAUNCHER(name##_stride, kbki_map_stride<T, Op>) \
-    KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, Op, 1>)  \
-    KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, Op, Op::packs>)
+#define KBKI_MAP_RUNGS(name, Op)                                                              \
+    KBKI_LAUNCHER(name##_naive, kbki_map_naive<T, Op>)                                        \
+    KBKI_LAUNCHER(name##_stride, kbki_map_stride<T, Op>)                                      \
+    KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
+    KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, Op::packs, Op>)
 
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream stream) {
     constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // 64 KiB per SM: more is slower again
@@ -3602,7 +3614,8 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
            GELUs differ by 4.7e-4 at x = -2.7: they are never compared with each other
     1 to 4     as every element-wise operation. 1 + erf(x) and 1 + tanh(x) lose all digits for x << 0; the
                normal distribution's tail and the logistic form x / (1 + exp(-2u)) keep them. The tail is one
-               exp2 and a polynomial, 30 instructions: erfcf takes more than f32 has time for
+               exp2 and a polynomial, 30 instructions: erfcf takes more than f32 has time for. Whole packs of
+               f32 (3 and 4) are multiplied by a reciprocal within 1 ulp: in cache a division takes 6 % longer
     6 approx   one exp2 and one reciprocal      <- a 16-bit element leaves time for about 29 f32 instructions;
                the tail or an exact division takes more. The tanh instruction is off by up to 2e-4 near 1,
                which the tail cannot bear
@@ -3688,17 +3701,19 @@ struct kbki_gelu_erf {
         return x * (x < 0 ? p : 1.0f - p);
     }
 };
-struct kbki_gelu_tanh {
+template <class Quotient> struct kbki_gelu_tanh_by {
     static constexpr int inputs = 1, packs = 2;
     static __device__ __forceinline__ float of(float x, float, float) {
         float u2 = (float)(-2 * KBKI_GELU_K) * x * fmaf((float)KBKI_GELU_A * x, x, 1.0f);
-        return x / (1.0f + expf(u2));
+        return Quotient::of(x, 1.0f + expf(u2));
     }
 };
-struct kbki_silu {
+typedef kbki_gelu_tanh_by<kbki_divide> kbki_gelu_tanh;
+template <class Quotient> struct kbki_silu_by {
     static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) { return x / (1.0f + expf(-x)); }
+    static __device__ __forceinline__ float of(float x, float, float) { return Quotient::of(x, 1.0f + expf(-x)); }
 };
+typedef kbki_silu_by<kbki_divide> kbki_silu;
 
 // x / (1 + 2^q): no overflow to NaN anywhere, since 2^q = inf gives 1 / inf = 0.
 __device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kbki_reciprocal(1.0f + kbki_exp2(q)); }
@@ -3749,7 +3764,9 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
     check  f32 norm-wise 2e-6, 4 ulp + 4e-6; 16-bit 1 ulp + 4e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). Left of
            0 all three derivatives cross zero, as the difference of two terms: ulps are of the terms there
     1 to 4     as every element-wise operation; unroll has two packs of each input in flight. With e =
-               exp(-2 |u|) both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails
+               exp(-2 |u|) both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails. The
+               reciprocal of whole packs of f32 (3 and 4) is within 1 ulp: in cache a rounded one takes 14 to
+               18 % longer
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
     bound by   memory in f32 and from approx on; instructions before that at 16 bits */
@@ -3829,8 +3846,8 @@ __device__ __forceinline__ float kbki_near(float x) {
     return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR); // a NaN is lost here, and kept by every exp(x)
 }
 // s + s (1 - s) w, s the logistic function of v.
-__device__ __forceinline__ float kbki_logistic_bwd(float v, float w) {
-    float e = expf(-fabsf(v)), d = 1.0f / (1.0f + e), s = v < 0 ? e * d : d;
+template <class Quotient> __device__ __forceinline__ float kbki_logistic_bwd(float v, float w) {
+    float e = expf(-fabsf(v)), d = Quotient::of(1.0f, 1.0f + e), s = v < 0 ? e * d : d;
     return fmaf(e * d * d, w, s);
 }
 __device__ __forceinline__ float kbki_logistic_bwd_fast(float q, float w) { // q = -v log2(e)
@@ -3844,20 +3861,22 @@ struct kbki_gelu_erf_bwd {
         return dy * (x < 0 ? p : 1.0f - p);
     }
 };
-struct kbki_gelu_tanh_bwd {
+template <class Quotient> struct kbki_gelu_tanh_bwd_by {
     static constexpr int inputs = 2, packs = 2;
     static __device__ __forceinline__ float of(float dy, float x, float) {
         constexpr double k2 = 2 * KBKI_GELU_K;
         float n = kbki_near(x), z = n * n, v = (float)k2 * x * fmaf((float)KBKI_GELU_A * x, x, 1.0f);
-        return dy * kbki_logistic_bwd(v, n * fmaf(z, (float)(k2 * 3 * KBKI_GELU_A), (float)k2));
+        return dy * kbki_logistic_bwd<Quotient>(v, n * fmaf(z, (float)(k2 * 3 * KBKI_GELU_A), (float)k2));
     }
 };
-struct kbki_silu_bwd {
+typedef kbki_gelu_tanh_bwd_by<kbki_divide> kbki_gelu_tanh_bwd;
+template <class Quotient> struct kbki_silu_bwd_by {
     static constexpr int inputs = 2, packs = 2;
     static __device__ __forceinline__ float of(float dy, float x, float) {
-        return dy * kbki_logistic_bwd(x, kbki_near(x));
+        return dy * kbki_logistic_bwd<Quotient>(x, kbki_near(x));
     }
 };
+typedef kbki_silu_bwd_by<kbki_divide> kbki_silu_bwd;
 struct kbki_gelu_erf_bwd_fast {
     static constexpr int inputs = 2, packs = 2;
     // For x = -t < 0 the derivative is exp(-t^2 / 2) p(t), for x = t one minus that. p: minimax fit over
