@@ -54,19 +54,23 @@ struct rung {
     bool any;                            // takes lines that do not start on 16 bytes
     bool way, cut;                       // a way of select, asked for by name; it can take K in pieces
 };
-static int64_t pieces; // of K, that ways are to cut it into; 0: as many as seem best
+static int64_t pieces, whole_units; // of K, that ways are to cut it into; 0: as many as seem best. Units before those
 template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
     int64_t batch = a->s.batch ? a->s.batch : 1, best = 1, ctas;
-    bool cut = kbki_wg_way_of(Way).split && batch == 1;
+    kbki_wg_way w = kbki_wg_way_of(Way);
+    bool cut = w.split && batch == 1;
     kbk_args rest = *a;
     const kbk_shape* s = &rest.s;
     kbki_mm<T> io;
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if constexpr (sizeof(T) == 4)
         if (!why && ctas && batch) why = kbki_tf32_ready(a, batch, &rest, &io, st);
-    for (int64_t n = 2; cut && n <= KBKI_WG_SMS && n <= s->depth / 64; n++)
+    for (int64_t n = 2; cut && n <= KBKI_WG_SMS && n <= s->depth / 256; n++)
         if (kbki_wg_clocks(s, 1, KBKI_WG_SMS, Way, n) < kbki_wg_clocks(s, 1, KBKI_WG_SMS, Way, best)) best = n;
-    kbki_wg_choice by = { Way, pieces && cut ? pieces : best, 0 };
+    int64_t many = kbki_wg_layer(s, w), slots = kbki_wg_at_once(w, KBKI_WG_SMS), whole = many / slots * slots;
+    if (pieces) whole = std::min(whole_units, many - 1);
+    kbki_wg_choice by = { Way, pieces && cut ? pieces : best, 0, 0 };
+    if (by.splits > 1) by.whole = whole;
     if constexpr (sizeof(T) == 4)
         return why ? why : kbki_tf32_select(&rest, io, batch, by, st);
     else
@@ -88,7 +92,8 @@ static const rung rungs[] = {
     WAY(turns, KBKI_WG_TURNS, false, TF32(TURNS)), WAY(mid, KBKI_WG_MID, true, NULL),
     WAY(low, KBKI_WG_LOW, false, NULL), WAY(small, KBKI_WG_SMALL, true, TF32(SMALL)),
     WAY(turns192, KBKI_WG_TURNS_192, false, NULL), WAY(turns144, KBKI_WG_TURNS_144, false, NULL),
-    WAY(one208, KBKI_WG_ONE_208, false, NULL),
+    WAY(one208, KBKI_WG_ONE_208, false, NULL), WAY(turns160, KBKI_WG_TURNS_160, false, NULL),
+    WAY(one104, KBKI_WG_ONE_104, false, NULL),
     { "tall", { NULL, NULL, TF32(TALL) }, { NULL, NULL, TF32(TALL) }, false, true, false }
 };
 // clang-format on
@@ -231,7 +236,9 @@ template <class T> static bool takes(const rung& r, const T* a, const T* b, shap
     int64_t lda = layout == KBK_TN ? s.m : s.k, ldb = layout == KBK_NT ? s.k : s.n;
     bool aligned = (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0;
     if (r.any || s.k == 0) return true;
-    if (layout == KBK_TN && (!strcmp(r.name, "turns144") || !strcmp(r.name, "one208"))) return false; // half panels
+    if (layout == KBK_TN && (!strcmp(r.name, "turns144") || !strcmp(r.name, "one208") || !strcmp(r.name, "one104")))
+        return false; // half panels
+    if (layout != KBK_TN && !strcmp(r.name, "turns160")) return false;
     bool turned = layout != KBK_NT && s.n % width == 0; // of which turns of tf32 takes none
     if (sizeof(T) == 4) return s.k % width == 0 && aligned && !(turned && !strcmp(r.name, "turns"));
     return lda % width == 0 && ldb % width == 0 && aligned;
@@ -310,6 +317,8 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
                 (size_t)(n * (s.m + 255) * (s.n + 255)) * sizeof(float) + KBK_TICKETS <= work_bytes; // of tiles
             if (!rungs[i].cut || s.b || !room) break;
             pieces = n, try_one(x, rungs[i], x.a, x.b, s, layout, off);
+            whole_units = n + 1, try_one(x, rungs[i], x.a, x.b, s, layout, off); // and so many before the first piece
+            whole_units = 0;
         }
         pieces = 0;
     }
@@ -894,6 +903,8 @@ int main(int argc, char** argv) {
         cut_as<kbki_wg_turns_192>(kbki_wg_way_of(KBKI_WG_TURNS_192)),
         cut_as<kbki_wg_turns_144>(kbki_wg_way_of(KBKI_WG_TURNS_144)),
         cut_as<kbki_wg_one_208>(kbki_wg_way_of(KBKI_WG_ONE_208)),
+        cut_as<kbki_wg_turns_160>(kbki_wg_way_of(KBKI_WG_TURNS_160)),
+        cut_as<kbki_wg_one_104>(kbki_wg_way_of(KBKI_WG_ONE_104)),
         cut_as<kbki_wg_tf32_one>(kbki_wg_way_of(KBKI_WG_TF32_ONE)),
         cut_as<kbki_wg_tf32_turns>(kbki_wg_way_of(KBKI_WG_TF32_TURNS)),
         cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TF32_TALL)),
