@@ -1584,29 +1584,31 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
 }
 
 /*  The same where a part is one number of 32 bits, with less to wait for behind the last load. A CTA has a slot: its
-    part, and a 1 above it. The CTA's last thread makes the slot empty before anything else, and takes the number as
-    soon as its own loads are done, while the others still add up. So whoever has the last number knows that no slot
-    holds anything old, waits until none is empty, and takes the parts, each thread always the same ones. */
-__device__ __forceinline__ void kbki_slot_empty(unsigned long long* slots) {
-    if (threadIdx.x == blockDim.x - 1)
-        asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
+    part, and a 1 above it. Its last warp has no share of the work: it makes the slot empty and asks for the number
+    while the others load, and nobody waits for the answer before their parts are added up. So whoever has the last
+    number knows that no slot holds anything old, waits until none is empty, and takes the parts, each thread always the
+    same ones. Returned is the number, to the last thread. */
+__device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
+    if (threadIdx.x != blockDim.x - 1) return 0;
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
+    __threadfence();
+    return atomicAdd(counter, 2u);
 }
-// All threads call it, with what they have; of the last CTA each thread's take(part) is called for its share of the
-// parts, and the result is true. Reduce is of float or uint32_t.
+// All threads call it, with what they have and their number; of the last CTA each thread's take(part) is called for its
+// share of the parts, and the result is true. Reduce is of float or uint32_t.
 template <class Reduce, int Threads, class Take>
-__device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsigned* counter,
+__device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsigned number, unsigned* counter,
                                               unsigned long long* slots, Take take) {
     __shared__ typename Reduce::type warps[32];
     __shared__ bool last;
-    unsigned old = 0, bits;
-    if (threadIdx.x == Threads - 1) __threadfence(), old = atomicAdd(counter, 2u);
+    unsigned bits;
     mine = kbki_all<Reduce, Threads>(mine, warps);
     memcpy(&bits, &mine, 4);
     if (threadIdx.x == 0)
         asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(1ull << 32 | bits)
                      : "memory");
     if (threadIdx.x == Threads - 1) {
-        last = (old & 1) ? old + 3u == 2u * gridDim.x : old + 2u == 2u * gridDim.x;
+        last = (number & 1) ? number + 3u == 2u * gridDim.x : number + 2u == 2u * gridDim.x;
         if (last) *counter = 0;
         __threadfence();
     }
@@ -1622,7 +1624,6 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
     }
     return true;
 }
-
 // Reduction the classical way, halving the active threads each time; Reduce joins two values.
 template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
     int t = threadIdx.x;
@@ -1742,6 +1743,8 @@ KBK_FN int kbki_sms(void) {
     return n > 0 ? n : 1;
 }
 KBK_FN int64_t kbki_ceil(int64_t n, int64_t d) { return (n + d - 1) / d; }
+// CTAs for so many pieces of work, at most `full` at once: each gets as many as the others, or one less.
+KBK_FN int64_t kbki_even(int64_t pieces, int64_t full) { return kbki_ceil(pieces, kbki_ceil(pieces, full)); }
 KBK_FN bool kbki_grid_ok(int64_t ctas) { return ctas <= 0x7FFFFFFF; }
 KBK_FN bool kbki_aligned(const void* p, size_t to) { return (uintptr_t)p % to == 0; }
 // Two addresses that reach a 16-byte boundary after the same number of elements.
@@ -1834,10 +1837,12 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// Few rows do not fill the device: each is taken by as many threads as one of four times its length.
-KBK_FN int64_t kbki_plan_packs(int64_t rows, int64_t packs) {
-    return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512 ? 4 * packs : packs;
+// Few rows do not fill the device: each of their packs has a thread of its own, or a row has as many as one of four
+// times its length.
+KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
+    return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
+KBK_FN int64_t kbki_plan_packs(int64_t rows, int64_t packs) { return kbki_few_rows(rows, packs) ? 4 * packs : packs; }
 // An SM's registers hold one long row at a time; whether its shared memory holds two.
 KBK_FN bool kbki_two_fit(int64_t packs) {
     return 2 * (packs * 16 + 1100) <= kbki_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
@@ -3111,24 +3116,26 @@ struct kbki_xor {
 
 // T is float; a template like every kernel.
 template <class T, int U> __global__ void __launch_bounds__(512) kbk_read_run_k(kbki_read_io<T> io) {
-    constexpr int Threads = 512;
+    constexpr int Threads = 512, Share = Threads - 32; // of the last warp: none
     __shared__ uint32_t slots[32];
-    kbki_slot_empty(io.slots);
+    const unsigned number = kbki_slot_number(io.counter, io.slots);
     kbki_span sp = kbki_split<T, 4>(io.x, io.n);
-    int64_t one = kbki_single(sp, io.n, threadIdx.x), step = (int64_t)gridDim.x * (Threads * U);
+    int64_t one = kbki_single(sp, io.n, threadIdx.x), step = (int64_t)gridDim.x * (Share * U);
+    int64_t first = threadIdx.x < Share ? (int64_t)blockIdx.x * (Share * U) + threadIdx.x : sp.packs;
     uint32_t fold = blockIdx.x == 0 && one >= 0 ? __float_as_uint(io.x[one]) : 0;
-    for (int64_t i = (int64_t)blockIdx.x * (Threads * U) + threadIdx.x; i < sp.packs; i += step) {
+    for (int64_t i = first; i < sp.packs; i += step) {
         kbki_pack<T, 4> v[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             v[u].fill(0);
-            if (i + u * Threads < sp.packs) v[u].load(io.x + sp.head + (i + u * Threads) * 4);
+            if (i + u * Share < sp.packs) v[u].load(io.x + sp.head + (i + u * Share) * 4);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) fold ^= v[u].q.x ^ v[u].q.y ^ v[u].q.z ^ v[u].q.w;
     }
     uint32_t all = 0;
-    if (!kbki_by_slots<kbki_xor, Threads>(fold, io.counter, io.slots, [&](uint32_t part) { all ^= part; })) return;
+    auto take = [&](uint32_t part) { all ^= part; };
+    if (!kbki_by_slots<kbki_xor, Threads>(fold, number, io.counter, io.slots, take)) return;
     all = kbki_all<kbki_xor, Threads>(all, slots);
     if (threadIdx.x == 0) *io.fold = all;
 }
@@ -3141,10 +3148,9 @@ template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st
     if (io.n == 0) return NULL;
     const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, KBKI_WORD_unroll));
     if (why) return why;
-    int64_t ctas = kbki_ceil(io.n, 512 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
-    if (ctas > full) ctas = full;
-    if (ctas > KBKI_READ_CTAS) ctas = KBKI_READ_CTAS;
-    kbk_read_run_k<T, U><<<(unsigned)ctas, 512, 0, st>>>(io);
+    int64_t pieces = kbki_ceil(io.n, 480 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
+    unsigned ctas = (unsigned)kbki_even(pieces, full < KBKI_READ_CTAS ? full : KBKI_READ_CTAS);
+    kbk_read_run_k<T, U><<<ctas, 512, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_read_run_vec(const kbk_args* a, kbk_stream st) { return kbki_read<T, 1>(a, st); }
@@ -5276,6 +5282,11 @@ template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_st
         { 2048, kbk_softmax_bwd_onepass_k<T, 4, 512>, 512, 0 },
         { 4096, kbk_softmax_bwd_onepass_k<T, 8, 512>, 512, 0 },
     };
+    static const kbki_plan<void(kbki_dsoftmax<T>)> few[] = {
+        { 128, kbk_softmax_bwd_onepass_k<T, 1, 128>, 128, 0 },
+        { 256, kbk_softmax_bwd_onepass_k<T, 1, 256>, 256, 0 },
+        { 512, kbk_softmax_bwd_onepass_k<T, 1, 512>, 512, 0 },
+    };
     kbki_dsoftmax<T> io;
     const char* why = kbki_dsoftmax_args(a, 1, &io);
     if (why || io.rows * io.cols == 0) return why;
@@ -5286,7 +5297,7 @@ template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_st
     if (whole && packs <= 8) return kbki_dsoftmax_lanes<T, 1, 8, 4>(io, st);
     if (whole && packs <= 32) return kbki_dsoftmax_lanes<T, 1, 32, 2>(io, st);
     if (packs > 4096) return kbki_dsoftmax_long<T, KBKI_WIDTH(T)>(io, st);
-    auto plan = kbki_plan_of(plans, kbki_plan_packs(io.rows, packs));
+    auto plan = kbki_few_rows(io.rows, packs) ? kbki_plan_of(few, packs) : kbki_plan_of(plans, packs);
     unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
     return kbki_launched();
@@ -5581,7 +5592,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[32];
     __shared__ float2 slots2[32];
-    constexpr bool early = Threads == 32 && Packs <= 4;
+    constexpr bool early = Packs == 1 || (Threads == 32 && Packs <= 4);
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
     int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
     if (row >= io.rows) return;
@@ -6149,6 +6160,11 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
         { 4096, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 512, false>, 512, 0 },
         { KBKI_LONG, kbk_layernorm_fwd_onepass_k<T, Layer, 16, 512, false>, 512, 0 },
     };
+    static const kbki_plan<void(kbki_norm<T, Layer>)> few[] = {
+        { 128, kbk_layernorm_fwd_onepass_k<T, Layer, 1, 128, false>, 128, 0 },
+        { 256, kbk_layernorm_fwd_onepass_k<T, Layer, 1, 256, false>, 256, 0 },
+        { 512, kbk_layernorm_fwd_onepass_k<T, Layer, 1, 512, false>, 512, 0 },
+    };
     static const kbki_plan<void(kbki_norm<T, Layer>)> edges[] = {
         { 256, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 32, true>, 32, 0 },
         { 2048, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 256, true>, 256, 0 },
@@ -6164,7 +6180,9 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (all && packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(io, st);
     if (all && packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(io, st);
     if (all && packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(io, st);
-    auto plan = all ? kbki_plan_of(whole, kbki_plan_packs(io.rows, packs)) : kbki_plan_of(edges, packs);
+    auto plan = !all                            ? kbki_plan_of(edges, packs)
+                : kbki_few_rows(io.rows, packs) ? kbki_plan_of(few, packs)
+                                                : kbki_plan_of(whole, packs);
     unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
     return kbki_launched();
@@ -6873,21 +6891,23 @@ template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) {
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
-template <class T, int U> __global__ void __launch_bounds__(512) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
-    constexpr int Width = KBKI_WIDTH(T), Threads = 512;
+// Share: threads of a CTA that add up; its last warp does not.
+template <class T, int U, int Share>
+__global__ void __launch_bounds__(Share + 32, Share == 480 ? 4 : 2) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
+    constexpr int Width = KBKI_WIDTH(T), Threads = Share + 32;
     __shared__ double slots[32];
-    kbki_slot_empty(io.slots);
+    const unsigned number = kbki_slot_number(io.counter, io.slots);
     kbki_span sp = kbki_split<T, Width>(io.x, io.n);
     int64_t one = kbki_single(sp, io.n, threadIdx.x);
+    int64_t first = threadIdx.x < Share ? (int64_t)blockIdx.x * (Share * U) + threadIdx.x : sp.packs;
     float sum[U] = {};
     if (blockIdx.x == 0 && one >= 0) sum[0] = kbki_float(io.x[one]);
-    for (int64_t i = (int64_t)blockIdx.x * (Threads * U) + threadIdx.x; i < sp.packs;
-         i += (int64_t)gridDim.x * (Threads * U)) {
+    for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (Share * U)) {
         kbki_pack<T, Width> v[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             v[u].fill(0);
-            if (i + u * Threads < sp.packs) v[u].load(io.x + sp.head + (i + u * Threads) * Width);
+            if (i + u * Share < sp.packs) v[u].load(io.x + sp.head + (i + u * Share) * Width);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
@@ -6901,7 +6921,7 @@ template <class T, int U> __global__ void __launch_bounds__(512) kbk_sum_run_tic
     for (int u = 1; u < U; u++) sum[0] += sum[u];
     double all = 0;
     auto add = [&](float part) { all += part; };
-    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0], io.counter, io.slots, add)) return;
+    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0], number, io.counter, io.slots, add)) return;
     all = kbki_all<kbki_sum<double>, Threads>(all, slots);
     if (threadIdx.x == 0) *io.out = (float)all;
 }
@@ -6935,21 +6955,27 @@ template <class T> const char* kbk_sum_run_shared(const kbk_args* a, kbk_stream 
 template <class T> const char* kbk_sum_run_warp(const kbk_args* a, kbk_stream st) {
     return kbki_sum_atomics<T>(a, st, kbk_sum_run_warp_k<T>, (int64_t)kbki_sms() * 8);
 }
+template <class T, int U, int Share = 512>
+const char* kbki_sum_ticket(const kbki_sum_io<T>& io, int64_t ctas, kbk_stream st) {
+    const int64_t pieces = kbki_ceil(io.n, Share * U * KBKI_WIDTH(T));
+    kbk_sum_run_ticket_k<T, U, Share><<<(unsigned)kbki_even(pieces, ctas), Share + 32, 0, st>>>(io);
+    return kbki_launched();
+}
 template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream st) {
-    // What fills an SM with bytes in flight: fewer packs and more CTAs where unpacking takes its time.
-    constexpr int U = sizeof(T) == 4 ? 8 : 2, Ctas = sizeof(T) == 4 ? 2 : 4;
     kbki_sum_io<T> io;
     const char* why = kbki_sum_args(a, &io);
     if (why || io.n == 0) return why;
-    int64_t ctas = kbki_ceil(io.n, 512 * KBKI_WIDTH(T)), full = (int64_t)kbki_sms() * Ctas;
-    if (ctas > full) ctas = full;
-    if (ctas > KBKI_SUM_CTAS) ctas = KBKI_SUM_CTAS;
-    // Few elements: all of a thread's are on their way at once, and fewer CTAs have to agree.
-    if (ctas * (512 * U) * KBKI_WIDTH(T) > 2 * io.n)
-        kbk_sum_run_ticket_k<T, 4><<<(unsigned)kbki_ceil(io.n, 512 * 4 * KBKI_WIDTH(T)), 512, 0, st>>>(io);
+    const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
+    const int64_t packs = kbki_ceil(io.n, KBKI_WIDTH(T));
+    // Few elements: all of them are on their way at once.
+    if (packs <= sms * 512) return kbki_sum_ticket<T, 1>(io, sms, st);
+    if (packs <= sms * 1024) return kbki_sum_ticket<T, 2>(io, sms, st);
+    if (packs <= sms * 4096) return kbki_sum_ticket<T, 4>(io, sms * 2, st);
+    // What fills an SM with bytes on their way: fewer packs and more CTAs where unpacking takes its time.
+    if constexpr (sizeof(T) == 4)
+        return kbki_sum_ticket<T, 8>(io, sms * 2, st);
     else
-        kbk_sum_run_ticket_k<T, U><<<(unsigned)ctas, 512, 0, st>>>(io);
-    return kbki_launched();
+        return kbki_sum_ticket<T, 2, 480>(io, sms * 4, st);
 }
 #endif // __CUDACC__
 
@@ -7029,21 +7055,22 @@ template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
 
 // ---- The plain rungs end here. What follows is built to be fast, and longer for it.
 
-template <class T, int Width> __global__ void __launch_bounds__(512) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
-    constexpr int U = 2, Threads = 512;
+template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
+    constexpr int U = 2, Share = 512, Threads = Share + 32; // of the last warp: none
     __shared__ double slots[32];
-    kbki_slot_empty(io.slots);
+    const unsigned number = kbki_slot_number(io.counter, io.slots);
     kbki_span sp = kbki_split<T, Width>(io.x, io.n);
-    int64_t first = (int64_t)blockIdx.x * (Threads * U) + threadIdx.x, one = kbki_single(sp, io.n, threadIdx.x);
+    int64_t one = kbki_single(sp, io.n, threadIdx.x);
+    int64_t first = threadIdx.x < Share ? (int64_t)blockIdx.x * (Share * U) + threadIdx.x : sp.packs;
     float sum[U] = {};
     if (blockIdx.x == 0 && one >= 0) sum[0] = kbki_mse_term(io, one);
-    for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (Threads * U)) {
+    for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (Share * U)) {
         kbki_pack<T, Width> x[U], y[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             x[u].fill(0), y[u].fill(0);
-            int64_t at = sp.head + (i + u * Threads) * Width;
-            if (i + u * Threads < sp.packs) x[u].load(io.x + at), y[u].load(io.y + at);
+            int64_t at = sp.head + (i + u * Share) * Width;
+            if (i + u * Share < sp.packs) x[u].load(io.x + at), y[u].load(io.y + at);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
@@ -7055,7 +7082,7 @@ template <class T, int Width> __global__ void __launch_bounds__(512) kbk_mse_fwd
     }
     double all = 0;
     auto add = [&](float part) { all += part; };
-    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0] + sum[1], io.counter, io.slots, add)) return;
+    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0] + sum[1], number, io.counter, io.slots, add)) return;
     all = kbki_all<kbki_sum<double>, Threads>(all, slots);
     if (threadIdx.x == 0) *io.out = (float)(all / (double)io.n);
 }
@@ -7097,13 +7124,12 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
     const char* why = kbki_mse_args(a, &io);
     if (why || io.n == 0) return why;
     bool vector = kbki_congruent(io.x, io.y);
-    int64_t ctas = kbki_ceil(io.n, 1024 * (vector ? KBKI_WIDTH(T) : 1)), full = (int64_t)kbki_sms() * 4;
-    if (ctas > full) ctas = full;
-    if (ctas > KBKI_MSE_CTAS) ctas = KBKI_MSE_CTAS;
+    int64_t pieces = kbki_ceil(io.n, 1024 * (vector ? KBKI_WIDTH(T) : 1)), full = (int64_t)kbki_sms() * 3;
+    unsigned ctas = (unsigned)kbki_even(pieces, full < KBKI_MSE_CTAS ? full : KBKI_MSE_CTAS);
     if (vector)
-        kbk_mse_fwd_ticket_k<T, KBKI_WIDTH(T)><<<(unsigned)ctas, 512, 0, st>>>(io);
+        kbk_mse_fwd_ticket_k<T, KBKI_WIDTH(T)><<<ctas, 544, 0, st>>>(io);
     else
-        kbk_mse_fwd_ticket_k<T, 1><<<(unsigned)ctas, 512, 0, st>>>(io);
+        kbk_mse_fwd_ticket_k<T, 1><<<ctas, 544, 0, st>>>(io);
     return kbki_launched();
 }
 #endif // __CUDACC__
@@ -11475,7 +11501,7 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
         { 128, 104, 1, 0, 0, 490, 700 },   // one of 104
         { 128, 256, 1, 0, 1, 1150, 4000 }, // of tf32: one
         { 64, 256, 1, 1, 0, 600, 5000 },   // turns, of NT
-        { 128, 64, 1, 0, 0, 400, 2900 },   // tall
+        { 128, 64, 1, 0, 0, 540, 2900 },   // tall
         { 64, 64, 1, 0, 1, 280, 2000 },    // small
         { 256, 128, 1, 0, 0, 1210, 3200 }, // of e4m3: big
         { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, where K is whole
@@ -11492,27 +11518,38 @@ KBK_FN int kbki_wg_has(int way, int layout) {
 KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
     return s->elem == 4 ? s->depth * 2 : s->elem == 1 ? (s->depth + 1) / 2 : s->depth;
 }
-/*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
-    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
-    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and 11500, but 7500, of TN 6600, of
-    operands that half of L2 does not hold); no less than memory takes (2450 bytes per clock), and an eighth of
-    whichever of the two is hidden. Pieces are all of a product, or what is left of it when every SM has had as many
-    whole tiles as it can; those that memory keeps waiting take all of what they get from L2, and a
-    fifth less of memory. A launch with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500,
-    and what the pieces come to, out and back in. The figures are fits to an H200. */
-KBK_FN int64_t kbki_wg_layer(const kbk_shape* s, kbki_wg_way w) { // units of all of K
+/*  What the choice depends on of a device. l2: bytes per clock that all CTAs without pairs get of whole K. That depends
+    on how much neighbouring multiprocessors share of what they ask for, and so on which of them a chip has: H200s gave
+    11500, an H100 no more than 7000. */
+typedef struct kbki_wg_device {
+    int sms;
+    double l2;
+} kbki_wg_device;
+#define KBKI_WG_SMS 132 // of the largest device of compute capability 9.0: what the workspace is made for
+KBK_FN kbki_wg_device kbki_wg_h200(void) {
+    kbki_wg_device h200 = { KBKI_WG_SMS, 11500 };
+    return h200;
+}
+// Units of a product that is not cut, and how many there are at once.
+KBK_FN int64_t kbki_wg_layer(const kbk_shape* s, kbki_wg_way w) {
     int turned = w.tile_n % 64 && s->layout == KBK_NN;
     int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
     return ((rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((cols + w.tile_n - 1) / w.tile_n);
 }
-KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) {
-    return sms / w.pair > 0 ? sms / w.pair : 1;
-} // units at once
-KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int which, int64_t splits) {
+KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0 ? sms / w.pair : 1; }
+/*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
+    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
+    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and what the device gives, but 7500, of TN
+    6600, of operands that half of L2 does not hold); no less than memory takes (2450 bytes per clock), and an eighth of
+    whichever of the two is hidden. Pieces are all that there is, or what is left where every SM has had as many whole
+    tiles as all of them can; those that memory keeps waiting take all of what they get from L2, and a fifth less of
+    memory. A launch with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces
+    come to, out and back in. The figures are fits to an H200. */
+KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_device* on, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
-    int turned = w.tile_n % 64 && s->layout == KBK_NN, panels = w.tile_n % 64 && s->layout == KBK_TN;
+    int uneven = w.tile_n % 64 != 0, turned = uneven && s->layout == KBK_NN, panels = uneven && s->layout == KBK_TN;
     int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
-    int64_t tiles = kbki_wg_layer(s, w) * batch, slots = kbki_wg_at_once(w, sms);
+    int64_t tiles = kbki_wg_layer(s, w) * batch, slots = kbki_wg_at_once(w, on->sms);
     int64_t whole = splits > 1 ? tiles / slots * slots : 0, units = whole + (tiles - whole) * splits;
     int64_t rounds = (units + slots - 1) / slots, deep = kbki_wg_k16(s), all = (deep + 63) / 64;
     int64_t runs = (all + KBKI_WG_RUN - 1) / KBKI_WG_RUN, piece = (runs + splits - 1) / splits * KBKI_WG_RUN;
@@ -11524,7 +11561,7 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
     int alone = w.pair == 1 && (splits == 1 || whole) && s->elem != 1;
     double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
     double far = s->layout == KBK_TN ? 6600 : 7500, pieces = s->elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
-    double l2 = (!alone ? pieces : operands > 25e6 ? far : 11500) / busy;
+    double l2 = (!alone ? pieces : operands > 25e6 && far < on->l2 ? far : on->l2) / busy;
     double pace = bytes / (l2 > sm ? sm : l2), stage = pace > w.stage ? pace : w.stage;
     double work = (double)stages * stage, end = w.turns ? w.finish / 2 : (double)rounds * w.finish;
     double longest = (double)rounds * w.finish; // where a warpgroup multiplies for less time than it stores
@@ -11538,27 +11575,27 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, int sms, int whi
     double cut = results * (double)(tiles - whole) / (double)tiles;
     return splits > 1 ? clocks + 2500 + 8 * cut * (double)splits / 2000 : clocks;
 }
-/*  The way that should take least. Nothing but the shape and the number of SMs counts, so that the result has the same
-    bits each time. Pieces are at least 256 deep, and all of them under way at once, behind what is not cut. */
-KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, int sms) {
+/*  The way that should take least. Nothing but the shape and the device counts, so that the result has the same bits
+    each time. Pieces are at least 256 deep, and all of them under way at once, behind what is not cut. */
+KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, const kbki_wg_device* on) {
     int first = s->elem == 1 ? KBKI_WG_E4M3_BIG : s->elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
     int end = s->elem == 1 ? KBKI_WG_WAYS : s->elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
     kbki_wg_choice best = { first, 1, 0, 0 };
     for (int way = first; way < end; way++) {
         kbki_wg_way w = kbki_wg_way_of(way);
-        int64_t units = kbki_wg_layer(s, w), slots = kbki_wg_at_once(w, sms), whole = units / slots * slots, most = 1;
+        int64_t units = kbki_wg_layer(s, w), slots = kbki_wg_at_once(w, on->sms), most = 1;
+        int64_t whole = units / slots * slots;
         if (!kbki_wg_has(way, s->layout)) continue;
         if (w.split && batch == 1 && units > whole) most = slots / (units - whole);
         if (most > kbki_wg_k16(s) / 256) most = kbki_wg_k16(s) / 256;
         for (int64_t splits = most > 1 ? most : 1; splits > 0; splits = splits > 1 ? splits / 2 : 0) {
-            double clocks = kbki_wg_clocks(s, batch, sms, way, splits);
+            double clocks = kbki_wg_clocks(s, batch, on, way, splits);
             if (best.clocks != 0 && clocks >= best.clocks) continue;
             best.way = way, best.splits = splits, best.whole = splits > 1 ? whole : 0, best.clocks = clocks;
         }
     }
     return best;
 }
-#define KBKI_WG_SMS 132 // of the largest device of compute capability 9.0: what the workspace is made for
 // Room for the pieces of one product, tile by tile: bytes.
 KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
     kbki_wg_way w = kbki_wg_way_of(by.way);
@@ -11566,7 +11603,8 @@ KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
     return by.splits > 1 ? (size_t)(rooms * w.tile_m * w.tile_n) * sizeof(float) : 0;
 }
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s) {
-    return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, 1, KBKI_WG_SMS)) : 0;
+    kbki_wg_device on = kbki_wg_h200();
+    return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, 1, &on)) : 0;
 }
 // Of tf32: an operand's transposed copy, of all of a batch, where there is one, and everything.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
@@ -11661,9 +11699,19 @@ const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t ba
     }
     return "no such way";
 }
+// This device: by its memory's rate it is as an H200, or as an H100.
+KBK_FN kbki_wg_device kbki_wg_this(void) {
+    kbki_wg_device on = kbki_wg_h200();
+    double width = kbki_attribute(cudaDevAttrGlobalMemoryBusWidth) / 8.0; // bytes
+    double rate = 2e3 * kbki_attribute(cudaDevAttrMemoryClockRate) * width;
+    on.sms = kbki_sms();
+    if (rate > 0 && rate < 4e12) on.l2 = 7000;
+    return on;
+}
 KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int64_t batch) { // on this device
-    kbki_wg_choice by = kbki_wg_choose(s, batch, KBKI_WG_SMS), here = by;
-    if (kbki_sms() != KBKI_WG_SMS) here = kbki_wg_choose(s, batch, kbki_sms());
+    const kbki_wg_device h200 = kbki_wg_h200(), on = kbki_wg_this();
+    kbki_wg_choice by = kbki_wg_choose(s, batch, &h200), here = by;
+    if (on.sms != h200.sms || on.l2 != h200.l2) here = kbki_wg_choose(s, batch, &on);
     return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is that of `by`
 }
 /*  Any number of products, at 16 bits. Operands whose lines do not start on 16 bytes are copied first; those that TMA
@@ -13626,6 +13674,11 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
     if (Plan::turns) kbki_barrier_arrive<256>(5 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
+// The warpgroup's q and its item are no longer wanted: each warp says so, which all of its threads have read.
+template <class Plan> __device__ __forceinline__ void kbki_fa_done(const kbki_fa_ring<Plan>& ring, int group) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) kbki_bar_arrive(ring.bar->q_empty + group);
+}
 // The warpgroup's next item. Returns how many tiles of keys its rows see; 0: there are no more items.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_take(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
@@ -13693,7 +13746,7 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     kbki_wg_wait<0>();
     kbki_wg_hold<Plan::keys / 2>(s);
     kbki_fa_arrive(ring.bar->k_empty + ring.slot);
-    if (left == 0) kbki_fa_arrive(ring.bar->q_empty + rows.group);
+    if (left == 0) kbki_fa_done(ring, rows.group);
     rows.hide(work.io, s, left * Plan::keys, item->row + rows.group * 64);
     rows.exponentials(s, factor);
     rows.pack(s, p);
@@ -13730,7 +13783,7 @@ __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ri
         kbki_wg_wait<1>();
         kbki_wg_hold<Plan::keys / 2>(s);
         kbki_fa_arrive(ring.bar->k_empty + ring.slot);
-        if (--left == 0) kbki_fa_arrive(ring.bar->q_empty + group);
+        if (--left == 0) kbki_fa_done(ring, group);
         if (first) rows.hide(work.io, s, left * Plan::keys, item.row + group * 64);
         rows.exponentials(s, factor);
         kbki_wg_wait<0>();
@@ -13762,7 +13815,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_ring<Plan> ring = { &bar, kbki_shared(kbki_wg_align(kbki_attn_shared)), 0, 0 };
     const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0); // one value per warp, as the compiler sees then
     if (threadIdx.x == 128 * Plan::groups) {
-        for (int i = 0; i < Plan::groups; i++) kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.q_empty + i, 1);
+        for (int i = 0; i < Plan::groups; i++) kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.q_empty + i, 4);
         for (int i = 0; i < Plan::stages; i++) {
             kbki_bar_init(bar.k_full + i, 1), kbki_bar_init(bar.k_empty + i, Plan::groups);
             kbki_bar_init(bar.v_full + i, 1), kbki_bar_init(bar.v_empty + i, Plan::groups);

@@ -535,6 +535,7 @@ static const dims pack_rows[] = {
     // warps that have nothing of a row; so many rows that fewer threads take each
     { 5, 584, 1, 0 },
     { 600, 1800, 1, 0 },
+    { 540, 2120, 1, 0 },
     { 600, 1024, 1, 0 },
     { 600, 400, 1, 0 },
     // many rows that are not whole packs: ends of rows within packs, and several rows to a pack
@@ -549,8 +550,8 @@ static const dims ring_rows[] = {
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
 // enough tiles of 128 x 256 for them to be taken; those that are taken in turns; of 144, of 208 and (twice) of 192
-// columns; of 128 x 128, and few k; small ones, low ones; K in pieces; few rows along K, by a CTA for 32 columns, by one
-// for 64, and of a large matrix
+// columns; of 128 x 128, and few k; small ones, low ones; K in pieces; few rows along K, by a CTA for 32 columns, by
+// one for 64, and of a large matrix
 static const dims wide_tiles[] = {
     { 216, 15112, 1024, 0 }, { 136, 6000, 1024, 0 }, { 520, 7480, 264, 0 },  { 520, 5032, 264, 0 },
     { 136, 11800, 520, 0 },  { 72, 17000, 520, 0 },  { 136, 6000, 72, 0 },   { 136, 19776, 8, 0 },
@@ -564,6 +565,8 @@ static const dims byte_shapes[] = {
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
 };
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more than a wave of CTAs has packs for
+// fewer: one, two and four packs to each thread of as many CTAs as there are SMs
+static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
 // what the variants for long rows are chosen for: more than one SM holds, and more than L2 holds of weighted_sum's
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
 static const struct {
@@ -999,6 +1002,8 @@ static void run_op(const kbk_op* op) {
             run_dims(op, dtype, gemm_shapes[i], index++);
         for (int i = 0; i < COUNT(huge_shapes) && (family == KBK_MAP || family == KBK_SUM || family == KBK_PICK); i++)
             if (!quick) run_dims(op, dtype, huge_shapes[i], index++);
+        for (int i = 0; i < COUNT(sum_shapes) && family == KBK_SUM; i++)
+            if (!quick || i == 1) run_dims(op, dtype, sum_shapes[i], index++);
         if (!quick && family == KBK_ROWS) run_dims(op, dtype, long_rows[0], index++);
         for (int i = 0; i < COUNT(pack_rows) && family == KBK_ROWS; i++)
             if (!quick || i % 3 != 1) run_dims(op, dtype, pack_rows[i], index++);

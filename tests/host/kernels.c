@@ -612,6 +612,11 @@ static int64_t ctas_of(const kbk_shape* s, kbki_wg_choice by) {
     kbki_wg_way w = kbki_wg_way_of(by.way);
     return (s->rows + w.tile_m - 1) / w.tile_m * ((s->cols + w.tile_n - 1) / w.tile_n) * by.splits;
 }
+static kbki_wg_choice choose(const kbk_shape* s, int64_t batch, int sms) {
+    kbki_wg_device on = kbki_wg_h200();
+    on.sms = sms;
+    return kbki_wg_choose(s, batch, &on);
+}
 static void test_cuts(void) {
     static const int64_t shapes[][3] = { { 512, 512, 512 },    { 1024, 1024, 1024 },  { 2048, 2048, 2048 },
                                          { 4096, 4096, 4096 }, { 256, 256, 131072 },  { 16, 8192, 8192 },
@@ -620,17 +625,17 @@ static void test_cuts(void) {
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
         for (int sms = 78; sms <= 132; sms += 18) {
             kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2], 2);
-            kbki_wg_choice by = kbki_wg_choose(&s, 1, sms);
+            kbki_wg_choice by = choose(&s, 1, sms);
             double work = kbk_matmul_fwd_flops(&s) / (4096.0 * sms); // clocks, with every SM at it
             check(by.splits == 1 || (s.depth / by.splits >= 256 && kbki_wg_way_of(by.way).split),
                   "pieces of some depth");
             check(by.splits == 1 || ctas_of(&s, by) <= sms, "pieces all at once");
             check(by.clocks > work, "no faster than the device");
             check(work < 1000 || ctas_of(&s, by) >= sms / 2, "most SMs have something to do");
-            check(kbki_wg_choose(&s, 7, sms).splits == 1, "no pieces of a batch");
+            check(choose(&s, 7, sms).splits == 1, "no pieces of a batch");
         }
     kbk_shape s = shape(256, 256, 131072, 2), few = s;
-    int64_t pieces = kbki_wg_choose(&s, 1, KBKI_WG_SMS).splits;
+    int64_t pieces = choose(&s, 1, KBKI_WG_SMS).splits;
     check(pieces >= 16, "few tiles of a long K are cut");
     check((int64_t)kbki_scratch_matmul(&s, KBKI_WORD_select) >= KBK_TICKETS + pieces * 256 * 256 * 4,
           "room for each piece");
@@ -646,19 +651,32 @@ static void test_cuts(void) {
     check(kbki_scratch_matmul(&s, KBKI_WORD_select) == 0 && kbki_scratch_matmul(&s, KBKI_WORD_mmapipe) == 0,
           "none where tiles are many");
     s = shape(256, 256, 131072, 4), s.layout = KBK_NT;
-    check(kbki_wg_choose(&s, 1, KBKI_WG_SMS).splits == 66, "of tf32 as many as keep memory busy");
+    check(choose(&s, 1, KBKI_WG_SMS).splits == 66, "of tf32 as many as keep memory busy");
     for (int edge = 1536; edge <= 3072; edge += 1536)
         for (int layout = KBK_NN; layout <= KBK_NT; layout++) {
             s = shape(edge, edge, edge, 2), s.layout = layout;
-            kbki_wg_choice by = kbki_wg_choose(&s, 1, KBKI_WG_SMS);
+            kbki_wg_choice by = choose(&s, 1, KBKI_WG_SMS);
             kbki_wg_way w = kbki_wg_way_of(by.way);
             double rounds = ceil((double)ctas_of(&s, by) / KBKI_WG_SMS);
             check((double)edge * edge > 0.95 * rounds * KBKI_WG_SMS * w.tile_m * w.tile_n,
                   "no SM idle in the last round");
         }
     s = shape(1536, 1536, 1536, 2), s.layout = KBK_TN;
-    check(kbki_wg_way_of(kbki_wg_choose(&s, 1, KBKI_WG_SMS).way).tile_n % 64 == 0,
-          "whole panels where B is across k");
+    check(kbki_wg_way_of(choose(&s, 1, KBKI_WG_SMS).way).tile_n % 64 == 0, "whole panels where B is across k");
+}
+
+// Where an SM gets less from L2, two ways that are as good as each other elsewhere are not: larger tiles ask for less.
+static void test_cuts_by_device(void) {
+    static const int64_t edges[] = { 2048, 5120 };
+    const kbki_wg_device h200 = kbki_wg_h200(), h100 = { KBKI_WG_SMS, 7000 };
+    for (int i = 0; i < 2; i++) {
+        kbk_shape s = shape(edges[i], edges[i], edges[i], 2);
+        s.layout = KBK_NT;
+        kbki_wg_way there = kbki_wg_way_of(kbki_wg_choose(&s, 1, &h200).way),
+                    here = kbki_wg_way_of(kbki_wg_choose(&s, 1, &h100).way);
+        check(here.tile_m * here.tile_n > there.tile_m * there.tile_n, "larger tiles on an H100");
+        check(kbki_wg_choose(&s, 1, &h100).clocks >= kbki_wg_choose(&s, 1, &h200).clocks, "no faster there");
+    }
 }
 
 static void test_cuts_e4m3(void) {
@@ -668,7 +686,7 @@ static void test_cuts_e4m3(void) {
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
         for (int sms = 78; sms <= 132; sms += 18) {
             kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2], 1);
-            kbki_wg_choice by = kbki_wg_choose(&s, 1, sms);
+            kbki_wg_choice by = choose(&s, 1, sms);
             double work = kbk_matmul_fwd_flops(&s) / (8192.0 * sms);
             check(by.way >= KBKI_WG_E4M3_BIG && by.way <= KBKI_WG_E4M3_SMALL, "a way of e4m3's");
             check(by.splits == 1 || (s.depth / by.splits >= 512 && kbki_wg_way_of(by.way).split),
@@ -678,13 +696,13 @@ static void test_cuts_e4m3(void) {
             check(work < 2000 || ctas_of(&s, by) >= sms / 2, "most SMs have something to do, in e4m3");
         }
     kbk_shape s = shape(256, 256, 131072, 2), e4m3 = shape(256, 256, 131072, 1);
-    int64_t pieces = kbki_wg_choose(&e4m3, 1, KBKI_WG_SMS).splits;
+    int64_t pieces = choose(&e4m3, 1, KBKI_WG_SMS).splits;
     check(pieces >= 16, "few tiles of a long K are cut, in e4m3");
     check((int64_t)kbki_scratch_matmul_e4m3(&s, KBKI_WORD_select) == KBK_TICKETS + pieces * 256 * 256 * 4,
           "room for each piece, of e4m3");
     check(kbki_scratch_matmul_e4m3(&s, KBKI_WORD_tma) == 0, "and for none elsewhere");
     s = shape(4096, 4096, 4096, 1);
-    check(kbki_wg_choose(&s, 1, KBKI_WG_SMS).way == KBKI_WG_E4M3_BIG, "large tiles for a large product");
+    check(choose(&s, 1, KBKI_WG_SMS).way == KBKI_WG_E4M3_BIG, "large tiles for a large product");
 }
 
 // --- tf32 has a tolerance of its own, and it alone
@@ -713,6 +731,7 @@ static void test_tf32(void) {
 
 int main(void) {
     test_cuts();
+    test_cuts_by_device();
     test_cuts_e4m3();
     test_tf32();
     test_formulas();
