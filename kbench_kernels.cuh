@@ -2356,8 +2356,9 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
     and 32 to 45, and the pattern, 1 for that of 128 bytes, in bits 62 and 63. Along: lines of 64 k, line after line;
     the first stride is not used, the second leads eight lines on, and 16 k are 32 bytes. Otherwise panels of 64
     elements by High k, panel after panel; the first stride leads to the next panel, the second eight k on, and 16 k are
-    2048 bytes. Both ways 64 elements on are 8192 bytes on, High being 64. */
-template <bool Along, int High = 64> struct kbki_wg_operand {
+    2048 bytes. Both ways 64 elements on are 8192 bytes on, High being 64. Eight: bytes from eight lines to the next, of
+    k, where there is something in between. */
+template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // the half that changes on the way
     __device__ __forceinline__ void set(const void* p) {
@@ -2365,7 +2366,7 @@ template <bool Along, int High = 64> struct kbki_wg_operand {
         asm volatile("" : "+r"(low)); // kept: made up anew for each product otherwise
     }
     __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on` 16-byte packs further
-        return (uint64_t)(1u << 30 | 1024 / 16) << 32 | (low + on);
+        return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
     }
 };
 /*  d (64 x Width, f32) = a (64 x 16) b (16 x Width), or += where keep is not 0. TransA, TransB: 1 for panels. Of d,
@@ -2376,20 +2377,18 @@ template <class T, int Width> struct kbki_wgmma;
 // clang-format off
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
                         "+f"(d[i+6]), "+f"(d[i+7])
+#define KBKI_WG_16(d) KBKI_WG_8(d, 0)
 #define KBKI_WG_32(d, i) KBKI_WG_8(d, i), KBKI_WG_8(d, i+8), KBKI_WG_8(d, i+16), KBKI_WG_8(d, i+24)
 #define KBKI_WG_64(d) KBKI_WG_32(d, 0)
-#define KBKI_WG_104(d) KBKI_WG_64(d), KBKI_WG_8(d, 32), KBKI_WG_8(d, 40), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]),     \
-                       "+f"(d[51])
 #define KBKI_WG_128(d) KBKI_WG_64(d), KBKI_WG_32(d, 32)
 #define KBKI_WG_144(d) KBKI_WG_128(d), KBKI_WG_8(d, 64)
 #define KBKI_WG_160(d) KBKI_WG_128(d), KBKI_WG_8(d, 64), KBKI_WG_8(d, 72)
 #define KBKI_WG_192(d) KBKI_WG_128(d), KBKI_WG_32(d, 64)
 #define KBKI_WG_208(d) KBKI_WG_192(d), KBKI_WG_8(d, 96)
 #define KBKI_WG_256(d) KBKI_WG_192(d), KBKI_WG_32(d, 96)
+#define KBKI_WG_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define KBKI_WG_NAMES_64 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
                          "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define KBKI_WG_NAMES_104 KBKI_WG_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
-                          "%46, %47, %48, %49, %50, %51"
 #define KBKI_WG_NAMES_128 KBKI_WG_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
                           "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define KBKI_WG_NAMES_144 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71"
@@ -2440,8 +2439,8 @@ template <class T, int Width> struct kbki_wgmma;
         }                                                                                                            \
     };
 #define KBKI_WGMMA_BOTH(...) KBKI_WGMMA(__half, "f16", __VA_ARGS__) KBKI_WGMMA(__nv_bfloat16, "bf16", __VA_ARGS__)
+KBKI_WGMMA_BOTH(16, 8, 9, 10, 11, 12, 13, 14)
 KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
-KBKI_WGMMA_BOTH(104, 52, 53, 54, 55, 56, 57, 58)
 KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
 KBKI_WGMMA_BOTH(144, 72, 73, 74, 75, 76, 77, 78)
 KBKI_WGMMA_BOTH(160, 80, 81, 82, 83, 84, 85, 86)
@@ -10885,22 +10884,20 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 
 /*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 128 bytes of k under way at once;
     Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by TMA; Turns: a tile belongs
-    to one warpgroup, which stores it while the other multiplies the next; Split: able to take K in pieces; Rows: of
-    A's, that are fetched, where it has no more; Panels: 64 times as many columns of B are fetched, where TileN is no
-    whole panels of a B across k. */
+    to one warpgroup, which stores it while the other multiplies the next; Split: able to take K in pieces; Panels: of
+    64 columns, that are fetched of a B across k, where TileN is no whole ones. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Store, bool Turns = false, bool Split = false,
-          int Rows = TileM, int Panels = 0>
+          int Panels = 0>
 struct kbki_wg_plan {
-    static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair, rows = Rows;
-    static constexpr int panels = Panels, columns = Panels ? Panels * 64 : TileN; // that are fetched
+    static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
+    static constexpr int panels = Panels, columns = Panels ? Panels * 64 : TileN; // of B, that are fetched
     static constexpr bool store = Store, turns = Turns, split = Split;
     static constexpr int workers = Turns ? 1 : Groups;  // warpgroups of a tile
     static constexpr int blocks = TileM / 64 / workers; // of 64 rows, that a warpgroup has
     static constexpr int threads = 128 * (1 + Groups);  // the first 128 load
-    static constexpr int a_bytes = Rows * 128, b_bytes = columns * 128, stage_bytes = a_bytes + b_bytes;
-    static constexpr int staging = Store ? 2 * 64 * 128 : 0; // per warpgroup
-    static constexpr int beyond = (TileM - Rows) * 128;      // behind the last stage: what wgmma takes for more rows
-    static constexpr int bytes = 1024 + Stages * stage_bytes + beyond + Groups * staging; // 1024: to align
+    static constexpr int a_bytes = TileM * 128, b_bytes = columns * 128, stage_bytes = a_bytes + b_bytes;
+    static constexpr int staging = Store ? 2 * 64 * 128 : 0;                     // per warpgroup
+    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: to align
     static constexpr int keep = 232, spare = 40; // registers: 128 * (40 + 2 * 232) of 65536
 };
 struct kbki_wg_maps {
@@ -10968,7 +10965,6 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
     if (AlongA) {
         kbki_tma_load_3d<false>(stage, &maps.a, full, k0, i0, plane);
     } else {
-        static_assert(AlongA || Plan::rows % 64 == 0, "whole panels");
 #pragma unroll
         for (int x = 0; x < Plan::tile_m; x += kbki_wg_k<T>)
             kbki_tma_load_3d<false>(stage + x * 128, &maps.a, full, i0 + x, k0, plane);
@@ -11294,7 +11290,7 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
     const char* why;
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return KBKI_TEXT_TMA;
-    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::rows, &maps->a)
+    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
                   : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, kbki_wg_k<T>, &maps->a);
     if (why) return why;
     why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, Plan::tile_n / Plan::pair, &maps->b)
@@ -11380,9 +11376,9 @@ const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, kbk
     bool turned = a->s.layout == KBKI_TT;
     if constexpr (Plan::panels > 0)
         why = a->s.layout == KBK_TN ? run(kbki_lines<false, false>(), maps, io) : KBKI_TEXT_TMA;
-    else if constexpr (sizeof(T) == 2 && Plan::rows == Plan::tile_m && Plan::tile_n % 64 == 0)
+    else if constexpr (sizeof(T) == 2 && Plan::tile_n % 64 == 0)
         why = kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
-    else if constexpr (sizeof(T) == 2 ? Plan::rows == Plan::tile_m : sizeof(T) == 4 && !Plan::turns)
+    else if constexpr (sizeof(T) == 2 || (sizeof(T) == 4 && !Plan::turns))
         why = turned                  ? run(kbki_lines<false, true>(), maps, io)
               : a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io)
                                       : KBKI_TEXT_TMA;
@@ -11445,12 +11441,12 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
     15 select    tiles of 14, or of 128 x 128 or 128 x 192 that two warpgroups take in turns, so that one is stored
-                 while the next is multiplied, by CTAs that wait for no other; of 104, 144 or 208 columns (NT, and NN
-                 as C' = B' A') or 160 (TN) where others leave more multiprocessors idle in the last round; smaller
+                 while the next is multiplied, by CTAs that wait for no other; of 144 or 208 columns (NT, and NN as
+                 C' = B' A') or 160 (TN) where others leave more multiprocessors idle in the last round; smaller
                  ones where these are too few to fill the device; K in pieces, added up in order by a second kernel,
                  where even those are few, or of the tiles of a last round that has few (workspace: 4 bytes per result
                  of such a tile and piece); for up to 16 rows in NT a kernel without
-                 tiles, or tiles that few rows are fetched of; lines that do not start on 16 bytes are copied
+                 tiles, or one whose tiles are of C'; lines that do not start on 16 bytes are copied
                  (workspace: as for 8)
     bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
 
@@ -11467,7 +11463,6 @@ enum {
     KBKI_WG_TURNS_144,
     KBKI_WG_ONE_208,
     KBKI_WG_TURNS_160,
-    KBKI_WG_ONE_104,
     KBKI_WG_TF32_ONE,
     KBKI_WG_TF32_TURNS,
     KBKI_WG_TF32_TALL,
@@ -11498,7 +11493,6 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
         { 128, 144, 1, 1, 0, 600, 3600 },  // of 144
         { 128, 208, 1, 0, 0, 840, 2300 },  // one of 208
         { 128, 160, 1, 1, 0, 680, 4000 },  // turns of 160, of TN
-        { 128, 104, 1, 0, 0, 490, 700 },   // one of 104
         { 128, 256, 1, 0, 1, 1150, 4000 }, // of tf32: one
         { 64, 256, 1, 1, 0, 600, 5000 },   // turns, of NT
         { 128, 64, 1, 0, 0, 540, 2900 },   // tall
@@ -11627,8 +11621,7 @@ typedef kbki_wg_plan<128, 128, 2, 6, 1, true, true> kbki_wg_turns;
 typedef kbki_wg_plan<128, 192, 2, 4, 1, true, true> kbki_wg_turns_192;
 typedef kbki_wg_plan<128, 144, 2, 5, 1, true, true> kbki_wg_turns_144;
 typedef kbki_wg_plan<128, 208, 2, 4, 1, true> kbki_wg_one_208;
-typedef kbki_wg_plan<128, 104, 2, 6, 1, true> kbki_wg_one_104;
-typedef kbki_wg_plan<128, 160, 2, 4, 1, true, true, false, 128, 3> kbki_wg_turns_160;
+typedef kbki_wg_plan<128, 160, 2, 4, 1, true, true, false, 3> kbki_wg_turns_160;
 typedef kbki_wg_plan<128, 128, 2, 5, 1, true> kbki_wg_mid_store;
 typedef kbki_wg_plan<128, 128, 2, 7, 1, false, false, true> kbki_wg_mid;
 typedef kbki_wg_plan<128, 64, 2, 9, 1, false> kbki_wg_tall;
@@ -11649,7 +11642,6 @@ template <class T>
 const char* kbki_wg_uneven(const kbk_args* of, kbki_mm<T> io, int64_t batch, int way, kbk_stream st) {
     kbk_args a = *of;
     if (a.s.layout == KBK_NN) kbki_wg_turn(&a, &io);
-    if (way == KBKI_WG_ONE_104) return kbki_wg_ring_of<T, kbki_wg_one_104>(&a, io, batch, 1, st);
     return way == KBKI_WG_TURNS_144 ? kbki_wg_ring_of<T, kbki_wg_turns_144>(&a, io, batch, 1, st)
                                     : kbki_wg_ring_of<T, kbki_wg_one_208>(&a, io, batch, 1, st);
 }
@@ -11663,7 +11655,6 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
         case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid_store>(a, io, batch, 1, st);
         case KBKI_WG_TURNS_192: return kbki_wg_ring_of<T, kbki_wg_turns_192>(a, io, batch, 1, st);
         case KBKI_WG_TURNS_144:
-        case KBKI_WG_ONE_104:
         case KBKI_WG_ONE_208: return kbki_wg_uneven(a, io, batch, by.way, st);
         case KBKI_WG_TURNS_160: return kbki_wg_ring_of<T, kbki_wg_turns_160>(a, io, batch, 1, st);
         }
@@ -11674,7 +11665,6 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
     case KBKI_WG_TURNS_192:
     case KBKI_WG_TURNS_144:
     case KBKI_WG_TURNS_160:
-    case KBKI_WG_ONE_104:
     case KBKI_WG_ONE_208: return kbki_wg_ring_of<T, kbki_wg_shared>(a, io, batch, { by.splits, by.whole }, st);
     case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid>(a, io, batch, { by.splits, by.whole }, st);
     case KBKI_WG_LOW: return kbki_wg_ring_of<T, kbki_wg_low>(a, io, batch, 1, st);
@@ -11813,15 +11803,110 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
     }
 }
 /*  Of a matrix so large that what a CTA does beside reading counts no more, tensor copies keep more of it on its way:
-    two CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, of which 48 are whatever lies
-    behind the 16 that are there. */
-typedef kbki_wg_plan<64, 64, 1, 10, 1, false, false, false, 16> kbki_wg_thin;
+    two CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, so that the matrix is its A, and
+    what comes of it are columns of C. A stage is Wide times 64 of k, and is copied 8 columns by 64 of k at a time, the
+    next of k before the next columns: of what lies near each other in memory more is asked for at once. */
+template <int Wide, int Stages> struct kbki_mm_stream {
+    static constexpr int wide = Wide, stages = Stages, group = Wide * 1024; // bytes of 8 columns, or of 8 rows of A
+    static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
+};
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+template <class Plan, class T> __device__ __forceinline__ int kbki_mm_stream_depth(const kbki_mm<T>& io) {
+    return ((int)io.k + Plan::wide * 64 - 1) / (Plan::wide * 64);
+}
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_mm_stream_in(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* stages,
+                                                  uint64_t* full, uint64_t* empty) {
+    int slot = 0, parity = 1, depth = kbki_mm_stream_depth<Plan>(io);
+    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x)
+#pragma unroll 1
+        for (int i = 0; i < depth; i++) {
+            char* to = stages + slot * Plan::stage_bytes;
+            kbki_bar_wait(empty + slot, parity);
+            kbki_bar_expect(full + slot, Plan::stage_bytes);
+#pragma unroll
+            for (int x = 0; x < (64 + 16) / 8 * Plan::wide; x++, to += 1024) {
+                int lines = x / Plan::wide * 8, k = (i * Plan::wide + x % Plan::wide) * 64;
+                kbki_tma_load_3d<false>(to, lines < 64 ? &maps.b : &maps.a, full + slot, k,
+                                        lines < 64 ? unit * 64 + lines : lines - 64, 0);
+            }
+            if (++slot == Plan::stages) slot = 0, parity ^= 1;
+        }
+}
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, char* stages, uint64_t* full,
+                                                        uint64_t* empty) {
+    kbki_wg_operand<true, 64, Plan::group> a, b;
+    int slot = 0, parity = 0, depth = kbki_mm_stream_depth<Plan>(io);
+    float d[8];
+    a.set(stages), b.set(stages + 8 * Plan::group);
+    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x) {
+        int before = 0;
+#pragma unroll 1
+        for (int i = 0; i < depth; i++) {
+            uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
+            kbki_bar_wait(full + slot, parity);
+            kbki_wg_fence();
+#pragma unroll
+            for (int step = 0; step < 4 * Plan::wide; step++) {
+                uint32_t at = on + step / 4 * (1024 / 16) + step % 4 * a.step16;
+                kbki_wgmma<T, 16>::template shared<0, 0>(d, a.at(at), b.at(at), step ? 1 : i);
+            }
+            kbki_wg_commit();
+            kbki_wg_wait<1>();
+            if (i && threadIdx.x == 0) kbki_bar_arrive(empty + before);
+            before = slot;
+            if (++slot == Plan::stages) slot = 0, parity ^= 1;
+        }
+        kbki_wg_wait<0>();
+        if (threadIdx.x == 0) kbki_bar_arrive(empty + before);
+        kbki_wg_hold<8>(d);
+        int64_t column = (int64_t)unit * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            int64_t n = column + e / 2 % 2 * 8, m = e / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
+            if (m < io.m && n < io.n) io.c[m * io.n + n] = kbki_mm_result(io, d[e]);
+        }
+    }
+}
+#endif
+template <class T, class Plan>
+__global__ void __launch_bounds__(160, 2) kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    if (threadIdx.x == 128) {
+        for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 1);
+        kbki_bar_ready();
+        kbki_tma_prefetch(&maps.b), kbki_tma_prefetch(&maps.a);
+    }
+    __syncthreads();
+    if (threadIdx.x == 128) kbki_mm_stream_in<Plan>(maps, io, stages, full, empty);
+    if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
+#endif
+}
+template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    kbki_wg_maps maps = {};
+    int64_t ctas;
+    size_t bytes = Plan::bytes;
+    const char* why = kbki_needs_hopper();
+    if (!why) why = kbki_mm_args(a, 16, 64, &io, &ctas);
+    if (!why) why = kbki_map_planes(io.b, 1, io.sb, io.n, io.k, io.ldb, 8, &maps.b);
+    if (!why) why = kbki_map_planes(io.a, 1, io.sa, io.m, io.k, io.lda, 8, &maps.a);
+    if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
+    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    kbki_mm_stream_k<T, Plan>
+        <<<(unsigned)(ctas < 2 * kbki_sms() ? ctas : 2 * kbki_sms()), 160, bytes, st>>>(maps, io);
+    return kbki_launched();
+}
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas, sms = kbki_sms();
     bool narrow = a->s.cols < 48 * sms; // fewer columns a CTA: each multiprocessor is to have some
     if (a->s.cols >= 60 * sms && a->s.cols * a->s.depth >= (int64_t)1 << 25)
-        return kbki_wg_ring_run<T, kbki_wg_thin>(a, st);
+        return kbki_mm_streamed<T, kbki_mm_stream<2, 5>>(a, st);
     const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
     if (why || ctas == 0) return why;
     if (narrow)

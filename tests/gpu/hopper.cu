@@ -94,7 +94,6 @@ static const rung rungs[] = {
     WAY(low, KBKI_WG_LOW, false, NULL), WAY(small, KBKI_WG_SMALL, true, TF32(SMALL)),
     WAY(turns192, KBKI_WG_TURNS_192, false, NULL), WAY(turns144, KBKI_WG_TURNS_144, false, NULL),
     WAY(one208, KBKI_WG_ONE_208, false, NULL), WAY(turns160, KBKI_WG_TURNS_160, false, NULL),
-    WAY(one104, KBKI_WG_ONE_104, false, NULL),
     { "tall", { NULL, NULL, TF32(TALL) }, { NULL, NULL, TF32(TALL) }, false, true, false }
 };
 // clang-format on
@@ -237,8 +236,7 @@ template <class T> static bool takes(const rung& r, const T* a, const T* b, shap
     int64_t lda = layout == KBK_TN ? s.m : s.k, ldb = layout == KBK_NT ? s.k : s.n;
     bool aligned = (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0;
     if (r.any || s.k == 0) return true;
-    if (layout == KBK_TN && (!strcmp(r.name, "turns144") || !strcmp(r.name, "one208") || !strcmp(r.name, "one104")))
-        return false; // half panels
+    if (layout == KBK_TN && (!strcmp(r.name, "turns144") || !strcmp(r.name, "one208"))) return false; // half panels
     if (layout != KBK_TN && !strcmp(r.name, "turns160")) return false;
     bool turned = layout != KBK_NT && s.n % width == 0; // of which turns of tf32 takes none
     if (sizeof(T) == 4) return s.k % width == 0 && aligned && !(turned && !strcmp(r.name, "turns"));
@@ -905,7 +903,6 @@ int main(int argc, char** argv) {
         cut_as<kbki_wg_turns_144>(kbki_wg_way_of(KBKI_WG_TURNS_144)),
         cut_as<kbki_wg_one_208>(kbki_wg_way_of(KBKI_WG_ONE_208)),
         cut_as<kbki_wg_turns_160>(kbki_wg_way_of(KBKI_WG_TURNS_160)),
-        cut_as<kbki_wg_one_104>(kbki_wg_way_of(KBKI_WG_ONE_104)),
         cut_as<kbki_wg_tf32_one>(kbki_wg_way_of(KBKI_WG_TF32_ONE)),
         cut_as<kbki_wg_tf32_turns>(kbki_wg_way_of(KBKI_WG_TF32_TURNS)),
         cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TF32_TALL)),
