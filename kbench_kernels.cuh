@@ -158,6 +158,7 @@
        >>matmul_results where the sums of wgmma go
        >>matmul_hopper  matrix product with TMA and wgmma
        >>matmul_wgmma   its launches
+       >>matmul_thin    matrix product of few rows
        >>matmul_select  the same, cut by shape
        >>matmul_vendor  matrix product by the vendor's library
        >>matmul_bytes   matrix product of 8-bit floats
@@ -11434,6 +11435,212 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
+  >>matmul_thin     Matrix product of up to 16 rows, which is as fast as the other matrix is read.
+                    Public: nothing      Used by: >>matmul_select
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
+/*  Up to 16 rows times a matrix along K: the matrix is read once, and nothing else takes as long. Both operands go from
+    memory into the registers of mma.sync, 16 bytes a thread: what it calls numbers 2j, 2j + 1, 2j + 8 and 2j + 9 of K
+    are neighbours here, of A and of B alike, and a sum does not mind. Eight warps share K and are added up in order. */
+template <class T, int Tiles> // of 8 columns a warp
+struct kbki_mm_thin_step {
+    kbki_pack<T, 8> x[2][2], y[2][Tiles];
+    // 64 of K, or as many as are left, of each thread from its own on; ia and ib are where its lines are
+    template <bool Whole>
+    __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            bool in = Whole || 32 * h < left;
+#pragma unroll
+            for (int t = 0; t < Tiles; t++)
+                if (in)
+                    y[h][t].load(b + ib[t] + 32 * h);
+                else
+                    y[h][t].fill(0);
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (in)
+                    x[h][i].load(a + ia[i] + 32 * h);
+                else
+                    x[h][i].fill(0);
+        }
+    }
+    __device__ __forceinline__ void multiply(float (*d)[4]) const {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const uint4 &above = x[h][0].q, &below = x[h][1].q;
+            const uint32_t low[4] = { above.x, below.x, above.y, below.y },
+                           high[4] = { above.z, below.z, above.w, below.w };
+#pragma unroll
+            for (int t = 0; t < Tiles; t++) {
+                const uint32_t of[4] = { y[h][t].q.x, y[h][t].q.y, y[h][t].q.z, y[h][t].q.w };
+                kbki_mma_fixed<T>(d[t], low, of), kbki_mma_fixed<T>(d[t], high, of + 2);
+            }
+        }
+    }
+};
+template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
+    constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
+    __shared__ float part[Deep][16][Across * Columns];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, j = lane % 4, deep = warp / Across;
+    int depth = (int)io.k, k = deep * 64;
+    int64_t first = (int64_t)blockIdx.x * (Across * Columns) + warp % Across * Columns;
+    unsigned ia[2], ib[Tiles];
+    float d[Tiles][4] = {};
+    kbki_mm_thin_step<T, Tiles> step[2]; // one under way while the other is multiplied
+    auto next = [&](kbki_mm_thin_step<T, Tiles>& of) {
+        if (k + 64 <= depth)
+            of.template load<true>(io.a, io.b, ia, ib, 0);
+        else
+            of.template load<false>(io.a, io.b, ia, ib, depth - k - 8 * j);
+        k += Deep * 64;
+#pragma unroll
+        for (int i = 0; i < 2; i++) ia[i] += Deep * 64;
+#pragma unroll
+        for (int t = 0; t < Tiles; t++) ib[t] += Deep * 64;
+    };
+#pragma unroll
+    for (int i = 0; i < 2; i++) ia[i] = (unsigned)(min((int64_t)(g + 8 * i), io.m - 1) * io.k) + 8 * j + k;
+#pragma unroll
+    for (int t = 0; t < Tiles; t++) ib[t] = (unsigned)(min(first + 8 * t + g, io.n - 1) * io.k) + 8 * j + k;
+    next(step[0]);
+#pragma unroll 1
+    for (int done = deep * 64; done < depth; done += 2 * Deep * 64) {
+        next(step[1]);
+        step[0].multiply(d);
+        next(step[0]);
+        step[1].multiply(d);
+    }
+#pragma unroll
+    for (int t = 0; t < Tiles; t++)
+        for (int e = 0; e < 4; e++)
+            part[deep][g + e / 2 * 8][warp % Across * Columns + 8 * t + 2 * j + e % 2] = d[t][e];
+    __syncthreads();
+    for (int i = threadIdx.x; i < 16 * Across * Columns; i += 512) {
+        int row = i / (Across * Columns), column = i % (Across * Columns);
+        int64_t n = (int64_t)blockIdx.x * (Across * Columns) + column;
+        float sum = 0;
+        for (int w = 0; w < Deep; w++) sum += part[w][row][column];
+        if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
+    }
+}
+/*  Of a matrix so large that what a CTA does beside reading counts no more, tensor copies keep more of it on its way:
+    two CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, so that the matrix is its A, and
+    what comes of it are columns of C. A stage is Wide times 64 of k, and is copied 8 columns by 64 of k at a time, the
+    next of k before the next columns: of what lies near each other in memory more is asked for at once. */
+template <int Wide, int Stages> struct kbki_mm_stream {
+    static constexpr int wide = Wide, stages = Stages, group = Wide * 1024; // bytes of 8 columns, or of 8 rows of A
+    static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
+};
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+template <class Plan, class T> __device__ __forceinline__ int kbki_mm_stream_depth(const kbki_mm<T>& io) {
+    return ((int)io.k + Plan::wide * 64 - 1) / (Plan::wide * 64);
+}
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_mm_stream_in(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* stages,
+                                                  uint64_t* full, uint64_t* empty) {
+    int slot = 0, parity = 1, depth = kbki_mm_stream_depth<Plan>(io);
+    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x)
+#pragma unroll 1
+        for (int i = 0; i < depth; i++) {
+            char* to = stages + slot * Plan::stage_bytes;
+            kbki_bar_wait(empty + slot, parity);
+            kbki_bar_expect(full + slot, Plan::stage_bytes);
+#pragma unroll
+            for (int x = 0; x < (64 + 16) / 8 * Plan::wide; x++, to += 1024) {
+                int lines = x / Plan::wide * 8, k = (i * Plan::wide + x % Plan::wide) * 64;
+                kbki_tma_load_3d<false>(to, lines < 64 ? &maps.b : &maps.a, full + slot, k,
+                                        lines < 64 ? unit * 64 + lines : lines - 64, 0);
+            }
+            if (++slot == Plan::stages) slot = 0, parity ^= 1;
+        }
+}
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, char* stages, uint64_t* full,
+                                                        uint64_t* empty) {
+    kbki_wg_operand<true, 64, Plan::group> a, b;
+    int slot = 0, parity = 0, depth = kbki_mm_stream_depth<Plan>(io);
+    float d[8];
+    a.set(stages), b.set(stages + 8 * Plan::group);
+    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x) {
+        int before = 0;
+#pragma unroll 1
+        for (int i = 0; i < depth; i++) {
+            uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
+            kbki_bar_wait(full + slot, parity);
+            kbki_wg_fence();
+#pragma unroll
+            for (int step = 0; step < 4 * Plan::wide; step++) {
+                uint32_t at = on + step / 4 * (1024 / 16) + step % 4 * a.step16;
+                kbki_wgmma<T, 16>::template shared<0, 0>(d, a.at(at), b.at(at), step ? 1 : i);
+            }
+            kbki_wg_commit();
+            kbki_wg_wait<1>();
+            if (i && threadIdx.x == 0) kbki_bar_arrive(empty + before);
+            before = slot;
+            if (++slot == Plan::stages) slot = 0, parity ^= 1;
+        }
+        kbki_wg_wait<0>();
+        if (threadIdx.x == 0) kbki_bar_arrive(empty + before);
+        kbki_wg_hold<8>(d);
+        int64_t column = (int64_t)unit * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            int64_t n = column + e / 2 % 2 * 8, m = e / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
+            if (m < io.m && n < io.n) io.c[m * io.n + n] = kbki_mm_result(io, d[e]);
+        }
+    }
+}
+#endif
+template <class T, class Plan>
+__global__ void __launch_bounds__(160, 2) kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    if (threadIdx.x == 128) {
+        for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 1);
+        kbki_bar_ready();
+        kbki_tma_prefetch(&maps.b), kbki_tma_prefetch(&maps.a);
+    }
+    __syncthreads();
+    if (threadIdx.x == 128) kbki_mm_stream_in<Plan>(maps, io, stages, full, empty);
+    if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
+#endif
+}
+template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    kbki_wg_maps maps = {};
+    int64_t ctas;
+    size_t bytes = Plan::bytes;
+    const char* why = kbki_needs_hopper();
+    if (!why) why = kbki_mm_args(a, 16, 64, &io, &ctas);
+    if (!why) why = kbki_map_planes(io.b, 1, io.sb, io.n, io.k, io.ldb, 8, &maps.b);
+    if (!why) why = kbki_map_planes(io.a, 1, io.sa, io.m, io.k, io.lda, 8, &maps.a);
+    if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
+    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    kbki_mm_stream_k<T, Plan>
+        <<<(unsigned)(ctas < 2 * kbki_sms() ? ctas : 2 * kbki_sms()), 160, bytes, st>>>(maps, io);
+    return kbki_launched();
+}
+template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas, sms = kbki_sms();
+    bool narrow = a->s.cols < 48 * sms; // fewer columns a CTA: each multiprocessor is to have some
+    if (a->s.cols >= 60 * sms && a->s.cols * a->s.depth >= (int64_t)1 << 25)
+        return kbki_mm_streamed<T, kbki_mm_stream<2, 5>>(a, st);
+    const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if (narrow)
+        kbki_mm_thin_k<T, 2><<<(unsigned)ctas, 512, 0, st>>>(io);
+    else
+        kbki_mm_thin_k<T, 4><<<(unsigned)ctas, 512, 0, st>>>(io);
+    return kbki_launched();
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
   >>matmul_select     Matrix products through wgmma, cut by shape: rungs 15 and 16 of matmul, rung 3 of bmm.
                       Public: kbk_matmul_fwd_select, _tf32
                       Used by: >>matmul_simt, >>matmul_bytes, >>bmm, the table
@@ -11716,204 +11923,6 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
         return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     return kbki_wg_select(&rest, io, batch, kbki_wg_here(&a->s, batch), st);
-}
-/*  Up to 16 rows times a matrix along K: the matrix is read once, and nothing else takes as long. Both operands go from
-    memory into the registers of mma.sync, 16 bytes a thread: what it calls numbers 2j, 2j + 1, 2j + 8 and 2j + 9 of K
-    are neighbours here, of A and of B alike, and a sum does not mind. Eight warps share K and are added up in order. */
-template <class T, int Tiles> // of 8 columns a warp
-struct kbki_mm_thin_step {
-    kbki_pack<T, 8> x[2][2], y[2][Tiles];
-    // 64 of K, or as many as are left, of each thread from its own on; ia and ib are where its lines are
-    template <bool Whole>
-    __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            bool in = Whole || 32 * h < left;
-#pragma unroll
-            for (int t = 0; t < Tiles; t++)
-                if (in)
-                    y[h][t].load(b + ib[t] + 32 * h);
-                else
-                    y[h][t].fill(0);
-#pragma unroll
-            for (int i = 0; i < 2; i++)
-                if (in)
-                    x[h][i].load(a + ia[i] + 32 * h);
-                else
-                    x[h][i].fill(0);
-        }
-    }
-    __device__ __forceinline__ void multiply(float (*d)[4]) const {
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const uint4 &above = x[h][0].q, &below = x[h][1].q;
-            const uint32_t low[4] = { above.x, below.x, above.y, below.y },
-                           high[4] = { above.z, below.z, above.w, below.w };
-#pragma unroll
-            for (int t = 0; t < Tiles; t++) {
-                const uint32_t of[4] = { y[h][t].q.x, y[h][t].q.y, y[h][t].q.z, y[h][t].q.w };
-                kbki_mma_fixed<T>(d[t], low, of), kbki_mma_fixed<T>(d[t], high, of + 2);
-            }
-        }
-    }
-};
-template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
-    constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
-    __shared__ float part[Deep][16][Across * Columns];
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, j = lane % 4, deep = warp / Across;
-    int depth = (int)io.k, k = deep * 64;
-    int64_t first = (int64_t)blockIdx.x * (Across * Columns) + warp % Across * Columns;
-    unsigned ia[2], ib[Tiles];
-    float d[Tiles][4] = {};
-    kbki_mm_thin_step<T, Tiles> step[2]; // one under way while the other is multiplied
-    auto next = [&](kbki_mm_thin_step<T, Tiles>& of) {
-        if (k + 64 <= depth)
-            of.template load<true>(io.a, io.b, ia, ib, 0);
-        else
-            of.template load<false>(io.a, io.b, ia, ib, depth - k - 8 * j);
-        k += Deep * 64;
-#pragma unroll
-        for (int i = 0; i < 2; i++) ia[i] += Deep * 64;
-#pragma unroll
-        for (int t = 0; t < Tiles; t++) ib[t] += Deep * 64;
-    };
-#pragma unroll
-    for (int i = 0; i < 2; i++) ia[i] = (unsigned)(min((int64_t)(g + 8 * i), io.m - 1) * io.k) + 8 * j + k;
-#pragma unroll
-    for (int t = 0; t < Tiles; t++) ib[t] = (unsigned)(min(first + 8 * t + g, io.n - 1) * io.k) + 8 * j + k;
-    next(step[0]);
-#pragma unroll 1
-    for (int done = deep * 64; done < depth; done += 2 * Deep * 64) {
-        next(step[1]);
-        step[0].multiply(d);
-        next(step[0]);
-        step[1].multiply(d);
-    }
-#pragma unroll
-    for (int t = 0; t < Tiles; t++)
-        for (int e = 0; e < 4; e++)
-            part[deep][g + e / 2 * 8][warp % Across * Columns + 8 * t + 2 * j + e % 2] = d[t][e];
-    __syncthreads();
-    for (int i = threadIdx.x; i < 16 * Across * Columns; i += 512) {
-        int row = i / (Across * Columns), column = i % (Across * Columns);
-        int64_t n = (int64_t)blockIdx.x * (Across * Columns) + column;
-        float sum = 0;
-        for (int w = 0; w < Deep; w++) sum += part[w][row][column];
-        if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
-    }
-}
-/*  Of a matrix so large that what a CTA does beside reading counts no more, tensor copies keep more of it on its way:
-    two CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, so that the matrix is its A, and
-    what comes of it are columns of C. A stage is Wide times 64 of k, and is copied 8 columns by 64 of k at a time, the
-    next of k before the next columns: of what lies near each other in memory more is asked for at once. */
-template <int Wide, int Stages> struct kbki_mm_stream {
-    static constexpr int wide = Wide, stages = Stages, group = Wide * 1024; // bytes of 8 columns, or of 8 rows of A
-    static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
-};
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-template <class Plan, class T> __device__ __forceinline__ int kbki_mm_stream_depth(const kbki_mm<T>& io) {
-    return ((int)io.k + Plan::wide * 64 - 1) / (Plan::wide * 64);
-}
-template <class Plan, class T>
-__device__ __forceinline__ void kbki_mm_stream_in(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* stages,
-                                                  uint64_t* full, uint64_t* empty) {
-    int slot = 0, parity = 1, depth = kbki_mm_stream_depth<Plan>(io);
-    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x)
-#pragma unroll 1
-        for (int i = 0; i < depth; i++) {
-            char* to = stages + slot * Plan::stage_bytes;
-            kbki_bar_wait(empty + slot, parity);
-            kbki_bar_expect(full + slot, Plan::stage_bytes);
-#pragma unroll
-            for (int x = 0; x < (64 + 16) / 8 * Plan::wide; x++, to += 1024) {
-                int lines = x / Plan::wide * 8, k = (i * Plan::wide + x % Plan::wide) * 64;
-                kbki_tma_load_3d<false>(to, lines < 64 ? &maps.b : &maps.a, full + slot, k,
-                                        lines < 64 ? unit * 64 + lines : lines - 64, 0);
-            }
-            if (++slot == Plan::stages) slot = 0, parity ^= 1;
-        }
-}
-template <class Plan, class T>
-__device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, char* stages, uint64_t* full,
-                                                        uint64_t* empty) {
-    kbki_wg_operand<true, 64, Plan::group> a, b;
-    int slot = 0, parity = 0, depth = kbki_mm_stream_depth<Plan>(io);
-    float d[8];
-    a.set(stages), b.set(stages + 8 * Plan::group);
-    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x) {
-        int before = 0;
-#pragma unroll 1
-        for (int i = 0; i < depth; i++) {
-            uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
-            kbki_bar_wait(full + slot, parity);
-            kbki_wg_fence();
-#pragma unroll
-            for (int step = 0; step < 4 * Plan::wide; step++) {
-                uint32_t at = on + step / 4 * (1024 / 16) + step % 4 * a.step16;
-                kbki_wgmma<T, 16>::template shared<0, 0>(d, a.at(at), b.at(at), step ? 1 : i);
-            }
-            kbki_wg_commit();
-            kbki_wg_wait<1>();
-            if (i && threadIdx.x == 0) kbki_bar_arrive(empty + before);
-            before = slot;
-            if (++slot == Plan::stages) slot = 0, parity ^= 1;
-        }
-        kbki_wg_wait<0>();
-        if (threadIdx.x == 0) kbki_bar_arrive(empty + before);
-        kbki_wg_hold<8>(d);
-        int64_t column = (int64_t)unit * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
-            int64_t n = column + e / 2 % 2 * 8, m = e / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
-            if (m < io.m && n < io.n) io.c[m * io.n + n] = kbki_mm_result(io, d[e]);
-        }
-    }
-}
-#endif
-template <class T, class Plan>
-__global__ void __launch_bounds__(160, 2) kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    extern __shared__ uint4 kbki_mm_ring[];
-    __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
-    char* stages = kbki_wg_align(kbki_mm_ring);
-    if (threadIdx.x == 128) {
-        for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 1);
-        kbki_bar_ready();
-        kbki_tma_prefetch(&maps.b), kbki_tma_prefetch(&maps.a);
-    }
-    __syncthreads();
-    if (threadIdx.x == 128) kbki_mm_stream_in<Plan>(maps, io, stages, full, empty);
-    if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
-#endif
-}
-template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    kbki_wg_maps maps = {};
-    int64_t ctas;
-    size_t bytes = Plan::bytes;
-    const char* why = kbki_needs_hopper();
-    if (!why) why = kbki_mm_args(a, 16, 64, &io, &ctas);
-    if (!why) why = kbki_map_planes(io.b, 1, io.sb, io.n, io.k, io.ldb, 8, &maps.b);
-    if (!why) why = kbki_map_planes(io.a, 1, io.sa, io.m, io.k, io.lda, 8, &maps.a);
-    if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
-    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
-    kbki_mm_stream_k<T, Plan>
-        <<<(unsigned)(ctas < 2 * kbki_sms() ? ctas : 2 * kbki_sms()), 160, bytes, st>>>(maps, io);
-    return kbki_launched();
-}
-template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas, sms = kbki_sms();
-    bool narrow = a->s.cols < 48 * sms; // fewer columns a CTA: each multiprocessor is to have some
-    if (a->s.cols >= 60 * sms && a->s.cols * a->s.depth >= (int64_t)1 << 25)
-        return kbki_mm_streamed<T, kbki_mm_stream<2, 5>>(a, st);
-    const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if (narrow)
-        kbki_mm_thin_k<T, 2><<<(unsigned)ctas, 512, 0, st>>>(io);
-    else
-        kbki_mm_thin_k<T, 4><<<(unsigned)ctas, 512, 0, st>>>(io);
-    return kbki_launched();
 }
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     if constexpr (sizeof(T) == 2) {
