@@ -2450,6 +2450,7 @@ KBKI_WGMMA_BOTH(208, 104, 105, 106, 107, 108, 109, 110)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34, 35, 36, 37)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 128, 64, 65, 66, 67, 68, 69)
+KBKI_WGMMA_ALONG(float, "tf32", 8, 192, 96, 97, 98, 99, 100, 101)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 256, 128, 129, 130, 131, 132, 133)
 KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 64, 32, 33, 34, 35, 36, 37)
 KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
@@ -11658,7 +11659,8 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
 
 /*  The ways to cut a product. stage: clocks that 64 of K take where shared memory has them; finish: clocks until the
-    results of a tile are out, which turns hide as far as the other warpgroup's products last. */
+    results of a tile are out, which turns hide as far as the other warpgroup's products last. split: whether K may be
+    in pieces; 2: of the tiles of a last round alone. */
 enum {
     KBKI_WG_WIDE,
     KBKI_WG_ONE,
@@ -11674,6 +11676,7 @@ enum {
     KBKI_WG_TF32_TURNS,
     KBKI_WG_TF32_TALL,
     KBKI_WG_TF32_SMALL,
+    KBKI_WG_TF32_192,
     KBKI_WG_E4M3_BIG,
     KBKI_WG_E4M3_MID,
     KBKI_WG_E4M3_SMALL,
@@ -11704,6 +11707,7 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
         { 64, 256, 1, 1, 0, 600, 5000 },   // turns, of NT
         { 128, 64, 1, 0, 0, 540, 2900 },   // tall
         { 64, 64, 1, 0, 1, 280, 2000 },    // small
+        { 128, 192, 1, 0, 2, 890, 3400 },  // of 192 columns
         { 256, 128, 1, 0, 0, 1210, 3200 }, // of e4m3: big
         { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, where K is whole
         { 64, 64, 1, 0, 1, 260, 300 },     // small
@@ -11787,7 +11791,7 @@ KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, const kb
         int64_t units = kbki_wg_layer(s, w), slots = kbki_wg_at_once(w, on->sms), most = 1;
         int64_t whole = units / slots * slots;
         if (!kbki_wg_has(way, s->layout)) continue;
-        if (w.split && batch == 1 && units > whole) most = slots / (units - whole);
+        if (w.split && (w.split == 1 || whole) && batch == 1 && units > whole) most = slots / (units - whole);
         if (most > kbki_wg_k16(s) / 256) most = kbki_wg_k16(s) / 256;
         for (int64_t splits = most > 1 ? most : 1; splits > 0; splits = splits > 1 ? splits / 2 : 0) {
             double clocks = kbki_wg_clocks(s, batch, on, way, splits);
@@ -11835,6 +11839,7 @@ typedef kbki_wg_plan<128, 64, 2, 9, 1, false> kbki_wg_tall;
 typedef kbki_wg_plan<64, 128, 1, 9, 1, false> kbki_wg_low;
 typedef kbki_wg_plan<64, 64, 1, 13, 1, false, false, true> kbki_wg_small;
 typedef kbki_wg_plan<128, 256, 2, 4, 1, false, false, true> kbki_wg_tf32_one;
+typedef kbki_wg_plan<128, 192, 2, 5, 1, false, false, true> kbki_wg_tf32_192;
 typedef kbki_wg_plan<64, 256, 2, 4, 1, true, true> kbki_wg_tf32_turns;
 // The same product, seen as C' = B' A'.
 template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
@@ -11892,6 +11897,7 @@ const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t ba
         if (store) return kbki_wg_ring_of<T, kbki_wg_alone>(a, io, batch, 1, st);
         return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, { by.splits, by.whole }, st);
     case KBKI_WG_TF32_TALL: return kbki_wg_ring_of<T, kbki_wg_tall>(a, io, batch, 1, st);
+    case KBKI_WG_TF32_192: return kbki_wg_ring_of<T, kbki_wg_tf32_192>(a, io, batch, { by.splits, by.whole }, st);
     case KBKI_WG_TF32_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, { by.splits, by.whole }, st);
     }
     return "no such way";

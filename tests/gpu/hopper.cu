@@ -94,6 +94,7 @@ static const rung rungs[] = {
     WAY(low, KBKI_WG_LOW, false, NULL), WAY(small, KBKI_WG_SMALL, true, TF32(SMALL)),
     WAY(turns192, KBKI_WG_TURNS_192, false, NULL), WAY(turns144, KBKI_WG_TURNS_144, false, NULL),
     WAY(one208, KBKI_WG_ONE_208, false, NULL), WAY(turns160, KBKI_WG_TURNS_160, false, NULL),
+    { "one192", { NULL, NULL, TF32(192) }, { NULL, NULL, TF32(192) }, false, true, true },
     { "tall", { NULL, NULL, TF32(TALL) }, { NULL, NULL, TF32(TALL) }, false, true, false }
 };
 // clang-format on
@@ -907,6 +908,7 @@ int main(int argc, char** argv) {
         cut_as<kbki_wg_tf32_turns>(kbki_wg_way_of(KBKI_WG_TF32_TURNS)),
         cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TF32_TALL)),
         cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_TF32_SMALL)),
+        cut_as<kbki_wg_tf32_192>(kbki_wg_way_of(KBKI_WG_TF32_192)),
     };
     static_assert(sizeof same == KBKI_WG_E4M3_BIG, "each of them");
     for (int i = 0; i < KBKI_WG_E4M3_BIG; i++) {

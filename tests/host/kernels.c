@@ -688,12 +688,12 @@ static void test_cuts_by_device(void) {
 // Where the last round has few tiles, these are in pieces, and only they have room for results.
 static void test_cuts_of_a_rest(void) {
     const kbki_wg_device on = kbki_wg_h200();
-    kbk_shape s = shape(3072, 3072, 3072, 4);
+    kbk_shape s = shape(2304, 2304, 2304, 4);
     s.layout = KBK_NT;
     kbki_wg_choice by = choose(&s, 1, KBKI_WG_SMS);
-    check(by.way == KBKI_WG_TF32_ONE && by.whole == 264 && by.splits > 1 && (288 - 264) * by.splits <= 132,
-          "24 tiles of a third round are in pieces");
-    check((int64_t)kbki_wg_room(&s, by) == 24 * by.splits * 128 * 256 * 4, "and they alone have room");
+    check(by.way == KBKI_WG_TF32_ONE && by.whole == 132 && by.splits > 1 && (162 - 132) * by.splits <= 132,
+          "30 tiles of a second round are in pieces");
+    check((int64_t)kbki_wg_room(&s, by) == 30 * by.splits * 128 * 256 * 4, "and they alone have room");
     check(by.clocks < kbki_wg_clocks(&s, 1, &on, by.way, 1), "it pays");
     for (int edge = 1000; edge < 6000; edge += 184)
         for (int elem = 1; elem <= 4; elem *= 2) {
