@@ -2252,16 +2252,16 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// The same of `deep` matrices, `apart` elements from one to the next, and boxes of one of them.
+// The same of `deep` matrices, `apart` elements from one to the next, and boxes of one of them, or of `planes`.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
-                            int high, kbki_map* map) {
+                            int high, kbki_map* map, int planes = 1) {
     kbki_map_key key;
     memset(&key, 0, sizeof key);
     key.base = base, key.what = 3 << 8 | kbki_map_type<T>();
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
-    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = 1;
+    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = (uint32_t)planes;
     return kbki_map_make(&key, map);
 }
 
@@ -11527,11 +11527,13 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
     }
 }
 /*  Of a matrix so large that what a CTA does beside reading counts no more, tensor copies keep more of it on its way:
-    two CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, so that the matrix is its A, and
-    what comes of it are columns of C. A stage is Wide times 64 of k, and is copied 8 columns by 64 of k at a time, the
-    next of k before the next columns: of what lies near each other in memory more is asked for at once. */
-template <int Wide, int Stages> struct kbki_mm_stream {
-    static constexpr int wide = Wide, stages = Stages, group = Wide * 1024; // bytes of 8 columns, or of 8 rows of A
+    Ctas CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, so that the matrix is its A,
+    and what comes of it are columns of C. A stage is Wide times 64 of k. Where that is more than one, a copy is of 8
+    columns and all of the stage's k, so that what lies near each other in memory is asked for together. */
+template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
+    static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
+    static constexpr int lines = Wide > 1 ? 8 : 64,
+                         group = Wide * 1024; // of a copy; bytes of 8 columns, or rows of A
     static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -11548,12 +11550,13 @@ __device__ __forceinline__ void kbki_mm_stream_in(const kbki_wg_maps& maps, cons
             char* to = stages + slot * Plan::stage_bytes;
             kbki_bar_wait(empty + slot, parity);
             kbki_bar_expect(full + slot, Plan::stage_bytes);
+            int k = Plan::wide > 1 ? 0 : i * 64, deep = Plan::wide > 1 ? i * Plan::wide : 0;
 #pragma unroll
-            for (int x = 0; x < (64 + 16) / 8 * Plan::wide; x++, to += 1024) {
-                int lines = x / Plan::wide * 8, k = (i * Plan::wide + x % Plan::wide) * 64;
-                kbki_tma_load_3d<false>(to, lines < 64 ? &maps.b : &maps.a, full + slot, k,
-                                        lines < 64 ? unit * 64 + lines : lines - 64, 0);
-            }
+            for (int x = 0; x < 64; x += Plan::lines, to += Plan::lines / 8 * Plan::group)
+                kbki_tma_load_3d<false>(to, &maps.b, full + slot, k, unit * 64 + x, deep);
+#pragma unroll
+            for (int x = 0; x < 16; x += Plan::lines, to += Plan::lines / 8 * Plan::group)
+                kbki_tma_load_3d<false>(to, &maps.a, full + slot, k, x, deep);
             if (++slot == Plan::stages) slot = 0, parity ^= 1;
         }
 }
@@ -11595,7 +11598,8 @@ __device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, ch
 }
 #endif
 template <class T, class Plan>
-__global__ void __launch_bounds__(160, 2) kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
+__global__ void __launch_bounds__(160, Plan::ctas)
+    kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
@@ -11610,6 +11614,12 @@ __global__ void __launch_bounds__(160, 2) kbki_mm_stream_k(const __grid_constant
     if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
 #endif
 }
+// Lines of k, or, where a copy has more than 64 of k, those as a third dimension: K is a multiple of 64 then.
+template <class Plan, class T>
+const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, kbki_map* map) {
+    if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * k, lines, k, k, high, map);
+    return kbki_map_planes(base, k / 64, 64, lines, 64, k, Plan::lines, map, Plan::wide);
+}
 template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     kbki_wg_maps maps = {};
@@ -11617,12 +11627,12 @@ template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, k
     size_t bytes = Plan::bytes;
     const char* why = kbki_needs_hopper();
     if (!why) why = kbki_mm_args(a, 16, 64, &io, &ctas);
-    if (!why) why = kbki_map_planes(io.b, 1, io.sb, io.n, io.k, io.ldb, 8, &maps.b);
-    if (!why) why = kbki_map_planes(io.a, 1, io.sa, io.m, io.k, io.lda, 8, &maps.a);
+    if (!why) why = kbki_mm_stream_map<Plan>(io.b, io.n, 64, io.k, &maps.b);
+    if (!why) why = kbki_mm_stream_map<Plan>(io.a, io.m, 16, io.k, &maps.a);
     if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
-    kbki_mm_stream_k<T, Plan>
-        <<<(unsigned)(ctas < 2 * kbki_sms() ? ctas : 2 * kbki_sms()), 160, bytes, st>>>(maps, io);
+    int64_t most = (int64_t)kbki_sms() * Plan::ctas;
+    kbki_mm_stream_k<T, Plan><<<(unsigned)(ctas < most ? ctas : most), 160, bytes, st>>>(maps, io);
     return kbki_launched();
 }
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
@@ -11630,7 +11640,8 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     int64_t ctas, sms = kbki_sms();
     bool narrow = a->s.cols < 48 * sms; // fewer columns a CTA: each multiprocessor is to have some
     if (a->s.cols >= 60 * sms && a->s.cols * a->s.depth >= (int64_t)1 << 25)
-        return kbki_mm_streamed<T, kbki_mm_stream<2, 5>>(a, st);
+        return a->s.cols <= 64 * sms && a->s.depth % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
+                                                             : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
     const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
     if (why || ctas == 0) return why;
     if (narrow)
@@ -11735,6 +11746,13 @@ KBK_FN kbki_wg_device kbki_wg_h200(void) {
     kbki_wg_device h200 = { KBKI_WG_SMS, 11500 };
     return h200;
 }
+// Whether lines of A, or of B, start within a sector of memory, which is 32 bytes.
+KBK_FN int kbki_wg_off(const kbk_shape* s, int b) {
+    int64_t line = s->depth;
+    if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
+    if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
+    return line * s->elem % 32 != 0;
+}
 // Units of a product that is not cut, and how many there are at once.
 KBK_FN int64_t kbki_wg_layer(const kbk_shape* s, kbki_wg_way w) {
     int turned = w.tile_n % 64 && s->layout == KBK_NN;
@@ -11745,11 +11763,11 @@ KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
     the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
     together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and what the device gives, but 7500, of TN
-    6600, of operands that half of L2 does not hold); no less than memory takes (2450 bytes per clock), and an eighth of
-    whichever of the two is hidden. Pieces are all that there is, or what is left where every SM has had as many whole
-    tiles as all of them can; those that memory keeps waiting take all of what they get from L2, and a fifth less of
-    memory. A launch with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces
-    come to, out and back in. The figures are fits to an H200. */
+    6600, of operands that half of L2 does not hold; 27 of lines that start within a sector); no less than memory takes
+    (2450 bytes per clock), and an eighth of whichever of the two is hidden. Pieces are all that there is, or what is
+    left where every SM has had as many whole tiles as all of them can; those that memory keeps waiting take all of what
+    they get from L2, and a fifth less of memory. A launch with the first loads: 5300; pairs begin together: 1750; a
+    second kernel: 2500, and what the pieces come to, out and back in. The figures are fits to an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_device* on, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int uneven = w.tile_n % 64 != 0, turned = uneven && s->layout == KBK_NN, panels = uneven && s->layout == KBK_TN;
@@ -11762,12 +11780,15 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_de
     double busy = (double)(units < slots ? units : slots) * w.pair;
     double m = (double)rows, n = (double)cols, k = (double)deep, results = m * n * (double)batch;
     double columns = panels ? (w.tile_n + 63) / 64 * 64 : w.tile_n;
-    double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < columns ? n : columns) / w.pair);
+    double of_a = 128 * (m < w.tile_m ? m : w.tile_m), of_b = 128 * (n < columns ? n : columns) / w.pair;
+    double bytes = of_a + of_b, off = kbki_wg_off(s, turned) * of_a + kbki_wg_off(s, !turned) * of_b;
     int alone = w.pair == 1 && (splits == 1 || whole) && s->elem != 1;
     double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
     double far = s->layout == KBK_TN ? 6600 : 7500, pieces = s->elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
     double l2 = (!alone ? pieces : operands > 25e6 && far < on->l2 ? far : on->l2) / busy;
-    double pace = bytes / (l2 > sm ? sm : l2), stage = pace > w.stage ? pace : w.stage;
+    double pace = bytes / (l2 > sm ? sm : l2), slow = off > 0 ? (bytes - off) / 88 + off / 27 : 0;
+    double stage = pace > w.stage ? pace : w.stage;
+    if (stage < slow) stage = slow;
     double work = (double)stages * stage, end = w.turns ? w.finish / 2 : (double)rounds * w.finish;
     double longest = (double)rounds * w.finish; // where a warpgroup multiplies for less time than it stores
     if (w.turns && work < longest) work = (work + longest) / 2;
