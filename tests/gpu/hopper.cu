@@ -44,6 +44,7 @@ static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENS
                   KBKI_MAP_16BF == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 &&
                   KBKI_MAP_32F == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 &&
                   KBKI_MAP_SWIZZLE_128 == CU_TENSOR_MAP_SWIZZLE_128B &&
+                  KBKI_MAP_L2_128 == CU_TENSOR_MAP_L2_PROMOTION_L2_128B &&
                   KBKI_MAP_L2_256 == CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
               "numbers of cuda.h");
 
