@@ -1084,6 +1084,7 @@ static int run_jobs(const char* op) {
 #endif
 
 int main(int argc, char** argv) {
+    setvbuf(stdout, NULL, _IOLBF, 1 << 16); // who is cut off has said what it knew
     const char* op = NULL;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--quick"))
