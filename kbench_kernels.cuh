@@ -10931,7 +10931,8 @@ struct kbki_wg_place {
 // Unit number `index`: those that are not in pieces, then one layer after the other.
 template <class Plan, class T>
 __device__ __forceinline__ kbki_wg_place kbki_wg_where(const kbki_mm<T>& io, int index, int rank) {
-    int whole = Plan::split ? (int)io.whole : 0, cuts = (int)kbki_wg_cuts(io, Plan::pair), layer = 0, room = -1;
+    int down = ((int)io.down + Plan::pair - 1) / Plan::pair, whole = Plan::split ? (int)io.whole : 0;
+    int cuts = down * (int)io.across - whole, layer = 0, room = -1;
     if (index >= whole) {
         int in = index - whole;
         layer = in / cuts, index -= layer * cuts;
@@ -10941,7 +10942,8 @@ __device__ __forceinline__ kbki_wg_place kbki_wg_where(const kbki_mm<T>& io, int
     return { tile.x * Plan::tile_m, tile.y * Plan::tile_n, layer, room };
 }
 template <class Plan, class T> __device__ __forceinline__ int kbki_wg_units(const kbki_mm<T>& io) {
-    return (int)(io.whole + kbki_wg_cuts(io, Plan::pair) * io.layers);
+    int whole = Plan::split ? (int)io.whole : 0, down = ((int)io.down + Plan::pair - 1) / Plan::pair;
+    return whole + (down * (int)io.across - whole) * (int)io.layers;
 }
 /*  How many stages such a unit takes, and where along K stage i of them is. Pieces take KBKI_WG_RUN stages each in
     turn, so that all of them together read lines of memory from one end to the other. */

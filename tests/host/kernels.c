@@ -706,6 +706,24 @@ static void test_cuts_of_a_rest(void) {
         }
 }
 
+// Lines that start within a sector of memory come slowly: pairs, which fetch less each, are taken. Others are as before.
+static void test_cuts_off_sectors(void) {
+    for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
+        kbk_shape off = shape(1432, 2776, 3544, 2), on = shape(1440, 2784, 3552, 2);
+        off.layout = on.layout = layout;
+        kbki_wg_choice slow = choose(&off, 1, KBKI_WG_SMS), fast = choose(&on, 1, KBKI_WG_SMS);
+        check(kbki_wg_off(&off, 0) && kbki_wg_off(&off, 1) && !kbki_wg_off(&on, 0) && !kbki_wg_off(&on, 1),
+              "which lines those are");
+        check(kbki_wg_way_of(slow.way).pair == 2 && slow.clocks > fast.clocks, "pairs");
+    }
+    kbk_shape half = shape(5000, 3000, 4000, 2); // lines of B alone, and those of A alone
+    check(!kbki_wg_off(&half, 0) && kbki_wg_off(&half, 1), "B of NN");
+    half.layout = KBK_NT;
+    check(!kbki_wg_off(&half, 0) && !kbki_wg_off(&half, 1), "neither of NT");
+    half.cols = 3008, half.layout = KBK_TN;
+    check(kbki_wg_off(&half, 0) && !kbki_wg_off(&half, 1), "A of TN");
+}
+
 static void test_cuts_e4m3(void) {
     static const int64_t shapes[][3] = { { 1024, 1024, 1024 }, { 4096, 4096, 4096 }, { 256, 256, 131072 },
                                          { 128, 128, 4096 },   { 1, 1, 16 },         { 8192, 8192, 16 },
@@ -760,6 +778,7 @@ int main(void) {
     test_cuts();
     test_cuts_by_device();
     test_cuts_of_a_rest();
+    test_cuts_off_sectors();
     test_cuts_e4m3();
     test_tf32();
     test_formulas();
