@@ -158,6 +158,7 @@
        >>matmul_results where the sums of wgmma go
        >>matmul_hopper  matrix product with TMA and wgmma
        >>matmul_wgmma   its launches
+       >>matmul_thin    matrix product of few rows
        >>matmul_select  the same, cut by shape
        >>matmul_vendor  matrix product by the vendor's library
        >>matmul_bytes   matrix product of 8-bit floats
@@ -2189,7 +2190,8 @@ struct kbki_map_key { // no padding: compared as bytes
 #define KBKI_MAP_32F 7
 #define KBKI_MAP_16BF 9
 #define KBKI_MAP_SWIZZLE_128 3 // CU_TENSOR_MAP_SWIZZLE_128B
-#define KBKI_MAP_L2_256 3      // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+#define KBKI_MAP_L2_128 2      // CU_TENSOR_MAP_L2_PROMOTION_L2_128B, _256B
+#define KBKI_MAP_L2_256 3
 typedef int (*kbki_map_fn)(kbki_map* map, int type, uint32_t rank, void* base, const uint64_t* size,
                            const uint64_t* stride, const uint32_t* box, const uint32_t* step, int interleave,
                            int swizzle, int promotion, int fill);
@@ -2227,8 +2229,10 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     if (!encode) encode = kbki_map_encoder();
     if (!encode) return "the driver is too old for tensor maps (CUDA 12 or later)";
     memset(&at->key, 0, sizeof at->key);
+    // lines that start within a sector come faster where L2 fetches less at once
+    int promotion = key->stride[0] % 32 ? KBKI_MAP_L2_128 : KBKI_MAP_L2_256;
     if (encode(&at->map, key->what & 255, (uint32_t)key->what >> 8, (void*)key->base, key->size, key->stride,
-               key->box, step, 0, KBKI_MAP_SWIZZLE_128, KBKI_MAP_L2_256, 0))
+               key->box, step, 0, KBKI_MAP_SWIZZLE_128, promotion, 0))
         return "the driver refuses a tensor map of these addresses and dimensions";
     at->key = *key, *map = at->map;
     return NULL;
@@ -2251,16 +2255,16 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// The same of `deep` matrices, `apart` elements from one to the next, and boxes of one of them.
+// The same of `deep` matrices, `apart` elements from one to the next, and boxes of one of them, or of `planes`.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
-                            int high, kbki_map* map) {
+                            int high, kbki_map* map, int planes = 1) {
     kbki_map_key key;
     memset(&key, 0, sizeof key);
     key.base = base, key.what = 3 << 8 | kbki_map_type<T>();
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
-    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = 1;
+    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = (uint32_t)planes;
     return kbki_map_make(&key, map);
 }
 
@@ -2356,8 +2360,9 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
     and 32 to 45, and the pattern, 1 for that of 128 bytes, in bits 62 and 63. Along: lines of 64 k, line after line;
     the first stride is not used, the second leads eight lines on, and 16 k are 32 bytes. Otherwise panels of 64
     elements by High k, panel after panel; the first stride leads to the next panel, the second eight k on, and 16 k are
-    2048 bytes. Both ways 64 elements on are 8192 bytes on, High being 64. */
-template <bool Along, int High = 64> struct kbki_wg_operand {
+    2048 bytes. Both ways 64 elements on are 8192 bytes on, High being 64. Eight: bytes from eight lines to the next, of
+    k, where there is something in between. */
+template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // the half that changes on the way
     __device__ __forceinline__ void set(const void* p) {
@@ -2365,7 +2370,7 @@ template <bool Along, int High = 64> struct kbki_wg_operand {
         asm volatile("" : "+r"(low)); // kept: made up anew for each product otherwise
     }
     __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on` 16-byte packs further
-        return (uint64_t)(1u << 30 | 1024 / 16) << 32 | (low + on);
+        return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
     }
 };
 /*  d (64 x Width, f32) = a (64 x 16) b (16 x Width), or += where keep is not 0. TransA, TransB: 1 for panels. Of d,
@@ -2376,18 +2381,22 @@ template <class T, int Width> struct kbki_wgmma;
 // clang-format off
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
                         "+f"(d[i+6]), "+f"(d[i+7])
+#define KBKI_WG_16(d) KBKI_WG_8(d, 0)
 #define KBKI_WG_32(d, i) KBKI_WG_8(d, i), KBKI_WG_8(d, i+8), KBKI_WG_8(d, i+16), KBKI_WG_8(d, i+24)
 #define KBKI_WG_64(d) KBKI_WG_32(d, 0)
 #define KBKI_WG_128(d) KBKI_WG_64(d), KBKI_WG_32(d, 32)
 #define KBKI_WG_144(d) KBKI_WG_128(d), KBKI_WG_8(d, 64)
+#define KBKI_WG_160(d) KBKI_WG_128(d), KBKI_WG_8(d, 64), KBKI_WG_8(d, 72)
 #define KBKI_WG_192(d) KBKI_WG_128(d), KBKI_WG_32(d, 64)
 #define KBKI_WG_208(d) KBKI_WG_192(d), KBKI_WG_8(d, 96)
 #define KBKI_WG_256(d) KBKI_WG_192(d), KBKI_WG_32(d, 96)
+#define KBKI_WG_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define KBKI_WG_NAMES_64 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
                          "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define KBKI_WG_NAMES_128 KBKI_WG_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
                           "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define KBKI_WG_NAMES_144 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define KBKI_WG_NAMES_160 KBKI_WG_NAMES_144 ", %72, %73, %74, %75, %76, %77, %78, %79"
 #define KBKI_WG_NAMES_192 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, " \
                           "%78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define KBKI_WG_NAMES_208 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103"
@@ -2434,14 +2443,17 @@ template <class T, int Width> struct kbki_wgmma;
         }                                                                                                            \
     };
 #define KBKI_WGMMA_BOTH(...) KBKI_WGMMA(__half, "f16", __VA_ARGS__) KBKI_WGMMA(__nv_bfloat16, "bf16", __VA_ARGS__)
+KBKI_WGMMA_BOTH(16, 8, 9, 10, 11, 12, 13, 14)
 KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
 KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
 KBKI_WGMMA_BOTH(144, 72, 73, 74, 75, 76, 77, 78)
+KBKI_WGMMA_BOTH(160, 80, 81, 82, 83, 84, 85, 86)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
 KBKI_WGMMA_BOTH(208, 104, 105, 106, 107, 108, 109, 110)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34, 35, 36, 37)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 128, 64, 65, 66, 67, 68, 69)
+KBKI_WGMMA_ALONG(float, "tf32", 8, 192, 96, 97, 98, 99, 100, 101)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 256, 128, 129, 130, 131, 132, 133)
 KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 64, 32, 33, 34, 35, 36, 37)
 KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
@@ -9577,7 +9589,7 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t across, down;            // tiles per row and column of tiles; grid.x numbers them, since grid.y is short
     int64_t sa, sb, sc;              // from one product of a batch to the next, in grid.z
     float* part;                     // K in pieces: piece y of the grid adds up deep products and leaves them here
-    int64_t deep, layers;            // layers, in >>matmul_hopper: products of a batch, or pieces
+    int64_t deep, layers, whole; // in >>matmul_hopper: products of a batch, or pieces; units that are not in pieces
 };
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
@@ -10760,10 +10772,9 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
 /*  The same of a piece of K, in f32, to where pieces are added up: tile after tile, and in it what a thread has beside
     what its neighbours have, since kbki_wg_sum_k can tell where that belongs. */
 template <class Plan, class T>
-__device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int j0, int layer, const float* d) {
+__device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int64_t room, const float* d) {
     if (i0 >= io.m) return;
-    int64_t tile = (layer * io.down + i0 / Plan::tile_m) * io.across + j0 / Plan::tile_n;
-    float4* to = (float4*)(io.part + (tile * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n) + threadIdx.x % 128;
+    float4* to = (float4*)(io.part + (room * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n) + threadIdx.x % 128;
 #pragma unroll
     for (int x = 0; x < Plan::tile_n / 8; x++)
         to[x * 128] = make_float4(d[x * 4], d[x * 4 + 1], d[x * 4 + 2], d[x * 4 + 3]);
@@ -10891,73 +10902,87 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
     others; C may lie anywhere (14 writes it as 13 does where its lines do not start on 16 bytes). Edges are
     multiplied as zeros. */
 #define KBKI_TEXT_TMA "TMA wants A and B with lines that all start on 16 bytes: use mmapipe or select"
+#define KBKI_WG_RUN 4        // stages that a piece of K takes together
 #define KBKI_TT (KBK_TN + 1) // A across k and B along it: C' = B' A', so that rows of the product are columns of C
 #ifdef __CUDACC__
 
 /*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 128 bytes of k under way at once;
     Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by TMA; Turns: a tile belongs
-    to one warpgroup, which stores it while the other multiplies the next; Split: able to take K in pieces; Rows: of
-    A's, that are fetched, where it has no more. */
+    to one warpgroup, which stores it while the other multiplies the next; Split: able to take K in pieces; Panels: of
+    64 columns, that are fetched of a B across k, where TileN is no whole ones. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Store, bool Turns = false, bool Split = false,
-          int Rows = TileM>
+          int Panels = 0>
 struct kbki_wg_plan {
-    static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair, rows = Rows;
+    static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
+    static constexpr int panels = Panels, columns = Panels ? Panels * 64 : TileN; // of B, that are fetched
     static constexpr bool store = Store, turns = Turns, split = Split;
     static constexpr int workers = Turns ? 1 : Groups;  // warpgroups of a tile
     static constexpr int blocks = TileM / 64 / workers; // of 64 rows, that a warpgroup has
     static constexpr int threads = 128 * (1 + Groups);  // the first 128 load
-    static constexpr int a_bytes = Rows * 128, b_bytes = TileN * 128, stage_bytes = a_bytes + b_bytes;
-    static constexpr int staging = Store ? 2 * 64 * 128 : 0; // per warpgroup
-    static constexpr int beyond = (TileM - Rows) * 128;      // behind the last stage: what wgmma takes for more rows
-    static constexpr int bytes = 1024 + Stages * stage_bytes + beyond + Groups * staging; // 1024: to align
+    static constexpr int a_bytes = TileM * 128, b_bytes = columns * 128, stage_bytes = a_bytes + b_bytes;
+    static constexpr int staging = Store ? 2 * 64 * 128 : 0;                     // per warpgroup
+    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: to align
     static constexpr int keep = 232, spare = 40; // registers: 128 * (40 + 2 * 232) of 65536
 };
 struct kbki_wg_maps {
     kbki_map a, b, c;
 };
 template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // of a stage
-#define KBKI_WG_RUN 4
+// The tile that CTA `rank` of a pair, or of none, has of unit number `index`: down bands of 16 rows of tiles.
+template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>& io, int pair, int index, int rank) {
+    int most = KBKI_MM_BAND / pair, across = (int)io.across, down = ((int)io.down + pair - 1) / pair;
+    int band = index / (most * across), in = index - band * (most * across);
+    int high = min(most, down - band * most), column = in / high;
+    return make_int2((band * most + in - column * high) * pair + rank, column);
+}
+// Units of a layer that is in pieces, or of any.
+template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_cuts(const kbki_mm<T>& io, int pair) {
+    return (io.down + pair - 1) / pair * io.across - io.whole;
+}
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
 // A unit of work is a tile: of one product of a batch, or of one piece of K. In pairs of CTAs it is two tiles.
 struct kbki_wg_place {
     int i0, j0, layer; // where it begins; which product, or which piece
+    int room;          // number of a piece's room for results; -1: it is no piece
 };
-template <class Plan, class T> __device__ __forceinline__ bool kbki_wg_pieces(const kbki_mm<T>& io) {
-    return Plan::split && io.part != NULL;
-}
-// Unit number `index`: down bands of 16 rows of tiles, and one layer after the other.
+// Unit number `index`: those that are not in pieces, then one layer after the other.
 template <class Plan, class T>
 __device__ __forceinline__ kbki_wg_place kbki_wg_where(const kbki_mm<T>& io, int index, int rank) {
-    constexpr int High = KBKI_MM_BAND / Plan::pair;
-    int across = (int)io.across, down = ((int)io.down + Plan::pair - 1) / Plan::pair, layer = index / (down * across);
-    index -= layer * (down * across);
-    int band = index / (High * across), in = index - band * (High * across);
-    int high = min(High, down - band * High), column = in / high;
-    return { ((band * High + in - column * high) * Plan::pair + rank) * Plan::tile_m, column * Plan::tile_n, layer };
+    int down = ((int)io.down + Plan::pair - 1) / Plan::pair, whole = Plan::split ? (int)io.whole : 0;
+    int cuts = down * (int)io.across - whole, layer = 0, room = -1;
+    if (index >= whole) {
+        int in = index - whole;
+        layer = in / cuts, index -= layer * cuts;
+        if (Plan::split && io.part) room = in * Plan::pair + rank;
+    }
+    int2 tile = kbki_wg_tile(io, Plan::pair, index, rank);
+    return { tile.x * Plan::tile_m, tile.y * Plan::tile_n, layer, room };
 }
 template <class Plan, class T> __device__ __forceinline__ int kbki_wg_units(const kbki_mm<T>& io) {
-    return ((int)io.down + Plan::pair - 1) / Plan::pair * (int)io.across * (int)io.layers;
+    int whole = Plan::split ? (int)io.whole : 0, down = ((int)io.down + Plan::pair - 1) / Plan::pair;
+    return whole + (down * (int)io.across - whole) * (int)io.layers;
 }
 /*  How many stages such a unit takes, and where along K stage i of them is. Pieces take KBKI_WG_RUN stages each in
     turn, so that all of them together read lines of memory from one end to the other. */
-template <class Plan, class T> __device__ __forceinline__ int kbki_wg_depth(const kbki_mm<T>& io, int layer) {
+template <class Plan, class T> __device__ __forceinline__ int kbki_wg_depth(const kbki_mm<T>& io, kbki_wg_place at) {
     int all = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>;
-    if (!kbki_wg_pieces<Plan>(io)) return all;
+    if (!Plan::split || at.room < 0) return all;
     int round = (int)io.layers * KBKI_WG_RUN;
-    return all / round * KBKI_WG_RUN + min(max(all % round - layer * KBKI_WG_RUN, 0), KBKI_WG_RUN);
+    return all / round * KBKI_WG_RUN + min(max(all % round - at.layer * KBKI_WG_RUN, 0), KBKI_WG_RUN);
 }
-template <class Plan, class T> __device__ __forceinline__ int kbki_wg_along(const kbki_mm<T>& io, int layer, int i) {
-    if (!kbki_wg_pieces<Plan>(io)) return i * kbki_wg_k<T>;
-    return ((i / KBKI_WG_RUN * (int)io.layers + layer) * KBKI_WG_RUN + i % KBKI_WG_RUN) * kbki_wg_k<T>;
+template <class Plan, class T>
+__device__ __forceinline__ int kbki_wg_along(const kbki_mm<T>& io, kbki_wg_place at, int i) {
+    if (!Plan::split || at.room < 0) return i * kbki_wg_k<T>;
+    return ((i / KBKI_WG_RUN * (int)io.layers + at.layer) * KBKI_WG_RUN + i % KBKI_WG_RUN) * kbki_wg_k<T>;
 }
 /*  Starts the copies of one stage, k0 on: all of A's tile, and this CTA's share of B's, for all of the pair. Full
     boxes arrive, whatever of them is in the tensor, and B's other share comes from the other CTA. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
-    constexpr int Share = Plan::tile_n / Plan::pair;
+    constexpr int Share = Plan::columns / Plan::pair;
     constexpr unsigned All = (1u << Plan::pair) - 1;
     constexpr bool Both = Plan::pair > 1;
     char* b = stage + Plan::a_bytes + rank * Share * 128;
@@ -10966,7 +10991,6 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
     if (AlongA) {
         kbki_tma_load_3d<false>(stage, &maps.a, full, k0, i0, plane);
     } else {
-        static_assert(AlongA || Plan::rows % 64 == 0, "whole panels");
 #pragma unroll
         for (int x = 0; x < Plan::tile_m; x += kbki_wg_k<T>)
             kbki_tma_load_3d<false>(stage + x * 128, &maps.a, full, i0 + x, k0, plane);
@@ -11042,12 +11066,12 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const 
     int units = kbki_wg_units<Plan>(io);
     for (int unit = first; unit < units; unit += jump) {
         kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
-        int plane = kbki_wg_pieces<Plan>(io) ? 0 : at.layer, depth = kbki_wg_depth<Plan>(io, at.layer);
+        int plane = Plan::split && at.room >= 0 ? 0 : at.layer, depth = kbki_wg_depth<Plan>(io, at);
 #pragma unroll 1
         for (int i = 0; i < depth; i++) {
             kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1);
             kbki_wg_load<T, Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, at.i0, at.j0,
-                                                  kbki_wg_along<Plan>(io, at.layer, i), plane, rank);
+                                                  kbki_wg_along<Plan>(io, at, i), plane, rank);
             ring.next();
         }
     }
@@ -11108,10 +11132,11 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* staging,
                                             kbki_wg_place at, int group, float (*d)[Plan::tile_n / 2]) {
+    const bool piece = Plan::split && at.room >= 0;
     if (!Plan::turns) at.i0 += group * Plan::blocks * 64;
-    if (kbki_wg_pieces<Plan>(io)) kbki_follow_me(); // kbki_wg_sum_k comes
+    if (piece) kbki_follow_me(); // kbki_wg_sum_k comes
     if constexpr (sizeof(T) == 1)
-        if (!kbki_wg_pieces<Plan>(io)) kbki_wg_scale<Plan>(kbki_mm_scaled(io, 1), d);
+        if (!piece) kbki_wg_scale<Plan>(kbki_mm_scaled(io, 1), d);
 #pragma unroll
     for (int block = 0; block < Plan::blocks; block++) {
         int i0 = at.i0 + block * 64;
@@ -11119,8 +11144,8 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
         if constexpr (Plan::store)
             kbki_wg_store<kbki_result<T>, Plan, Turned>(&maps.c, staging, group, i0, at.j0, at.layer, block,
                                                         d[block]);
-        else if (kbki_wg_pieces<Plan>(io))
-            kbki_wg_keep<Plan>(io, i0, at.j0, at.layer, d[block]);
+        else if (piece)
+            kbki_wg_keep<Plan>(io, i0, at.room, d[block]);
         else if constexpr (sizeof(T) == 4)
             kbki_wg_leave<T, Plan::tile_n, Turned>(io, i0, at.j0, at.layer, d[block]);
         else
@@ -11145,7 +11170,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
     if (Plan::turns && group == 1) kbki_barrier_arrive<256>(3), ring.skip(other);
     for (int unit = Plan::turns ? first + group * jump : first; unit < units; unit += Plan::turns ? 2 * jump : jump) {
         kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
-        int depth = kbki_wg_depth<Plan>(io, at.layer);
+        int depth = kbki_wg_depth<Plan>(io, at);
         if (Plan::turns) kbki_barrier<256>(3 + group);
         if constexpr (sizeof(T) == 1) {
             static_assert(!Plan::turns, "nobody says when the last products are in the queue");
@@ -11269,7 +11294,7 @@ const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int6
 template <class T, class Plan, class Kernel>
 const char* kbki_wg_launch(Kernel* kernel, int threads, bool stay, const kbki_wg_maps& maps, const kbki_mm<T>& io,
                            kbk_stream st) {
-    int64_t ctas = kbki_ceil(io.down, Plan::pair) * io.across * io.layers * Plan::pair, most = ctas;
+    int64_t ctas = (io.whole + kbki_wg_cuts(io, Plan::pair) * io.layers) * Plan::pair, most = ctas;
     size_t bytes = Plan::bytes;
     const char* why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
@@ -11291,7 +11316,7 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
     const char* why;
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return KBKI_TEXT_TMA;
-    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::rows, &maps->a)
+    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
                   : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, kbki_wg_k<T>, &maps->a);
     if (why) return why;
     why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, Plan::tile_n / Plan::pair, &maps->b)
@@ -11301,24 +11326,32 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
                ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
                : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
+// K is cut into so many pieces, but of the first units, which are whole.
+struct kbki_wg_split {
+    int64_t pieces, whole;
+    kbki_wg_split(int64_t many, int64_t first = 0) : pieces(many), whole(first) {}
+};
 // Where K is cut into pieces: how many, and their room.
-template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, int64_t splits, kbki_mm<T>* io) {
-    int64_t tiles = io->down * io->across, most = kbki_ceil(io->k, KBKI_WG_RUN * kbki_wg_k<T>);
-    io->part = (float*)((char*)a->workspace + KBK_TICKETS), io->layers = splits < most ? splits : most;
-    return kbki_check_workspace(a,
-                                KBK_TICKETS + (size_t)(splits * tiles * Plan::tile_m * Plan::tile_n) * sizeof(float));
+template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, kbki_wg_split by, kbki_mm<T>* io) {
+    int64_t most = kbki_ceil(io->k, KBKI_WG_RUN * kbki_wg_k<T>);
+    io->part = (float*)((char*)a->workspace + KBK_TICKETS), io->layers = by.pieces < most ? by.pieces : most;
+    io->whole = by.whole;
+    int64_t rooms = by.pieces * kbki_wg_cuts(*io, Plan::pair) * Plan::pair;
+    return kbki_check_workspace(a, KBK_TICKETS + (size_t)(rooms * Plan::tile_m * Plan::tile_n) * sizeof(float));
 }
 /*  The pieces of K, added in an order that depends on nothing but their number. Warps share the pieces of 32 times four
     results, which neighbours of the kernel before have left side by side: rows 0 and 8 of two columns. */
 template <class T>
-__global__ void __launch_bounds__(256) kbki_wg_sum_k(kbki_mm<T> io, int tile_m, int tile_n, int warps, bool turned) {
+__global__ void __launch_bounds__(256)
+    kbki_wg_sum_k(kbki_mm<T> io, int tile_m, int tile_n, int pair, int warps, bool turned) {
     __shared__ float4 sums[8][32];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = warp % warps;
-    int64_t all = io.down * io.across * (tile_m * tile_n / 4);
+    int64_t all = kbki_wg_cuts(io, pair) * pair * (tile_m * tile_n / 4);
     int64_t at = (blockIdx.x * (int64_t)(8 / warps) + warp / warps) * 32 + lane;
-    int tile = (int)(at / (tile_m * tile_n / 4)), in = (int)(at % (tile_m * tile_n / 4)), t = in % 128;
-    int64_t i = tile / io.across * tile_m + in / (tile_n * 16) * 64 + t / 32 * 16 + t % 32 / 4;
-    int64_t j = tile % io.across * tile_n + in / 128 % (tile_n / 8) * 8 + t % 4 * 2;
+    int room = (int)(at / (tile_m * tile_n / 4)), in = (int)(at % (tile_m * tile_n / 4)), t = in % 128;
+    int2 tile = kbki_wg_tile(io, pair, (int)io.whole + room / pair, room % pair);
+    int64_t i = (int64_t)tile.x * tile_m + in / (tile_n * 16) * 64 + t / 32 * 16 + t % 32 / 4;
+    int64_t j = (int64_t)tile.y * tile_n + in / 128 % (tile_n / 8) * 8 + t % 4 * 2;
     const float4* p = (const float4*)io.part + at + first * all;
     float4 sum = make_float4(0, 0, 0, 0);
     auto add = [&](float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; };
@@ -11343,14 +11376,16 @@ __global__ void __launch_bounds__(256) kbki_wg_sum_k(kbki_mm<T> io, int tile_m, 
 }
 template <class T, class Plan> const char* kbki_wg_sum(const kbki_mm<T>& io, bool turned, kbk_stream st) {
     int warps = io.layers >= 32 ? 8 : io.layers >= 16 ? 4 : io.layers >= 8 ? 2 : 1;
-    int64_t ctas = kbki_ceil(io.down * io.across * (Plan::tile_m * Plan::tile_n / 128), 8 / warps);
+    int64_t tiles = kbki_wg_cuts(io, Plan::pair) * Plan::pair;
+    int64_t ctas = kbki_ceil(tiles * (Plan::tile_m * Plan::tile_n / 128), 8 / warps);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    return kbki_follow(kbki_wg_sum_k<T>, dim3((unsigned)ctas), 256, st, io, Plan::tile_m, Plan::tile_n, warps,
-                       turned);
+    return kbki_follow(kbki_wg_sum_k<T>, dim3((unsigned)ctas), 256, st, io, Plan::tile_m, Plan::tile_n, Plan::pair,
+                       warps, turned);
 }
 // Everything but the kernel, which `run` launches. Of one product K can be cut into pieces.
 template <class T, class Plan, class Run>
-const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, int64_t splits, kbk_stream st, Run run) {
+const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, kbki_wg_split by, kbk_stream st,
+                            Run run) {
     kbki_wg_maps maps = {};
     const char* why = kbki_needs_hopper();
     if (why || io.m == 0 || io.n == 0 || batch == 0) return why;
@@ -11361,35 +11396,37 @@ const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, int
         return kbki_launched();
     }
     io.layers = batch;
-    if (splits > 1 && (why = kbki_wg_cut<T, Plan>(a, splits, &io)) != NULL) return why;
+    if (by.pieces > 1 && (why = kbki_wg_cut<T, Plan>(a, by, &io)) != NULL) return why;
     if (!kbki_grid_ok((io.down + Plan::pair) * io.across * io.layers)) return KBKI_TEXT_GRID;
     if ((why = kbki_wg_describe<T, Plan>(io, a->s.layout, batch, &maps)) != NULL) return why;
     bool turned = a->s.layout == KBKI_TT;
-    if constexpr (sizeof(T) == 2 && Plan::rows == Plan::tile_m && Plan::tile_n % 64 == 0)
+    if constexpr (Plan::panels > 0)
+        why = a->s.layout == KBK_TN ? run(kbki_lines<false, false>(), maps, io) : KBKI_TEXT_TMA;
+    else if constexpr (sizeof(T) == 2 && Plan::tile_n % 64 == 0)
         why = kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
-    else if constexpr (sizeof(T) == 2 ? Plan::rows == Plan::tile_m : sizeof(T) == 4 && !Plan::turns)
+    else if constexpr (sizeof(T) == 2 || (sizeof(T) == 4 && !Plan::turns))
         why = turned                  ? run(kbki_lines<false, true>(), maps, io)
               : a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io)
                                       : KBKI_TEXT_TMA;
     else // wgmma takes nothing else
         why = a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io) : KBKI_TEXT_TMA;
-    if constexpr (Plan::split) return why || splits == 1 ? why : kbki_wg_sum<T, Plan>(io, turned, st);
+    if constexpr (Plan::split) return why || by.pieces == 1 ? why : kbki_wg_sum<T, Plan>(io, turned, st);
     return why;
 }
 template <class T, class Plan>
-const char* kbki_wg_ring_of(const kbk_args* a, const kbki_mm<T>& of, int64_t batch, int64_t splits, kbk_stream st,
+const char* kbki_wg_ring_of(const kbk_args* a, const kbki_mm<T>& of, int64_t batch, kbki_wg_split by, kbk_stream st,
                             bool stay = true) {
     return kbki_wg_product<T, Plan>(
-        a, of, batch, splits, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
+        a, of, batch, by, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
             return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, Plan::threads, stay, maps, io, st);
         });
 }
 template <class T, class Plan>
-const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, int64_t splits = 1, bool stay = true) {
+const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, kbki_wg_split by = 1, bool stay = true) {
     kbki_mm<T> io;
     int64_t ctas;
     const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
-    return why ? why : kbki_wg_ring_of<T, Plan>(a, io, 1, splits, st, stay);
+    return why ? why : kbki_wg_ring_of<T, Plan>(a, io, 1, by, st, stay);
 }
 template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
     typedef kbki_wg_plan<128, 128, 1, 2, 1, false> Plan;
@@ -11423,267 +11460,11 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_select     Matrix products through wgmma, cut by shape: rungs 15 and 16 of matmul, rung 3 of bmm.
-                      Public: kbk_matmul_fwd_select, _tf32
-                      Used by: >>matmul_simt, >>matmul_bytes, >>bmm, the table
+  >>matmul_thin     Matrix product of up to 16 rows, which is as fast as the other matrix is read.
+                    Public: nothing      Used by: >>matmul_select
 ------------------------------------------------------------------------------------------------------------*/
-
-/*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    15 select    tiles of 14, or of 128 x 128 or 128 x 192 that two warpgroups take in turns, so that one is stored
-                 while the next is multiplied, by CTAs that wait for no other; of 144 or 208 columns (NT, and NN as
-                 C' = B' A') where others leave more multiprocessors idle in the last round; smaller ones where these
-                 are too few to fill the device; K in pieces, added up in order by a second kernel, where even those
-                 are few (workspace: 4 bytes per result of a tile and piece); for up to 16 rows in NT a kernel without
-                 tiles, or tiles that few rows are fetched of; lines that do not start on 16 bytes are copied
-                 (workspace: as for 8)
-    bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
-
-/*  The ways to cut a product. stage: clocks that 64 of K take where shared memory has them; finish: clocks until the
-    results of a tile are out, which turns hide as far as the other warpgroup's products last. */
-enum {
-    KBKI_WG_WIDE,
-    KBKI_WG_ONE,
-    KBKI_WG_TURNS,
-    KBKI_WG_MID,
-    KBKI_WG_LOW,
-    KBKI_WG_SMALL,
-    KBKI_WG_TURNS_192,
-    KBKI_WG_TURNS_144,
-    KBKI_WG_ONE_208,
-    KBKI_WG_TF32_ONE,
-    KBKI_WG_TF32_TURNS,
-    KBKI_WG_TF32_TALL,
-    KBKI_WG_TF32_SMALL,
-    KBKI_WG_E4M3_BIG,
-    KBKI_WG_E4M3_MID,
-    KBKI_WG_E4M3_SMALL,
-    KBKI_WG_WAYS
-};
-typedef struct kbki_wg_way {
-    int tile_m, tile_n, pair, turns, split;
-    double stage, finish;
-} kbki_wg_way;
-typedef struct kbki_wg_choice {
-    int way;
-    int64_t splits; // pieces of K
-    double clocks;  // that it should take
-} kbki_wg_choice;
-KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
-    static const kbki_wg_way ways[KBKI_WG_WAYS] = {
-        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 14, or 13 for pieces of K
-        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 12, which stores as 14 does
-        { 128, 128, 1, 1, 0, 530, 3200 },  // turns
-        { 128, 128, 1, 0, 1, 590, 700 },   // mid
-        { 64, 128, 1, 0, 0, 330, 760 },    // low
-        { 64, 64, 1, 0, 1, 200, 300 },     // small
-        { 128, 192, 1, 1, 0, 780, 4800 },  // turns of 192 columns
-        { 128, 144, 1, 1, 0, 600, 3600 },  // of 144
-        { 128, 208, 1, 0, 0, 840, 2300 },  // one of 208
-        { 128, 256, 1, 0, 1, 1150, 4000 }, // of tf32: one
-        { 64, 256, 1, 1, 0, 600, 5000 },   // turns, of NT
-        { 128, 64, 1, 0, 0, 540, 2900 },   // tall
-        { 64, 64, 1, 0, 1, 280, 2000 },    // small
-        { 256, 128, 1, 0, 0, 1210, 3200 }, // of e4m3: big
-        { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, where K is whole
-        { 64, 64, 1, 0, 1, 260, 300 },     // small
-    };
-    return ways[way];
-}
-// K in numbers of 16 bits: those of 32 take twice the time and the room, those of 8 half of both.
-KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
-    return s->elem == 4 ? s->depth * 2 : s->elem == 1 ? (s->depth + 1) / 2 : s->depth;
-}
-/*  What the choice depends on of a device. l2: bytes per clock that all CTAs without pairs get of whole K. That depends
-    on how much neighbouring multiprocessors share of what they ask for, and so on which of them a chip has: H200s gave
-    11500, an H100 no more than 7000. */
-typedef struct kbki_wg_device {
-    int sms;
-    double l2;
-} kbki_wg_device;
-#define KBKI_WG_SMS 132 // of the largest device of compute capability 9.0: what the workspace is made for
-KBK_FN kbki_wg_device kbki_wg_h200(void) {
-    kbki_wg_device h200 = { KBKI_WG_SMS, 11500 };
-    return h200;
-}
-/*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
-    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
-    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and what the device gives, but 7500, of TN
-    6600, of operands that half of L2 does not hold); no less than memory takes (2450 bytes per clock), and an eighth of
-    whichever of the two is hidden; pieces of K that memory keeps waiting take all of what they get from L2, and a fifth
-    less of memory. A launch with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the
-    pieces come to, out and back in. The figures are fits to an H200. */
-KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_device* on, int which, int64_t splits) {
-    kbki_wg_way w = kbki_wg_way_of(which);
-    int turned = w.tile_n % 64 && s->layout == KBK_NN;
-    int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
-    int64_t down = (rows + w.tile_m - 1) / w.tile_m, across = (cols + w.tile_n - 1) / w.tile_n;
-    int64_t units = (down + w.pair - 1) / w.pair * across * batch * splits;
-    int64_t slots = on->sms / w.pair > 0 ? on->sms / w.pair : 1, rounds = (units + slots - 1) / slots;
-    int64_t deep = kbki_wg_k16(s), stages = ((deep + splits - 1) / splits + 63) / 64;
-    double busy = (double)(units < slots ? units : slots) * w.pair;
-    double m = (double)rows, n = (double)cols, k = (double)deep, results = m * n * (double)batch;
-    double bytes = 128 * ((m < w.tile_m ? m : w.tile_m) + (n < w.tile_n ? n : w.tile_n) / w.pair);
-    int alone = w.pair == 1 && splits == 1 && s->elem != 1;
-    double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
-    double far = s->layout == KBK_TN ? 6600 : 7500, pieces = s->elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
-    double l2 = (!alone ? pieces : operands > 25e6 && far < on->l2 ? far : on->l2) / busy;
-    double pace = bytes / (l2 > sm ? sm : l2), stage = pace > w.stage ? pace : w.stage;
-    double work = (double)(rounds * stages) * stage, end = w.turns ? w.finish / 2 : (double)rounds * w.finish;
-    double longest = (double)rounds * w.finish; // where a warpgroup multiplies for less time than it stores
-    if (w.turns && work < longest) work = (work + longest) / 2;
-    double memory = (operands + 2 * results) / 2450;
-    work += end;
-    double most = work > memory ? work + memory / 8 : memory + work / 8;
-    if (splits > 1 && s->elem != 1 && work <= memory)
-        most = 0.81 * memory + (double)(units * w.pair * stages) * bytes / 6800;
-    double clocks = most + 5300 + (w.pair > 1 && splits == 1 ? 1750 : 0);
-    return splits > 1 ? clocks + 2500 + 8 * results * (double)splits / 2000 : clocks;
-}
-/*  The way that should take least. Nothing but the shape and the device counts, so that the result has the same bits
-    each time. Pieces are at least 256 deep, and all of them under way at once. */
-KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, const kbki_wg_device* on) {
-    int first = s->elem == 1 ? KBKI_WG_E4M3_BIG : s->elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
-    int end = s->elem == 1 ? KBKI_WG_WAYS : s->elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
-    kbki_wg_choice best = { first, 1, 0 };
-    for (int way = first; way < end; way++) {
-        kbki_wg_way w = kbki_wg_way_of(way);
-        int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
-        int64_t units = (down + w.pair - 1) / w.pair * across, most = 1;
-        if (way == KBKI_WG_TF32_TURNS && s->layout != KBK_NT) continue;
-        if (w.tile_n % 64 && s->layout == KBK_TN) continue;
-        if (w.split && batch == 1 && units > 0) most = on->sms / w.pair / units;
-        if (most > kbki_wg_k16(s) / 256) most = kbki_wg_k16(s) / 256;
-        for (int64_t splits = most > 1 ? most : 1; splits > 0; splits = splits > 1 ? splits / 2 : 0) {
-            double clocks = kbki_wg_clocks(s, batch, on, way, splits);
-            if (best.clocks == 0 || clocks < best.clocks) best.way = way, best.splits = splits, best.clocks = clocks;
-        }
-    }
-    return best;
-}
-// Room for the pieces of one product, tile by tile: bytes.
-KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
-    kbki_wg_way w = kbki_wg_way_of(by.way);
-    int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
-    return by.splits > 1 ? (size_t)(by.splits * down * across * w.tile_m * w.tile_n) * sizeof(float) : 0;
-}
-KBK_FN size_t kbki_select_pieces(const kbk_shape* s) {
-    kbki_wg_device on = kbki_wg_h200();
-    return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, 1, &on)) : 0;
-}
-// Of tf32: an operand's transposed copy, of all of a batch, where there is one, and everything.
-KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
-    int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
-    return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->depth) * sizeof(float) + 255) / 256 * 256 : 0;
-}
-KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
-    kbk_shape f32 = *s;
-    int turned = s->layout != KBK_NT && s->cols % 4 == 0;
-    f32.elem = 4, f32.layout = turned ? KBKI_TT : KBK_NT;
-    if (turned) f32.rows = s->cols, f32.cols = s->rows;
-    size_t bytes = kbki_tf32_copy(s, batch, 0) + kbki_tf32_copy(s, batch, 1);
-    if (batch == 1) bytes += kbki_select_pieces(&f32);
-    return bytes ? bytes + KBK_TICKETS : 0;
-}
-
 #ifdef __CUDACC__
-typedef kbki_wg_plan<128, 256, 2, 4, 1, true> kbki_wg_alone;
-typedef kbki_wg_plan<128, 128, 2, 6, 1, true, true> kbki_wg_turns;
-typedef kbki_wg_plan<128, 192, 2, 4, 1, true, true> kbki_wg_turns_192;
-typedef kbki_wg_plan<128, 144, 2, 5, 1, true, true> kbki_wg_turns_144;
-typedef kbki_wg_plan<128, 208, 2, 4, 1, true> kbki_wg_one_208;
-typedef kbki_wg_plan<128, 128, 2, 5, 1, true> kbki_wg_mid_store;
-typedef kbki_wg_plan<128, 128, 2, 7, 1, false, false, true> kbki_wg_mid;
-typedef kbki_wg_plan<128, 64, 2, 9, 1, false> kbki_wg_tall;
-typedef kbki_wg_plan<64, 128, 1, 9, 1, false> kbki_wg_low;
-typedef kbki_wg_plan<64, 64, 1, 13, 1, false, false, true> kbki_wg_small;
-typedef kbki_wg_plan<128, 256, 2, 4, 1, false, false, true> kbki_wg_tf32_one;
-typedef kbki_wg_plan<64, 256, 2, 4, 1, true, true> kbki_wg_tf32_turns;
-// The same product, seen as C' = B' A'.
-template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
-    kbki_mm<T> to = *io;
-    to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
-    to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
-    *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
-}
-/*  Tiles whose columns are no whole panels: those of an operand across k would start within a line of memory. Of NN the
-    other one is along k, and gives the columns. */
-template <class T>
-const char* kbki_wg_uneven(const kbk_args* of, kbki_mm<T> io, int64_t batch, int way, kbk_stream st) {
-    kbk_args a = *of;
-    if (a.s.layout == KBK_NN) kbki_wg_turn(&a, &io);
-    return way == KBKI_WG_TURNS_144 ? kbki_wg_ring_of<T, kbki_wg_turns_144>(&a, io, batch, 1, st)
-                                    : kbki_wg_ring_of<T, kbki_wg_one_208>(&a, io, batch, 1, st);
-}
-template <class T>
-const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
-    if (kbki_wg_way_of(by.way).tile_n % 64 && a->s.layout == KBK_TN && io.k) return KBKI_TEXT_TMA;
-    if (kbki_wg_storable<T>(a) && by.splits == 1) switch (by.way) {
-        case KBKI_WG_WIDE: return kbki_wg_ring_of<T, kbki_wg_wide>(a, io, batch, 1, st);
-        case KBKI_WG_ONE: return kbki_wg_ring_of<T, kbki_wg_alone>(a, io, batch, 1, st);
-        case KBKI_WG_TURNS: return kbki_wg_ring_of<T, kbki_wg_turns>(a, io, batch, 1, st);
-        case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid_store>(a, io, batch, 1, st);
-        case KBKI_WG_TURNS_192: return kbki_wg_ring_of<T, kbki_wg_turns_192>(a, io, batch, 1, st);
-        case KBKI_WG_TURNS_144:
-        case KBKI_WG_ONE_208: return kbki_wg_uneven(a, io, batch, by.way, st);
-        }
-    switch (by.way) {
-    case KBKI_WG_WIDE:
-    case KBKI_WG_ONE:
-    case KBKI_WG_TURNS:
-    case KBKI_WG_TURNS_192:
-    case KBKI_WG_TURNS_144:
-    case KBKI_WG_ONE_208: return kbki_wg_ring_of<T, kbki_wg_shared>(a, io, batch, by.splits, st);
-    case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid>(a, io, batch, by.splits, st);
-    case KBKI_WG_LOW: return kbki_wg_ring_of<T, kbki_wg_low>(a, io, batch, 1, st);
-    case KBKI_WG_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, by.splits, st);
-    }
-    return "no such way";
-}
-template <class T>
-const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by,
-                             kbk_stream st) {
-    bool turned = a->s.layout == KBKI_TT, store = kbki_mm_wide(io.c, turned ? io.m : io.n) && by.splits == 1;
-    switch (by.way) {
-    case KBKI_WG_TF32_TURNS:
-        if (turned && io.k) return KBKI_TEXT_TMA;
-        if (store) return kbki_wg_ring_of<T, kbki_wg_tf32_turns>(a, io, batch, 1, st);
-        return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, 1, st);
-    case KBKI_WG_TF32_ONE:
-        if (store) return kbki_wg_ring_of<T, kbki_wg_alone>(a, io, batch, 1, st);
-        return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, by.splits, st);
-    case KBKI_WG_TF32_TALL: return kbki_wg_ring_of<T, kbki_wg_tall>(a, io, batch, 1, st);
-    case KBKI_WG_TF32_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, by.splits, st);
-    }
-    return "no such way";
-}
-// This device: by its memory's rate it is as an H200, or as an H100.
-KBK_FN kbki_wg_device kbki_wg_this(void) {
-    kbki_wg_device on = kbki_wg_h200();
-    double width = kbki_attribute(cudaDevAttrGlobalMemoryBusWidth) / 8.0; // bytes
-    double rate = 2e3 * kbki_attribute(cudaDevAttrMemoryClockRate) * width;
-    on.sms = kbki_sms();
-    if (rate > 0 && rate < 4e12) on.l2 = 7000;
-    return on;
-}
-KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int64_t batch) { // on this device
-    const kbki_wg_device h200 = kbki_wg_h200(), on = kbki_wg_this();
-    kbki_wg_choice by = kbki_wg_choose(s, batch, &h200), here = by;
-    if (on.sms != h200.sms || on.l2 != h200.l2) here = kbki_wg_choose(s, batch, &on);
-    return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is that of `by`
-}
-/*  Any number of products, at 16 bits. Operands whose lines do not start on 16 bytes are copied first; those that TMA
-    does not take even so, since they begin in between, are mma's. */
-template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    kbk_args rest = *a;
-    const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
-    if (why || ctas == 0 || batch == 0) return why;
-    if (io.k && !(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb)))
-        return kbki_mma<T>(a, batch, st);
-    if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
-    return kbki_wg_select(&rest, io, batch, kbki_wg_here(&a->s, batch), st);
-}
+
 /*  Up to 16 rows times a matrix along K: the matrix is read once, and nothing else takes as long. Both operands go from
     memory into the registers of mma.sync, 16 bytes a thread: what it calls numbers 2j, 2j + 1, 2j + 8 and 2j + 9 of K
     are neighbours here, of A and of B alike, and a sum does not mind. Eight warps share K and are added up in order. */
@@ -11770,15 +11551,121 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
     }
 }
 /*  Of a matrix so large that what a CTA does beside reading counts no more, tensor copies keep more of it on its way:
-    two CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, of which 48 are whatever lies
-    behind the 16 that are there. */
-typedef kbki_wg_plan<64, 64, 1, 10, 1, false, false, false, 16> kbki_wg_thin;
+    Ctas CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, so that the matrix is its A,
+    and what comes of it are columns of C. A stage is Wide times 64 of k. Where that is more than one, a copy is of 8
+    columns and all of the stage's k, so that what lies near each other in memory is asked for together. */
+template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
+    static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
+    static constexpr int lines = Wide > 1 ? 8 : 64,
+                         group = Wide * 1024; // of a copy; bytes of 8 columns, or rows of A
+    static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
+};
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+template <class Plan, class T> __device__ __forceinline__ int kbki_mm_stream_depth(const kbki_mm<T>& io) {
+    return ((int)io.k + Plan::wide * 64 - 1) / (Plan::wide * 64);
+}
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_mm_stream_in(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* stages,
+                                                  uint64_t* full, uint64_t* empty) {
+    int slot = 0, parity = 1, depth = kbki_mm_stream_depth<Plan>(io);
+    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x)
+#pragma unroll 1
+        for (int i = 0; i < depth; i++) {
+            char* to = stages + slot * Plan::stage_bytes;
+            kbki_bar_wait(empty + slot, parity);
+            kbki_bar_expect(full + slot, Plan::stage_bytes);
+            int k = Plan::wide > 1 ? 0 : i * 64, deep = Plan::wide > 1 ? i * Plan::wide : 0;
+#pragma unroll
+            for (int x = 0; x < 64; x += Plan::lines, to += Plan::lines / 8 * Plan::group)
+                kbki_tma_load_3d<false>(to, &maps.b, full + slot, k, unit * 64 + x, deep);
+#pragma unroll
+            for (int x = 0; x < 16; x += Plan::lines, to += Plan::lines / 8 * Plan::group)
+                kbki_tma_load_3d<false>(to, &maps.a, full + slot, k, x, deep);
+            if (++slot == Plan::stages) slot = 0, parity ^= 1;
+        }
+}
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, char* stages, uint64_t* full,
+                                                        uint64_t* empty) {
+    kbki_wg_operand<true, 64, Plan::group> a, b;
+    int slot = 0, parity = 0, depth = kbki_mm_stream_depth<Plan>(io);
+    float d[8];
+    a.set(stages), b.set(stages + 8 * Plan::group);
+    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x) {
+        int before = 0;
+#pragma unroll 1
+        for (int i = 0; i < depth; i++) {
+            uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
+            kbki_bar_wait(full + slot, parity);
+            kbki_wg_fence();
+#pragma unroll
+            for (int step = 0; step < 4 * Plan::wide; step++) {
+                uint32_t at = on + step / 4 * (1024 / 16) + step % 4 * a.step16;
+                kbki_wgmma<T, 16>::template shared<0, 0>(d, a.at(at), b.at(at), step ? 1 : i);
+            }
+            kbki_wg_commit();
+            kbki_wg_wait<1>();
+            if (i && threadIdx.x == 0) kbki_bar_arrive(empty + before);
+            before = slot;
+            if (++slot == Plan::stages) slot = 0, parity ^= 1;
+        }
+        kbki_wg_wait<0>();
+        if (threadIdx.x == 0) kbki_bar_arrive(empty + before);
+        kbki_wg_hold<8>(d);
+        int64_t column = (int64_t)unit * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            int64_t n = column + e / 2 % 2 * 8, m = e / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
+            if (m < io.m && n < io.n) io.c[m * io.n + n] = kbki_mm_result(io, d[e]);
+        }
+    }
+}
+#endif
+template <class T, class Plan>
+__global__ void __launch_bounds__(160, Plan::ctas)
+    kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    if (threadIdx.x == 128) {
+        for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 1);
+        kbki_bar_ready();
+        kbki_tma_prefetch(&maps.b), kbki_tma_prefetch(&maps.a);
+    }
+    __syncthreads();
+    if (threadIdx.x == 128) kbki_mm_stream_in<Plan>(maps, io, stages, full, empty);
+    if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
+#endif
+}
+// Lines of k, or, where a copy has more than 64 of k, those as a third dimension: K is a multiple of 64 then.
+template <class Plan, class T>
+const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, kbki_map* map) {
+    if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * k, lines, k, k, high, map);
+    return kbki_map_planes(base, k / 64, 64, lines, 64, k, Plan::lines, map, Plan::wide);
+}
+template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    kbki_wg_maps maps = {};
+    int64_t ctas;
+    size_t bytes = Plan::bytes;
+    const char* why = kbki_needs_hopper();
+    if (!why) why = kbki_mm_args(a, 16, 64, &io, &ctas);
+    if (!why) why = kbki_mm_stream_map<Plan>(io.b, io.n, 64, io.k, &maps.b);
+    if (!why) why = kbki_mm_stream_map<Plan>(io.a, io.m, 16, io.k, &maps.a);
+    if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
+    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    int64_t most = (int64_t)kbki_sms() * Plan::ctas;
+    kbki_mm_stream_k<T, Plan><<<(unsigned)(ctas < most ? ctas : most), 160, bytes, st>>>(maps, io);
+    return kbki_launched();
+}
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas, sms = kbki_sms();
     bool narrow = a->s.cols < 48 * sms; // fewer columns a CTA: each multiprocessor is to have some
     if (a->s.cols >= 60 * sms && a->s.cols * a->s.depth >= (int64_t)1 << 25)
-        return kbki_wg_ring_run<T, kbki_wg_thin>(a, st);
+        return a->s.cols <= 64 * sms && a->s.depth % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
+                                                             : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
     const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
     if (why || ctas == 0) return why;
     if (narrow)
@@ -11786,6 +11673,307 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     else
         kbki_mm_thin_k<T, 4><<<(unsigned)ctas, 512, 0, st>>>(io);
     return kbki_launched();
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>matmul_select     Matrix products through wgmma, cut by shape: rungs 15 and 16 of matmul, rung 3 of bmm.
+                      Public: kbk_matmul_fwd_select, _tf32
+                      Used by: >>matmul_simt, >>matmul_bytes, >>bmm, the table
+------------------------------------------------------------------------------------------------------------*/
+
+/*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
+    15 select    tiles of 14, or of 128 x 128 or 128 x 192 that two warpgroups take in turns, so that one is stored
+                 while the next is multiplied, by CTAs that wait for no other; of 144 or 208 columns (NT, and NN as
+                 C' = B' A') or 160 (TN) where others leave more multiprocessors idle in the last round; smaller
+                 ones where these are too few to fill the device; K in pieces, added up in order by a second kernel,
+                 where even those are few, or of the tiles of a last round that has few (workspace: 4 bytes per result
+                 of such a tile and piece); for up to 16 rows in NT a kernel without
+                 tiles, or one whose tiles are of C'; lines that do not start on 16 bytes are copied
+                 (workspace: as for 8)
+    bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
+
+/*  The ways to cut a product. stage: clocks that 64 of K take where shared memory has them; finish: clocks until the
+    results of a tile are out, which turns hide as far as the other warpgroup's products last. split: whether K may be
+    in pieces; 2: of the tiles of a last round alone. */
+enum {
+    KBKI_WG_WIDE,
+    KBKI_WG_ONE,
+    KBKI_WG_TURNS,
+    KBKI_WG_MID,
+    KBKI_WG_LOW,
+    KBKI_WG_SMALL,
+    KBKI_WG_TURNS_192,
+    KBKI_WG_TURNS_144,
+    KBKI_WG_ONE_208,
+    KBKI_WG_TURNS_160,
+    KBKI_WG_TF32_ONE,
+    KBKI_WG_TF32_TURNS,
+    KBKI_WG_TF32_TALL,
+    KBKI_WG_TF32_SMALL,
+    KBKI_WG_TF32_192,
+    KBKI_WG_E4M3_BIG,
+    KBKI_WG_E4M3_MID,
+    KBKI_WG_E4M3_SMALL,
+    KBKI_WG_WAYS
+};
+typedef struct kbki_wg_way {
+    int tile_m, tile_n, pair, turns, split;
+    double stage, finish;
+} kbki_wg_way;
+typedef struct kbki_wg_choice {
+    int way;
+    int64_t splits, whole; // pieces of K; units before the first that is in pieces
+    double clocks;         // that it should take
+} kbki_wg_choice;
+KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
+    static const kbki_wg_way ways[KBKI_WG_WAYS] = {
+        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 14, or 13 for pieces of K
+        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 12, which stores as 14 does
+        { 128, 128, 1, 1, 0, 530, 3200 },  // turns
+        { 128, 128, 1, 0, 1, 590, 700 },   // mid
+        { 64, 128, 1, 0, 0, 330, 760 },    // low
+        { 64, 64, 1, 0, 1, 200, 300 },     // small
+        { 128, 192, 1, 1, 0, 780, 4800 },  // turns of 192 columns
+        { 128, 144, 1, 1, 0, 600, 3600 },  // of 144
+        { 128, 208, 1, 0, 0, 840, 2300 },  // one of 208
+        { 128, 160, 1, 1, 0, 680, 4000 },  // turns of 160, of TN
+        { 128, 256, 1, 0, 1, 1150, 4000 }, // of tf32: one
+        { 64, 256, 1, 1, 0, 600, 5000 },   // turns, of NT
+        { 128, 64, 1, 0, 0, 540, 2900 },   // tall
+        { 64, 64, 1, 0, 1, 280, 2000 },    // small
+        { 128, 192, 1, 0, 2, 890, 3400 },  // of 192 columns
+        { 256, 128, 1, 0, 0, 1210, 3200 }, // of e4m3: big
+        { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, where K is whole
+        { 64, 64, 1, 0, 1, 260, 300 },     // small
+    };
+    return ways[way];
+}
+// Whether there is a kernel for it: tiles whose columns are no whole panels are either of TN or not.
+KBK_FN int kbki_wg_has(int way, int layout) {
+    if (way == KBKI_WG_TF32_TURNS) return layout == KBK_NT;
+    return kbki_wg_way_of(way).tile_n % 64 == 0 || (layout == KBK_TN) == (way == KBKI_WG_TURNS_160);
+}
+// K in numbers of 16 bits: those of 32 take twice the time and the room, those of 8 half of both.
+KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
+    return s->elem == 4 ? s->depth * 2 : s->elem == 1 ? (s->depth + 1) / 2 : s->depth;
+}
+/*  What the choice depends on of a device. l2: bytes per clock that all CTAs without pairs get of whole K. That depends
+    on how much neighbouring multiprocessors share of what they ask for, and so on which of them a chip has: H200s gave
+    11500, an H100 no more than 7000. */
+typedef struct kbki_wg_device {
+    int sms;
+    double l2;
+} kbki_wg_device;
+#define KBKI_WG_SMS 132 // of the largest device of compute capability 9.0: what the workspace is made for
+KBK_FN kbki_wg_device kbki_wg_h200(void) {
+    kbki_wg_device h200 = { KBKI_WG_SMS, 11500 };
+    return h200;
+}
+// Whether lines of A, or of B, start within a sector of memory, which is 32 bytes.
+KBK_FN int kbki_wg_off(const kbk_shape* s, int b) {
+    int64_t line = s->depth;
+    if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
+    if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
+    return line * s->elem % 32 != 0;
+}
+// Units of a product that is not cut, and how many there are at once.
+KBK_FN int64_t kbki_wg_layer(const kbk_shape* s, kbki_wg_way w) {
+    int turned = w.tile_n % 64 && s->layout == KBK_NN;
+    int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
+    return ((rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((cols + w.tile_n - 1) / w.tile_n);
+}
+KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0 ? sms / w.pair : 1; }
+/*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
+    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
+    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and what the device gives, but 7500, of TN
+    6600, of operands that half of L2 does not hold; 27 of lines that start within a sector); no less than memory takes
+    (2450 bytes per clock), and an eighth of whichever of the two is hidden. Pieces are all that there is, or what is
+    left where every SM has had as many whole tiles as all of them can; those that memory keeps waiting take all of what
+    they get from L2, and a fifth less of memory. A launch with the first loads: 5300; pairs begin together: 1750; a
+    second kernel: 2500, and what the pieces come to, out and back in. The figures are fits to an H200. */
+KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_device* on, int which, int64_t splits) {
+    kbki_wg_way w = kbki_wg_way_of(which);
+    int uneven = w.tile_n % 64 != 0, turned = uneven && s->layout == KBK_NN, panels = uneven && s->layout == KBK_TN;
+    int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
+    int64_t tiles = kbki_wg_layer(s, w) * batch, slots = kbki_wg_at_once(w, on->sms);
+    int64_t whole = splits > 1 ? tiles / slots * slots : 0, units = whole + (tiles - whole) * splits;
+    int64_t rounds = (units + slots - 1) / slots, deep = kbki_wg_k16(s), all = (deep + 63) / 64;
+    int64_t runs = (all + KBKI_WG_RUN - 1) / KBKI_WG_RUN, piece = (runs + splits - 1) / splits * KBKI_WG_RUN;
+    int64_t stages = whole / slots * all + (rounds - whole / slots) * (piece < all ? piece : all); // of an SM
+    double busy = (double)(units < slots ? units : slots) * w.pair;
+    double m = (double)rows, n = (double)cols, k = (double)deep, results = m * n * (double)batch;
+    double columns = panels ? (w.tile_n + 63) / 64 * 64 : w.tile_n;
+    double of_a = 128 * (m < w.tile_m ? m : w.tile_m), of_b = 128 * (n < columns ? n : columns) / w.pair;
+    double bytes = of_a + of_b, off = kbki_wg_off(s, turned) * of_a + kbki_wg_off(s, !turned) * of_b;
+    int alone = w.pair == 1 && (splits == 1 || whole) && s->elem != 1;
+    double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
+    double far = s->layout == KBK_TN ? 6600 : 7500, pieces = s->elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
+    double l2 = (!alone ? pieces : operands > 25e6 && far < on->l2 ? far : on->l2) / busy;
+    double pace = bytes / (l2 > sm ? sm : l2), slow = off > 0 ? (bytes - off) / 88 + off / 27 : 0;
+    double stage = pace > w.stage ? pace : w.stage;
+    if (stage < slow) stage = slow;
+    double work = (double)stages * stage, end = w.turns ? w.finish / 2 : (double)rounds * w.finish;
+    double longest = (double)rounds * w.finish; // where a warpgroup multiplies for less time than it stores
+    if (w.turns && work < longest) work = (work + longest) / 2;
+    double memory = (operands + 2 * results) / 2450;
+    work += end;
+    double most = work > memory ? work + memory / 8 : memory + work / 8;
+    if (splits > 1 && !whole && s->elem != 1 && work <= memory)
+        most = 0.81 * memory + (double)(units * w.pair * stages) * bytes / 6800;
+    double clocks = most + 5300 + (w.pair > 1 && splits == 1 ? 1750 : 0);
+    double cut = results * (double)(tiles - whole) / (double)tiles;
+    return splits > 1 ? clocks + 2500 + 8 * cut * (double)splits / 2000 : clocks;
+}
+/*  The way that should take least. Nothing but the shape and the device counts, so that the result has the same bits
+    each time. Pieces are at least 256 deep, and all of them under way at once, behind what is not cut. */
+KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, const kbki_wg_device* on) {
+    int first = s->elem == 1 ? KBKI_WG_E4M3_BIG : s->elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
+    int end = s->elem == 1 ? KBKI_WG_WAYS : s->elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
+    kbki_wg_choice best = { first, 1, 0, 0 };
+    for (int way = first; way < end; way++) {
+        kbki_wg_way w = kbki_wg_way_of(way);
+        int64_t units = kbki_wg_layer(s, w), slots = kbki_wg_at_once(w, on->sms), most = 1;
+        int64_t whole = units / slots * slots;
+        if (!kbki_wg_has(way, s->layout)) continue;
+        if (w.split && (w.split == 1 || whole) && batch == 1 && units > whole) most = slots / (units - whole);
+        if (most > kbki_wg_k16(s) / 256) most = kbki_wg_k16(s) / 256;
+        for (int64_t splits = most > 1 ? most : 1; splits > 0; splits = splits > 1 ? splits / 2 : 0) {
+            double clocks = kbki_wg_clocks(s, batch, on, way, splits);
+            if (best.clocks != 0 && clocks >= best.clocks) continue;
+            best.way = way, best.splits = splits, best.whole = splits > 1 ? whole : 0, best.clocks = clocks;
+        }
+    }
+    return best;
+}
+// Room for the pieces of one product, tile by tile: bytes.
+KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
+    kbki_wg_way w = kbki_wg_way_of(by.way);
+    int64_t rooms = by.splits * (kbki_wg_layer(s, w) - by.whole) * w.pair;
+    return by.splits > 1 ? (size_t)(rooms * w.tile_m * w.tile_n) * sizeof(float) : 0;
+}
+KBK_FN size_t kbki_select_pieces(const kbk_shape* s) {
+    kbki_wg_device on = kbki_wg_h200();
+    return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, 1, &on)) : 0;
+}
+// Of tf32: an operand's transposed copy, of all of a batch, where there is one, and everything.
+KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
+    int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
+    return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->depth) * sizeof(float) + 255) / 256 * 256 : 0;
+}
+KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
+    kbk_shape f32 = *s;
+    int turned = s->layout != KBK_NT && s->cols % 4 == 0;
+    f32.elem = 4, f32.layout = turned ? KBKI_TT : KBK_NT;
+    if (turned) f32.rows = s->cols, f32.cols = s->rows;
+    size_t bytes = kbki_tf32_copy(s, batch, 0) + kbki_tf32_copy(s, batch, 1);
+    if (batch == 1) bytes += kbki_select_pieces(&f32);
+    return bytes ? bytes + KBK_TICKETS : 0;
+}
+
+#ifdef __CUDACC__
+typedef kbki_wg_plan<128, 256, 2, 4, 1, true> kbki_wg_alone;
+typedef kbki_wg_plan<128, 128, 2, 6, 1, true, true> kbki_wg_turns;
+typedef kbki_wg_plan<128, 192, 2, 4, 1, true, true> kbki_wg_turns_192;
+typedef kbki_wg_plan<128, 144, 2, 5, 1, true, true> kbki_wg_turns_144;
+typedef kbki_wg_plan<128, 208, 2, 4, 1, true> kbki_wg_one_208;
+typedef kbki_wg_plan<128, 160, 2, 4, 1, true, true, false, 3> kbki_wg_turns_160;
+typedef kbki_wg_plan<128, 128, 2, 5, 1, true> kbki_wg_mid_store;
+typedef kbki_wg_plan<128, 128, 2, 7, 1, false, false, true> kbki_wg_mid;
+typedef kbki_wg_plan<128, 64, 2, 9, 1, false> kbki_wg_tall;
+typedef kbki_wg_plan<64, 128, 1, 9, 1, false> kbki_wg_low;
+typedef kbki_wg_plan<64, 64, 1, 13, 1, false, false, true> kbki_wg_small;
+typedef kbki_wg_plan<128, 256, 2, 4, 1, false, false, true> kbki_wg_tf32_one;
+typedef kbki_wg_plan<128, 192, 2, 5, 1, false, false, true> kbki_wg_tf32_192;
+typedef kbki_wg_plan<64, 256, 2, 4, 1, true, true> kbki_wg_tf32_turns;
+// The same product, seen as C' = B' A'.
+template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
+    kbki_mm<T> to = *io;
+    to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
+    to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
+    *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
+}
+/*  Tiles whose columns are no whole panels: those of an operand across k would start within a line of memory. Of NN the
+    other one is along k, and gives the columns. */
+template <class T>
+const char* kbki_wg_uneven(const kbk_args* of, kbki_mm<T> io, int64_t batch, int way, kbk_stream st) {
+    kbk_args a = *of;
+    if (a.s.layout == KBK_NN) kbki_wg_turn(&a, &io);
+    return way == KBKI_WG_TURNS_144 ? kbki_wg_ring_of<T, kbki_wg_turns_144>(&a, io, batch, 1, st)
+                                    : kbki_wg_ring_of<T, kbki_wg_one_208>(&a, io, batch, 1, st);
+}
+template <class T>
+const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
+    if (!kbki_wg_has(by.way, a->s.layout) && io.k) return KBKI_TEXT_TMA;
+    if (kbki_wg_storable<T>(a) && by.splits == 1) switch (by.way) {
+        case KBKI_WG_WIDE: return kbki_wg_ring_of<T, kbki_wg_wide>(a, io, batch, 1, st);
+        case KBKI_WG_ONE: return kbki_wg_ring_of<T, kbki_wg_alone>(a, io, batch, 1, st);
+        case KBKI_WG_TURNS: return kbki_wg_ring_of<T, kbki_wg_turns>(a, io, batch, 1, st);
+        case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid_store>(a, io, batch, 1, st);
+        case KBKI_WG_TURNS_192: return kbki_wg_ring_of<T, kbki_wg_turns_192>(a, io, batch, 1, st);
+        case KBKI_WG_TURNS_144:
+        case KBKI_WG_ONE_208: return kbki_wg_uneven(a, io, batch, by.way, st);
+        case KBKI_WG_TURNS_160: return kbki_wg_ring_of<T, kbki_wg_turns_160>(a, io, batch, 1, st);
+        }
+    switch (by.way) {
+    case KBKI_WG_WIDE:
+    case KBKI_WG_ONE:
+    case KBKI_WG_TURNS:
+    case KBKI_WG_TURNS_192:
+    case KBKI_WG_TURNS_144:
+    case KBKI_WG_TURNS_160:
+    case KBKI_WG_ONE_208: return kbki_wg_ring_of<T, kbki_wg_shared>(a, io, batch, { by.splits, by.whole }, st);
+    case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid>(a, io, batch, { by.splits, by.whole }, st);
+    case KBKI_WG_LOW: return kbki_wg_ring_of<T, kbki_wg_low>(a, io, batch, 1, st);
+    case KBKI_WG_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, { by.splits, by.whole }, st);
+    }
+    return "no such way";
+}
+template <class T>
+const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by,
+                             kbk_stream st) {
+    bool turned = a->s.layout == KBKI_TT, store = kbki_mm_wide(io.c, turned ? io.m : io.n) && by.splits == 1;
+    switch (by.way) {
+    case KBKI_WG_TF32_TURNS:
+        if (turned && io.k) return KBKI_TEXT_TMA;
+        if (store) return kbki_wg_ring_of<T, kbki_wg_tf32_turns>(a, io, batch, 1, st);
+        return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, 1, st);
+    case KBKI_WG_TF32_ONE:
+        if (store) return kbki_wg_ring_of<T, kbki_wg_alone>(a, io, batch, 1, st);
+        return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, { by.splits, by.whole }, st);
+    case KBKI_WG_TF32_TALL: return kbki_wg_ring_of<T, kbki_wg_tall>(a, io, batch, 1, st);
+    case KBKI_WG_TF32_192: return kbki_wg_ring_of<T, kbki_wg_tf32_192>(a, io, batch, { by.splits, by.whole }, st);
+    case KBKI_WG_TF32_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, { by.splits, by.whole }, st);
+    }
+    return "no such way";
+}
+// This device: by its memory's rate it is as an H200, or as an H100.
+KBK_FN kbki_wg_device kbki_wg_this(void) {
+    kbki_wg_device on = kbki_wg_h200();
+    double width = kbki_attribute(cudaDevAttrGlobalMemoryBusWidth) / 8.0; // bytes
+    double rate = 2e3 * kbki_attribute(cudaDevAttrMemoryClockRate) * width;
+    on.sms = kbki_sms();
+    if (rate > 0 && rate < 4e12) on.l2 = 7000;
+    return on;
+}
+KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int64_t batch) { // on this device
+    const kbki_wg_device h200 = kbki_wg_h200(), on = kbki_wg_this();
+    kbki_wg_choice by = kbki_wg_choose(s, batch, &h200), here = by;
+    if (on.sms != h200.sms || on.l2 != h200.l2) here = kbki_wg_choose(s, batch, &on);
+    return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is that of `by`
+}
+/*  Any number of products, at 16 bits. Operands whose lines do not start on 16 bytes are copied first; those that TMA
+    does not take even so, since they begin in between, are mma's. */
+template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    kbk_args rest = *a;
+    const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
+    if (why || ctas == 0 || batch == 0) return why;
+    if (io.k && !(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb)))
+        return kbki_mma<T>(a, batch, st);
+    if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
+    return kbki_wg_select(&rest, io, batch, kbki_wg_here(&a->s, batch), st);
 }
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     if constexpr (sizeof(T) == 2) {
@@ -12069,11 +12257,12 @@ template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_st
                                          : kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st);
 }
 template <class T> const char* kbki_e4m3_select(const kbk_args* a, kbki_wg_choice by, kbk_stream st) {
-    if (by.way == KBKI_WG_E4M3_SMALL) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_small>(a, st, by.splits);
+    if (by.way == KBKI_WG_E4M3_SMALL)
+        return kbki_wg_ring_run<kbk_e4m3, kbki_wg_small>(a, st, { by.splits, by.whole });
     bool store = kbki_wg_storable<kbk_e4m3>(a) && by.splits <= 1;
     if (by.way == KBKI_WG_E4M3_BIG && store) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3_big>(a, st);
     if (store) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3>(a, st);
-    return kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st, by.splits);
+    return kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st, { by.splits, by.whole });
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_select(const kbk_args* a, kbk_stream st) {
     kbk_shape s = a->s;

@@ -44,6 +44,7 @@ static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENS
                   KBKI_MAP_16BF == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 &&
                   KBKI_MAP_32F == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 &&
                   KBKI_MAP_SWIZZLE_128 == CU_TENSOR_MAP_SWIZZLE_128B &&
+                  KBKI_MAP_L2_128 == CU_TENSOR_MAP_L2_PROMOTION_L2_128B &&
                   KBKI_MAP_L2_256 == CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
               "numbers of cuda.h");
 
@@ -54,10 +55,11 @@ struct rung {
     bool any;                            // takes lines that do not start on 16 bytes
     bool way, cut;                       // a way of select, asked for by name; it can take K in pieces
 };
-static int64_t pieces; // of K, that ways are to cut it into; 0: as many as seem best
+static int64_t pieces, whole_units; // of K, that ways are to cut it into; 0: as many as seem best. Units before those
 template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
     int64_t batch = a->s.batch ? a->s.batch : 1, best = 1, ctas;
-    bool cut = kbki_wg_way_of(Way).split && batch == 1;
+    kbki_wg_way w = kbki_wg_way_of(Way);
+    bool cut = w.split && batch == 1;
     kbk_args rest = *a;
     const kbk_shape* s = &rest.s;
     kbki_mm<T> io;
@@ -65,9 +67,12 @@ template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream
     if constexpr (sizeof(T) == 4)
         if (!why && ctas && batch) why = kbki_tf32_ready(a, batch, &rest, &io, st);
     const kbki_wg_device on = kbki_wg_this();
-    for (int64_t n = 2; cut && n <= KBKI_WG_SMS && n <= s->depth / 64; n++)
+    for (int64_t n = 2; cut && n <= on.sms && n <= kbki_wg_k16(s) / 256; n++)
         if (kbki_wg_clocks(s, 1, &on, Way, n) < kbki_wg_clocks(s, 1, &on, Way, best)) best = n;
-    kbki_wg_choice by = { Way, pieces && cut ? pieces : best, 0 };
+    int64_t many = kbki_wg_layer(s, w), slots = kbki_wg_at_once(w, on.sms), whole = many / slots * slots;
+    if (pieces) whole = std::min(whole_units, many - 1);
+    kbki_wg_choice by = { Way, pieces && cut ? pieces : best, 0, 0 };
+    if (by.splits > 1) by.whole = whole;
     if constexpr (sizeof(T) == 4)
         return why ? why : kbki_tf32_select(&rest, io, batch, by, st);
     else
@@ -89,7 +94,8 @@ static const rung rungs[] = {
     WAY(turns, KBKI_WG_TURNS, false, TF32(TURNS)), WAY(mid, KBKI_WG_MID, true, NULL),
     WAY(low, KBKI_WG_LOW, false, NULL), WAY(small, KBKI_WG_SMALL, true, TF32(SMALL)),
     WAY(turns192, KBKI_WG_TURNS_192, false, NULL), WAY(turns144, KBKI_WG_TURNS_144, false, NULL),
-    WAY(one208, KBKI_WG_ONE_208, false, NULL),
+    WAY(one208, KBKI_WG_ONE_208, false, NULL), WAY(turns160, KBKI_WG_TURNS_160, false, NULL),
+    { "one192", { NULL, NULL, TF32(192) }, { NULL, NULL, TF32(192) }, false, true, true },
     { "tall", { NULL, NULL, TF32(TALL) }, { NULL, NULL, TF32(TALL) }, false, true, false }
 };
 // clang-format on
@@ -233,6 +239,7 @@ template <class T> static bool takes(const rung& r, const T* a, const T* b, shap
     bool aligned = (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0;
     if (r.any || s.k == 0) return true;
     if (layout == KBK_TN && (!strcmp(r.name, "turns144") || !strcmp(r.name, "one208"))) return false; // half panels
+    if (layout != KBK_TN && !strcmp(r.name, "turns160")) return false;
     bool turned = layout != KBK_NT && s.n % width == 0; // of which turns of tf32 takes none
     if (sizeof(T) == 4) return s.k % width == 0 && aligned && !(turned && !strcmp(r.name, "turns"));
     return lda % width == 0 && ldb % width == 0 && aligned;
@@ -311,6 +318,8 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
                 (size_t)(n * (s.m + 255) * (s.n + 255)) * sizeof(float) + KBK_TICKETS <= work_bytes; // of tiles
             if (!rungs[i].cut || s.b || !room) break;
             pieces = n, try_one(x, rungs[i], x.a, x.b, s, layout, off);
+            whole_units = n + 1, try_one(x, rungs[i], x.a, x.b, s, layout, off); // and so many before the first piece
+            whole_units = 0;
         }
         pieces = 0;
     }
@@ -895,10 +904,12 @@ int main(int argc, char** argv) {
         cut_as<kbki_wg_turns_192>(kbki_wg_way_of(KBKI_WG_TURNS_192)),
         cut_as<kbki_wg_turns_144>(kbki_wg_way_of(KBKI_WG_TURNS_144)),
         cut_as<kbki_wg_one_208>(kbki_wg_way_of(KBKI_WG_ONE_208)),
+        cut_as<kbki_wg_turns_160>(kbki_wg_way_of(KBKI_WG_TURNS_160)),
         cut_as<kbki_wg_tf32_one>(kbki_wg_way_of(KBKI_WG_TF32_ONE)),
         cut_as<kbki_wg_tf32_turns>(kbki_wg_way_of(KBKI_WG_TF32_TURNS)),
         cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TF32_TALL)),
         cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_TF32_SMALL)),
+        cut_as<kbki_wg_tf32_192>(kbki_wg_way_of(KBKI_WG_TF32_192)),
     };
     static_assert(sizeof same == KBKI_WG_E4M3_BIG, "each of them");
     for (int i = 0; i < KBKI_WG_E4M3_BIG; i++) {

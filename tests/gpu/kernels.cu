@@ -551,12 +551,13 @@ static const dims ring_rows[] = {
 };
 // enough tiles of 128 x 256 for them to be taken; those that are taken in turns; of 144, of 208 and (twice) of 192
 // columns; of 128 x 128, and few k; small ones, low ones; K in pieces; few rows along K, by a CTA for 32 columns, by
-// one for 64, and of a large matrix
+// one for 64, and of a large matrix, by copies of 64 and of 256 of k. Lines start with sectors of memory: of others
+// wide tiles are taken
 static const dims wide_tiles[] = {
-    { 216, 15112, 1024, 0 }, { 136, 6000, 1024, 0 }, { 520, 7480, 264, 0 },  { 520, 5032, 264, 0 },
-    { 136, 11800, 520, 0 },  { 72, 17000, 520, 0 },  { 136, 6000, 72, 0 },   { 136, 19776, 8, 0 },
-    { 72, 4288, 8, 0 },      { 136, 3776, 1024, 0 }, { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 },
-    { 5, 6344, 1032, 0 },    { 3, 8200, 4104, 0 },
+    { 224, 15120, 1024, 0 }, { 144, 6000, 1024, 0 }, { 528, 7488, 272, 0 },  { 528, 5040, 272, 0 },
+    { 144, 11808, 528, 0 },  { 80, 17008, 528, 0 },  { 144, 6000, 80, 0 },   { 144, 19776, 16, 0 },
+    { 80, 4288, 16, 0 },     { 144, 3776, 1024, 0 }, { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 },
+    { 5, 6344, 1032, 0 },    { 3, 8200, 4104, 0 },   { 7, 8200, 4160, 0 },
 };
 // of e4m3, whose lines of K start on 16 bytes: tiles of 128 x 128, of 256 x 128, those of 128 x 128 in pieces, small
 // ones; K in pieces, and with an end that is no whole stage; C in lines that are not for tensor copies

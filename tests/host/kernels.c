@@ -610,7 +610,8 @@ static void test_table(void) {
 // --- how products are cut on compute capability 9.0: enough CTAs, and room for what they leave
 static int64_t ctas_of(const kbk_shape* s, kbki_wg_choice by) {
     kbki_wg_way w = kbki_wg_way_of(by.way);
-    return (s->rows + w.tile_m - 1) / w.tile_m * ((s->cols + w.tile_n - 1) / w.tile_n) * by.splits;
+    int64_t tiles = (s->rows + w.tile_m - 1) / w.tile_m * ((s->cols + w.tile_n - 1) / w.tile_n);
+    return by.whole * w.pair + (tiles - by.whole * w.pair) * by.splits;
 }
 static kbki_wg_choice choose(const kbk_shape* s, int64_t batch, int sms) {
     kbki_wg_device on = kbki_wg_h200();
@@ -629,7 +630,7 @@ static void test_cuts(void) {
             double work = kbk_matmul_fwd_flops(&s) / (4096.0 * sms); // clocks, with every SM at it
             check(by.splits == 1 || (s.depth / by.splits >= 256 && kbki_wg_way_of(by.way).split),
                   "pieces of some depth");
-            check(by.splits == 1 || ctas_of(&s, by) <= sms, "pieces all at once");
+            check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "pieces all at once");
             check(by.clocks > work, "no faster than the device");
             check(work < 1000 || ctas_of(&s, by) >= sms / 2, "most SMs have something to do");
             check(choose(&s, 7, sms).splits == 1, "no pieces of a batch");
@@ -662,7 +663,12 @@ static void test_cuts(void) {
                   "no SM idle in the last round");
         }
     s = shape(1536, 1536, 1536, 2), s.layout = KBK_TN;
-    check(kbki_wg_way_of(choose(&s, 1, KBKI_WG_SMS).way).tile_n % 64 == 0, "whole panels where B is across k");
+    check(choose(&s, 1, KBKI_WG_SMS).way == KBKI_WG_TURNS_160, "few SMs idle there, too");
+    for (int way = KBKI_WG_WIDE; way < KBKI_WG_TF32_ONE; way++) {
+        int whole = kbki_wg_way_of(way).tile_n % 64 == 0, room = way == KBKI_WG_TURNS_160;
+        check(kbki_wg_has(way, KBK_TN) == (whole || room) && kbki_wg_has(way, KBK_NT) == (whole || !room),
+              "whole panels where B is across k, or room for them");
+    }
 }
 
 // Where an SM gets less from L2, two ways that are as good as each other elsewhere are not: larger tiles ask for less.
@@ -679,6 +685,45 @@ static void test_cuts_by_device(void) {
     }
 }
 
+// Where the last round has few tiles, these are in pieces, and only they have room for results.
+static void test_cuts_of_a_rest(void) {
+    const kbki_wg_device on = kbki_wg_h200();
+    kbk_shape s = shape(2304, 2304, 2304, 4);
+    s.layout = KBK_NT;
+    kbki_wg_choice by = choose(&s, 1, KBKI_WG_SMS);
+    check(by.way == KBKI_WG_TF32_ONE && by.whole == 132 && by.splits > 1 && (162 - 132) * by.splits <= 132,
+          "30 tiles of a second round are in pieces");
+    check((int64_t)kbki_wg_room(&s, by) == 30 * by.splits * 128 * 256 * 4, "and they alone have room");
+    check(by.clocks < kbki_wg_clocks(&s, 1, &on, by.way, 1), "it pays");
+    for (int edge = 1000; edge < 6000; edge += 184)
+        for (int elem = 1; elem <= 4; elem *= 2) {
+            s = shape(edge, 7000 - edge, 1024, elem), s.layout = KBK_NT;
+            by = choose(&s, 1, KBKI_WG_SMS);
+            kbki_wg_way w = kbki_wg_way_of(by.way);
+            int64_t all = kbki_wg_layer(&s, w), slots = KBKI_WG_SMS / w.pair;
+            check(by.whole % slots == 0 && by.whole < all, "full rounds of whole tiles, and some behind them");
+            check(by.splits == 1 ? by.whole == 0 : (all - by.whole) * by.splits <= slots, "pieces all at once");
+        }
+}
+
+// Lines that start within a sector of memory come slowly: pairs, which fetch less each, are taken. Others are as before.
+static void test_cuts_off_sectors(void) {
+    for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
+        kbk_shape off = shape(1432, 2776, 3544, 2), on = shape(1440, 2784, 3552, 2);
+        off.layout = on.layout = layout;
+        kbki_wg_choice slow = choose(&off, 1, KBKI_WG_SMS), fast = choose(&on, 1, KBKI_WG_SMS);
+        check(kbki_wg_off(&off, 0) && kbki_wg_off(&off, 1) && !kbki_wg_off(&on, 0) && !kbki_wg_off(&on, 1),
+              "which lines those are");
+        check(kbki_wg_way_of(slow.way).pair == 2 && slow.clocks > fast.clocks, "pairs");
+    }
+    kbk_shape half = shape(5000, 3000, 4000, 2); // lines of B alone, and those of A alone
+    check(!kbki_wg_off(&half, 0) && kbki_wg_off(&half, 1), "B of NN");
+    half.layout = KBK_NT;
+    check(!kbki_wg_off(&half, 0) && !kbki_wg_off(&half, 1), "neither of NT");
+    half.cols = 3008, half.layout = KBK_TN;
+    check(kbki_wg_off(&half, 0) && !kbki_wg_off(&half, 1), "A of TN");
+}
+
 static void test_cuts_e4m3(void) {
     static const int64_t shapes[][3] = { { 1024, 1024, 1024 }, { 4096, 4096, 4096 }, { 256, 256, 131072 },
                                          { 128, 128, 4096 },   { 1, 1, 16 },         { 8192, 8192, 16 },
@@ -691,7 +736,7 @@ static void test_cuts_e4m3(void) {
             check(by.way >= KBKI_WG_E4M3_BIG && by.way <= KBKI_WG_E4M3_SMALL, "a way of e4m3's");
             check(by.splits == 1 || (s.depth / by.splits >= 512 && kbki_wg_way_of(by.way).split),
                   "pieces of some depth, of e4m3");
-            check(by.splits == 1 || ctas_of(&s, by) <= sms, "pieces all at once, of e4m3");
+            check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "pieces all at once, of e4m3");
             check(by.clocks > work, "no faster than the device, in e4m3");
             check(work < 2000 || ctas_of(&s, by) >= sms / 2, "most SMs have something to do, in e4m3");
         }
@@ -732,6 +777,8 @@ static void test_tf32(void) {
 int main(void) {
     test_cuts();
     test_cuts_by_device();
+    test_cuts_of_a_rest();
+    test_cuts_off_sectors();
     test_cuts_e4m3();
     test_tf32();
     test_formulas();
