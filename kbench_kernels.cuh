@@ -13467,7 +13467,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
                <- the tensor cores have a product to work at while a warpgroup exponentiates, its own or its
                neighbour's; the next rows' operands are on their way while the last results are written; and no CTA
                has long rows left when the others are done, as happens where all rows are dealt out beforehand. How
-               many rows a CTA takes is chosen by shape
+               many rows a CTA takes is chosen by shape, and what would fill no round of such items comes in smaller
+               ones, of which some of its warpgroups have no rows
     bound by   arithmetic, and special functions beside it: an exponential per score, 16 a clock and SM, takes half
                the time of the products at d = 128, all of it at d = 64
 
@@ -13492,36 +13493,54 @@ template <int Dim, int Groups, int Keys, int Stages, bool Ahead, int ItemPs = 0,
                          p_at = v_at + Stages * tile_bytes;
     static constexpr int bytes = 1024 + p_at + Groups * p_bytes;             // 1024: to align
     static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112; // registers
-    static constexpr int spare = Groups == 2 ? 40 : Groups == 3 ? 32 : 24;
+    static constexpr int spare = Groups == 2 ? 40 : 32;
 };
 struct kbki_fa_maps {
     kbki_map q, k, v;
 };
-// A CTA's rows are an item; items of `span` heads together, a section, are taken by rows first.
+/*  A CTA's rows are an item. A head has big ones, with rows for all warpgroups, and behind them small ones; heads from
+    `cut` on have small ones alone. Items of `span` heads before those, a section, are taken by rows first. */
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
-    int tiles, span, section, items; // of rows, per head; heads; items of so many heads; of all heads
-    unsigned* asked;                 // how often CTAs that stay have asked for an item
+    int tiles, bigs;        // items of a head; big ones
+    int small, smalls;      // rows of a small one; small ones of a head that is cut
+    int cut, span, section; // heads; heads of a section; its items
+    int whole, items;       // of the heads before cut; of all
+    unsigned* asked;        // how often CTAs that stay have asked for an item
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fa_item {
-    int head, row, tiles; // the first row of the CTA; how many tiles of keys some row of it sees
+    int head, row, end, tiles; // the CTA's first row, the one behind its last, tiles of keys that one of them sees
 };
 template <class Plan, class T>
 __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, int index) {
-    int section = index / work.section, in = index - section * work.section;
-    int wide = min(work.span, (int)work.io.heads - section * work.span), tile = wide == 1 ? in : in / wide;
-    const int head = section * work.span + in - tile * wide, n = (int)work.io.rows;
-    if (work.io.causal) tile = work.tiles - 1 - tile; // the longest first
-    const int row = tile * Plan::rows, end = work.io.causal ? min(n, row + Plan::rows) : n;
-    return { head, row, (end + Plan::keys - 1) / Plan::keys };
+    const int n = (int)work.io.rows;
+    int head, row, rows = work.small;
+    if (index < work.whole) {
+        int section = index / work.section, in = index - section * work.section;
+        int wide = min(work.span, work.cut - section * work.span), tile = wide == 1 ? in : in / wide;
+        head = section * work.span + in - tile * wide;
+        if (work.io.causal) tile = work.tiles - 1 - tile; // the longest first
+        row = min(tile, work.bigs) * Plan::rows + max(tile - work.bigs, 0) * work.small;
+        if (tile < work.bigs) rows = Plan::rows;
+    } else {
+        const int in = index - work.whole, past = in / work.smalls;
+        head = work.cut + past, row = (in - past * work.smalls) * work.small;
+    }
+    const int end = min(n, row + rows), seen = work.io.causal ? end : n;
+    return { head, row, end, (seen + Plan::keys - 1) / Plan::keys };
 }
-// Barriers and buffers of a CTA. item: which one a warpgroup's q is of; -1: of none, there are no more.
+// What a warpgroup is to do: its head and first row, the tiles of keys that its CTA goes through, and how many of them
+// its rows see, which is 0 if it has none. No tiles: there are no more items.
+struct __align__(16) kbki_fa_task {
+    int head, row, tiles, seen;
+};
+// Barriers and buffers of a CTA. task: what is to be done with a warpgroup's q.
 template <class Plan> struct kbki_fa_barriers {
     uint64_t q_full[Plan::groups], q_empty[Plan::groups];
     uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
-    int item[Plan::groups];
+    kbki_fa_task task[Plan::groups];
 };
 template <class Plan> struct kbki_fa_ring {
     kbki_fa_barriers<Plan>* bar;
@@ -13556,6 +13575,7 @@ template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
     kbki_fa_barriers<Plan>& bar = *ring.bar;
+    const int n = (int)work.io.rows;
     unsigned index = blockIdx.x, asked = 0;
     do {
         const kbki_fa_item item = kbki_fa_where<Plan>(work, (int)index);
@@ -13569,11 +13589,15 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
 #pragma unroll 1
             for (int g = 0; g < Plan::groups && fresh; g++) {
                 kbki_bar_wait(bar.q_empty + g, ring.q_parity() ^ 1);
-                bar.item[g] = (int)index;
-                kbki_bar_expect(bar.q_full + g, Plan::q_bytes);
-                for (int p = 0; p < Plan::panels; p++)
-                    kbki_tma_load_3d<false>(ring.q(g) + p * 8192, &maps.q, bar.q_full + g, p * 64, item.row + g * 64,
-                                            item.head);
+                const int row = item.row + g * 64, end = work.io.causal ? row + 64 : n;
+                const bool rows = row < item.end;
+                bar.task[g] = { item.head, row, item.tiles, rows ? (min(n, end) + Plan::keys - 1) / Plan::keys : 0 };
+                if (rows)
+                    kbki_bar_expect(bar.q_full + g, Plan::q_bytes);
+                else
+                    kbki_bar_arrive(bar.q_full + g);
+                for (int p = 0; p < Plan::panels && rows; p++)
+                    kbki_tma_load_3d<false>(ring.q(g) + p * 8192, &maps.q, bar.q_full + g, p * 64, row, item.head);
             }
             kbki_fa_fill<Plan>(bar.v_full + ring.slot, bar.v_empty + ring.slot, ring.parity(), ring.v(ring.slot),
                                &maps.v, tile, item.head);
@@ -13584,7 +13608,7 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     } while (index < (unsigned)work.items);
     for (int g = 0; g < Plan::groups; g++) {
         kbki_bar_wait(bar.q_empty + g, ring.q_parity() ^ 1);
-        bar.item[g] = -1;
+        bar.task[g] = {};
         kbki_bar_arrive(bar.q_full + g);
     }
 }
@@ -13645,12 +13669,7 @@ template <class T, class Plan> struct kbki_fa_rows {
         scale = io.scale * KBKI_LOG2E, group = which;
         if (Plan::shares) shared.set(ring.p(which));
     }
-    // The rows of an item. Returns how many tiles of keys they see.
-    __device__ __forceinline__ int begin(const kbki_attn<T>& io, const kbki_fa_item& item) {
-        const int n = (int)io.rows, row = item.row + group * 64, end = io.causal ? min(n, row + 64) : n;
-        m[0] = m[1] = -INFINITY, l[0] = l[1] = 0;
-        return (end + Plan::keys - 1) / Plan::keys;
-    }
+    __device__ __forceinline__ void begin() { m[0] = m[1] = -INFINITY, l[0] = l[1] = 0; }
     __device__ __forceinline__ void scores(int slot, float* s) {
         uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16), zero = Plan::turns ? kbki_fa_zero() : 0;
         kbki_wg_fence();
@@ -13777,7 +13796,7 @@ struct kbki_fa_out {
 template <class T, class Plan>
 __device__ __forceinline__ kbki_fa_out kbki_fa_close(const kbki_attn<T>& io, const kbki_fa_rows<T, Plan>& rows,
                                                      int head, int row) {
-    kbki_fa_out out = { head, row + rows.group * 64, {} };
+    kbki_fa_out out = { head, row, {} };
     int lane = threadIdx.x % 32, mine = out.row + threadIdx.x % 128 / 32 * 16 + lane / 4;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -13819,26 +13838,29 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
     if (Plan::turns) kbki_barrier_arrive<256>(5 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
-// The warpgroup's q and its item are no longer wanted: each warp says so, which all of its threads have read.
+// The warpgroup's q and task are no longer wanted: each warp's lane 0 says so, which has read the task.
 template <class Plan> __device__ __forceinline__ void kbki_fa_done(const kbki_fa_ring<Plan>& ring, int group) {
-    __syncwarp();
     if (threadIdx.x % 32 == 0) kbki_bar_arrive(ring.bar->q_empty + group);
 }
-// The warpgroup's next item. Returns how many tiles of keys its rows see; 0: there are no more items.
+// What the warpgroup is to do next. Returns how many tiles of keys its rows see.
 template <class T, class Plan>
-__device__ __forceinline__ int kbki_fa_take(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
-                                            kbki_fa_rows<T, Plan>& rows, kbki_fa_item* item) {
+__device__ __forceinline__ int kbki_fa_take(kbki_fa_ring<Plan>& ring, kbki_fa_rows<T, Plan>& rows,
+                                            kbki_fa_task* task) {
     kbki_bar_wait(ring.bar->q_full + rows.group, ring.q_parity());
     ring.parities ^= 2;
-    const int index = ring.bar->item[rows.group];
-    if (index < 0) return 0;
-    *item = kbki_fa_where<Plan>(work, index);
-    return rows.begin(work.io, *item);
+    kbki_fa_task it = {};
+    if (threadIdx.x % 32 == 0) it = ring.bar->task[rows.group]; // who reads it says that it is no longer wanted
+    task->head = __shfl_sync(~0u, it.head, 0), task->row = __shfl_sync(~0u, it.row, 0);
+    task->tiles = __shfl_sync(~0u, it.tiles, 0), task->seen = __shfl_sync(~0u, it.seen, 0);
+    rows.begin();
+    return task->seen;
 }
 // Past a tile that is hidden from all of the warpgroup's rows.
 template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
     kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
     kbki_fa_turn<Plan>(group), kbki_fa_pass<Plan>(group);
+    // No warp is left behind, for which a barrier would flip twice.
+    if (!Plan::turns) kbki_barrier<128>(1 + group);
     kbki_fa_arrive(ring.bar->k_empty + ring.slot);
     kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity());
     kbki_fa_arrive(ring.bar->v_empty + ring.slot);
@@ -13848,13 +13870,12 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_serial(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
-    kbki_fa_item item;
+    kbki_fa_task task;
     float s[Plan::keys / 2], o[Plan::dim / 2] = {}, factor[2];
     uint32_t p[Plan::keys / 4];
     rows.set(work.io, ring, group);
-    const int seen = kbki_fa_take(work, ring, rows, &item), row = item.row + group * 64;
-    const int tiles = row < work.io.rows ? seen : 0;
-    for (int hidden = item.tiles; hidden > tiles; hidden--) kbki_fa_skip(ring, group);
+    const int tiles = kbki_fa_take(ring, rows, &task), row = task.row;
+    for (int hidden = task.tiles; hidden > tiles; hidden--) kbki_fa_skip(ring, group);
 #pragma unroll 1
     for (int tile = tiles - 1; tile >= 0; tile--, ring.next()) {
         kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
@@ -13874,16 +13895,23 @@ __device__ __forceinline__ void kbki_fa_serial(const kbki_fa<T>& work, kbki_fa_r
         if (work.io.causal && tile == tiles - 1) rows.mend(ring.v(ring.slot), p, o, row);
         kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     }
-    kbki_fa_finish<T, Plan>(work.io, kbki_fa_close(work.io, rows, item.head, item.row), o);
+    kbki_fa_finish<T, Plan>(work.io, kbki_fa_close(work.io, rows, task.head, task.row), o);
 }
 
-// The first scores of all, which have nothing beside them. Returns how many of the item's tiles are left.
+// Scores that have nothing beside them, of the next item that has rows for the warpgroup. task: an item that has none,
+// or no tiles. Returns how many of the new one's tiles are left; -1: there is no such item.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
-                                             kbki_fa_rows<T, Plan>& rows, kbki_fa_item* item, uint32_t* p) {
+                                             kbki_fa_rows<T, Plan>& rows, kbki_fa_task* task, uint32_t* p) {
     float s[Plan::keys / 2], factor[2];
-    const int left = kbki_fa_take(work, ring, rows, item) - 1;
-    for (int hidden = item->tiles - 1; hidden > left; hidden--) kbki_fa_skip(ring, rows.group);
+    int left;
+    do {
+        if (task->tiles) kbki_fa_done(ring, rows.group);
+        for (int hidden = task->tiles; hidden > 0; hidden--) kbki_fa_skip(ring, rows.group);
+        left = kbki_fa_take(ring, rows, task) - 1;
+    } while (left < 0 && task->tiles);
+    if (left < 0) return left;
+    for (int hidden = task->tiles - 1; hidden > left; hidden--) kbki_fa_skip(ring, rows.group);
     kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
     kbki_fa_turn<Plan>(rows.group);
     rows.scores(ring.slot, s);
@@ -13892,7 +13920,7 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     kbki_wg_hold<Plan::keys / 2>(s);
     kbki_fa_arrive(ring.bar->k_empty + ring.slot);
     if (left == 0) kbki_fa_done(ring, rows.group);
-    rows.hide(work.io, s, left * Plan::keys, item->row + rows.group * 64);
+    rows.hide(work.io, s, left * Plan::keys, task->row);
     rows.exponentials(s, factor);
     rows.pack(s, p);
     return left;
@@ -13904,50 +13932,56 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
-    kbki_fa_item item;
+    kbki_fa_task task;
     float s[Plan::keys / 2], o[Plan::dim / 2] = {}, factor[2];
     uint32_t p[Plan::shares ? 1 : Plan::keys / 4];
     rows.set(work.io, ring, group);
     if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // the first turn of all
-    int left = kbki_fa_first(work, ring, rows, &item, p);
-    kbki_fa_out out;
-    bool first, fresh = true;
-    kbki_fa_ring<Plan> before = ring;
-    for (ring.next();; before = ring, fresh = first, ring.next()) {
-        if ((first = left == 0)) {
-            out = kbki_fa_close(work.io, rows, item.head, item.row);
-            if ((left = kbki_fa_take(work, ring, rows, &item)) == 0) break;
-            for (int hidden = item.tiles; hidden > left; hidden--) kbki_fa_skip(ring, group);
+    task.tiles = 0;
+#pragma unroll 1
+    do {
+        int left = kbki_fa_first(work, ring, rows, &task, p);
+        if (left < 0) return;
+        kbki_fa_out out;
+        bool first, fresh = true;
+        kbki_fa_ring<Plan> before = ring;
+        for (ring.next();; before = ring, fresh = first, ring.next()) {
+            if ((first = left == 0)) {
+                out = kbki_fa_close(work.io, rows, task.head, task.row);
+                if ((left = kbki_fa_take(ring, rows, &task)) == 0) break;
+                for (int hidden = task.tiles; hidden > left; hidden--) kbki_fa_skip(ring, group);
+            }
+            kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
+            kbki_bar_wait(ring.bar->v_full + before.slot, before.parity());
+            kbki_fa_turn<Plan>(group);
+            rows.scores(ring.slot, s);
+            rows.values(before.slot, p, o, !fresh);
+            kbki_fa_pass<Plan>(group);
+            kbki_wg_wait<1>();
+            kbki_wg_hold<Plan::keys / 2>(s);
+            kbki_fa_arrive(ring.bar->k_empty + ring.slot);
+            if (--left == 0) kbki_fa_done(ring, group);
+            if (first) rows.hide(work.io, s, left * Plan::keys, task.row);
+            rows.exponentials(s, factor);
+            kbki_wg_wait<0>();
+            kbki_wg_hold<Plan::dim / 2>(o);
+            kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
+            if (fresh && work.io.causal) rows.mend(ring.v(before.slot), p, o, first ? out.row : task.row);
+            kbki_fa_arrive(ring.bar->v_empty + before.slot);
+            rows.pack(s, p);
+            if (first)
+                kbki_fa_finish<T, Plan>(work.io, out, o);
+            else
+                rows.rescale(o, factor);
         }
-        kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
         kbki_bar_wait(ring.bar->v_full + before.slot, before.parity());
-        kbki_fa_turn<Plan>(group);
-        rows.scores(ring.slot, s);
         rows.values(before.slot, p, o, !fresh);
-        kbki_fa_pass<Plan>(group);
-        kbki_wg_wait<1>();
-        kbki_wg_hold<Plan::keys / 2>(s);
-        kbki_fa_arrive(ring.bar->k_empty + ring.slot);
-        if (--left == 0) kbki_fa_done(ring, group);
-        if (first) rows.hide(work.io, s, left * Plan::keys, item.row + group * 64);
-        rows.exponentials(s, factor);
         kbki_wg_wait<0>();
         kbki_wg_hold<Plan::dim / 2>(o);
-        kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
-        if (fresh && work.io.causal) rows.mend(ring.v(before.slot), p, o, first ? out.row : item.row + group * 64);
+        if (fresh && work.io.causal) rows.mend(ring.v(before.slot), p, o, out.row);
         kbki_fa_arrive(ring.bar->v_empty + before.slot);
-        rows.pack(s, p);
-        if (first)
-            kbki_fa_finish<T, Plan>(work.io, out, o);
-        else
-            rows.rescale(o, factor);
-    }
-    kbki_bar_wait(ring.bar->v_full + before.slot, before.parity());
-    rows.values(before.slot, p, o, !fresh);
-    kbki_wg_wait<0>();
-    kbki_wg_hold<Plan::dim / 2>(o);
-    if (fresh && work.io.causal) rows.mend(ring.v(before.slot), p, o, out.row);
-    kbki_fa_finish<T, Plan>(work.io, out, o);
+        kbki_fa_finish<T, Plan>(work.io, out, o);
+    } while (task.tiles);
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -13982,21 +14016,81 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     }
 #endif
 }
+// How rows are dealt out: rows of small items; heads that have big ones as well; ps until all is done.
+struct kbki_fa_deal {
+    int small;
+    int64_t cut, ps;
+};
+template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T>& io) {
+    const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
+    return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
+}
+/*  When all is done, where each multiprocessor takes the next item as soon as it is free: of each of the first `cut`
+    heads so many big ones and then `rest` small ones, of the others `smalls`. Those that took small ones are free again
+    in the order in which they took them; so are those that took big ones. */
+KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
+                               int64_t small_ps, int64_t big_ps) {
+    int64_t at[2][256] = {}, last = 0;
+    unsigned first[2] = { 0, 0 }, count[2] = { (unsigned)sms, 0 };
+    for (int64_t head = 0; head < heads; head++)
+        for (int64_t i = 0, all = head < cut ? bigs + rest : smalls; i < all; i++) {
+            const int big = head < cut && i < bigs;
+            const int who = count[1] && (!count[0] || at[1][first[1]] < at[0][first[0]]);
+            const int64_t end = at[who][first[who]] + (big ? big_ps : small_ps);
+            first[who] = (first[who] + 1) % 256, count[who]--;
+            at[big][(first[big] + count[big]++) % 256] = end;
+            if (end > last) last = end;
+        }
+    return last;
+}
+/*  Where all rows see all keys: small items, and heads that have small ones alone, for what fills no round of big ones.
+    Some of a CTA's warpgroups took 42 % of what all of them take, and their share of the other 58, on an H200. */
+template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
+    const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
+    const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
+    kbki_fa_deal best = { Plan::rows, heads, INT64_MAX };
+    if (sms > 256) return best;
+    for (int groups = Plan::groups; groups > 0; groups--)
+        for (int some = 0; some < 2; some++) { // a head that is one of many like it takes as long as the others
+            const int64_t last = some && each ? kbki_ceil(heads * each % sms, each) : 0, few = heads - over * sms;
+            const int64_t in = last || rest >= groups * 64 ? groups : kbki_ceil(rest, 64);
+            if ((groups == Plan::groups || !last) && some) continue;
+            const int64_t ps = kbki_fa_done_at((int)sms, few, few > last ? few - last : 0, each,
+                                               kbki_ceil(rest, groups * 64), kbki_ceil(rows, groups * 64),
+                                               big * (42 * Plan::groups + 58 * in) / (100 * Plan::groups), big) +
+                               over * (each * big + (rest ? big / 2 : 0));
+            if (ps < best.ps) best = { groups * 64, heads - last, ps };
+        }
+    return best;
+}
+// The last answer is kept: it takes longer than a launch.
+template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
+    static thread_local int64_t heads = -1, rows = -1;
+    static thread_local kbki_fa_deal deal;
+    if (io.causal) return kbki_fa_deal_plain<Plan>(io);
+    if (heads != io.heads || rows != io.rows)
+        deal = kbki_fa_deal_full<Plan>(io.heads, io.rows), heads = io.heads, rows = io.rows;
+    return deal;
+}
 template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     kbki_fa_maps maps;
     kbki_fa<T> work;
     size_t bytes = Plan::bytes;
-    int64_t tiles = kbki_ceil(io.rows, Plan::rows), items = io.heads * tiles;
-    int64_t span = ((int64_t)32 << 20) / (io.rows * Plan::dim * 4); // heads whose keys and values L2 holds at once
+    const kbki_fa_deal deal = Plan::ahead ? kbki_fa_deal_of<Plan>(io) : kbki_fa_deal_plain<Plan>(io);
+    const int64_t bigs = io.rows / Plan::rows, tiles = bigs + kbki_ceil(io.rows % Plan::rows, deal.small),
+                  smalls = kbki_ceil(io.rows, deal.small), whole = deal.cut * tiles,
+                  cut = (io.heads - deal.cut) * smalls;
+    int64_t span = ((int64_t)32 << 20) / (io.rows * Plan::dim * 4), items = whole + cut;
     const char* why = kbki_needs_hopper();
     if (!why && Plan::ahead) why = kbki_check_workspace(a, KBK_TICKETS);
     if (why) return why;
     if (!kbki_aligned(io.q, 16) || !kbki_aligned(io.k, 16) || !kbki_aligned(io.v, 16)) return KBKI_TEXT_TMA_HEADS;
     if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
-    if (!io.causal || span < 1) span = 1; // as far as they are taken at all
+    if (!io.causal || span < 1) span = 1; // heads whose keys and values L2 holds at once
     if (span > io.heads) span = io.heads;
-    work.io = io, work.tiles = (int)tiles, work.span = (int)span, work.items = (int)items;
-    work.section = (int)(span * tiles);
+    work.io = io, work.tiles = (int)tiles, work.bigs = (int)bigs, work.small = deal.small, work.smalls = (int)smalls;
+    work.cut = (int)deal.cut, work.span = (int)span, work.section = (int)(span * tiles);
+    work.whole = (int)whole, work.items = (int)items;
     work.asked = (unsigned*)a->workspace;
     const T* const from[3] = { io.q, io.k, io.v };
     kbki_map* const to[3] = { &maps.q, &maps.k, &maps.v };
@@ -14010,19 +14104,14 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     return kbki_launched();
 }
 // d by warpgroups of CTAs that stay
-typedef kbki_fa_plan<128, 2, 128, 3, true, 1400000, 12100> kbki_fa_128x2;
+typedef kbki_fa_plan<128, 2, 128, 3, true, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, true, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, true, 930000, 12200> kbki_fa_64x3;
 typedef kbki_fa_plan<64, 4, 64, 6, true, 1000000, 18900> kbki_fa_64x4;
-// How long CTAs that stay are at it, in ps: rounds of items, each of which sees all keys, or half of them.
-template <class Plan, class T> int64_t kbki_fa_cost(const kbki_attn<T>& io) {
-    const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
-    return rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1));
-}
 template <class T, class Few, class Many>
 const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
-    return kbki_fa_cost<Few>(io) <= kbki_fa_cost<Many>(io) ? kbki_fa_launch<T, Few>(a, io, st)
-                                                           : kbki_fa_launch<T, Many>(a, io, st);
+    return kbki_fa_deal_of<Few>(io).ps <= kbki_fa_deal_of<Many>(io).ps ? kbki_fa_launch<T, Few>(a, io, st)
+                                                                       : kbki_fa_launch<T, Many>(a, io, st);
 }
 template <class T, class Wide, class Narrow> const char* kbki_fa_either(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;

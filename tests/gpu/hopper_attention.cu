@@ -359,6 +359,7 @@ template <class T> static void check_type(const rung& r) {
     CUDA(cudaMalloc((void**)&x.o, 2 * most + 2 * GUARD)), CUDA(cudaMalloc((void**)&x.lse, 4 * rows + 2 * GUARD));
     CUDA(cudaMalloc((void**)&x.want, 8 * most)), CUDA(cudaMalloc((void**)&x.allowed, 8 * most));
     CUDA(cudaMalloc((void**)&x.want_lse, 8 * rows)), CUDA(cudaMalloc((void**)&x.v_out, sizeof *x.v_out));
+    CUDA(cudaDeviceSynchronize()); // the stream does not wait for what fills memory outside of it
     try_all(x, r);
     printf("%s %s: %d passed, %d failed\n", r.name, dtype_name[dtype], passed - was, failed - were), fflush(stdout);
     void* all[] = { x.q, x.k, x.v, x.o, x.lse, x.want, x.allowed, x.want_lse, x.v_out };
@@ -601,6 +602,7 @@ template <class T> static void check_back(const rung& r) {
     CUDA(cudaMalloc((void**)&x.lse, 4 * rows)), CUDA(cudaMalloc((void**)&x.work, scratch));
     CUDA(cudaMalloc((void**)&x.o, 8 * most)), CUDA(cudaMalloc((void**)&x.o_allowed, 8 * most));
     CUDA(cudaMalloc((void**)&x.again, 4 * most)), CUDA(cudaMalloc((void**)&x.v_out, sizeof *x.v_out));
+    CUDA(cudaDeviceSynchronize());
     back_all(x, r);
     printf("%s backward %s: %d passed, %d failed\n", r.name, dtype_name[dtype], passed - was, failed - were);
     fflush(stdout);
