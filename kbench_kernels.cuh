@@ -6936,8 +6936,10 @@ __global__ void __launch_bounds__(Share + 32, Share == 480 ? 4 : 2) kbk_sum_run_
         for (int u = 0; u < U; u++) {
             float f[Width];
             v[u].get(f);
+            float part = f[0]; // a pack first: the less is added to a sum one by one, the less is rounded off
 #pragma unroll
-            for (int k = 0; k < Width; k++) sum[u] += f[k];
+            for (int k = 1; k < Width; k++) part += f[k];
+            sum[u] += part;
         }
     }
 #pragma unroll
@@ -7099,8 +7101,10 @@ template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd
         for (int u = 0; u < U; u++) {
             float f[Width], g[Width];
             x[u].get(f), y[u].get(g);
+            float part = 0; // a pack first: added one by one, numbers of few bits are rounded to one side more often
 #pragma unroll
-            for (int k = 0; k < Width; k++) sum[u] = fmaf(f[k] - g[k], f[k] - g[k], sum[u]);
+            for (int k = 0; k < Width; k++) part = fmaf(f[k] - g[k], f[k] - g[k], part);
+            sum[u] += part;
         }
     }
     double all = 0;
