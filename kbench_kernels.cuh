@@ -6916,7 +6916,7 @@ template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) {
 
 // Share: threads of a CTA that add up; its last warp does not.
 template <class T, int U, int Share>
-__global__ void __launch_bounds__(Share + 32, Share == 480 ? 4 : 2) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
+__global__ void __launch_bounds__(Share + 32) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Threads = Share + 32;
     __shared__ double slots[32];
     const unsigned number = kbki_slot_number(io.counter, io.slots);
@@ -12530,7 +12530,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
      3 online      20.18 ms    1 % 0.07 x  warp per row, running softmax, 32 keys a time
                  loses at bf16 4 x 16 x 4096 x 128 (0.06 x) and all of 4 more
      4 flash        6107 us    3 % 3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
-                 loses at f16 4 x 16 x 2048 x 128 (0.23 x) and 2 of 10 more; gains at bf16 4 x 16 x 4096 x 128 (3.32
+                 loses at f16 4 x 16 x 2048 x 128 (0.23 x) and 2 of 10 more; gains at bf16 4 x 16 x 4096 x 128 (3.33
                  x)
      5 warpmma     915.9 us   18 % 6.67 x  mma.sync, tiles loaded by all threads, in turn
      6 flashmma    385.6 us   43 % 2.38 x  mma.sync, 32 rows per warp, two buffers
