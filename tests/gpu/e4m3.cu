@@ -40,7 +40,7 @@ typedef kbk_e4m3 byte;
 static int64_t pieces; // of K, that ways are to cut it into
 template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_e4m3_refuses(a);
-    return why ? why : kbki_e4m3_select<bf16>(a, { Way, kbki_wg_way_of(Way).split && pieces ? pieces : 1, 0 }, st);
+    return why ? why : kbki_e4m3_select<bf16>(a, { Way, kbki_wg_way_of(Way).split && pieces ? pieces : 1, 0, 0 }, st);
 }
 // Cuts that select does not have: to see whether it should.
 template <class Plan> static const char* cut(const kbk_args* a, kbk_stream st) {
