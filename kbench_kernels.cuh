@@ -1625,6 +1625,7 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
     }
     return true;
 }
+
 // Reduction the classical way, halving the active threads each time; Reduce joins two values.
 template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
     int t = threadIdx.x;
@@ -7088,8 +7089,8 @@ template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd
     kbki_span sp = kbki_split<T, Width>(io.x, io.n);
     int64_t one = kbki_single(sp, io.n, threadIdx.x);
     int64_t first = threadIdx.x < Share ? (int64_t)blockIdx.x * (Share * U) + threadIdx.x : sp.packs;
-    float sum[U] = {};
-    if (blockIdx.x == 0 && one >= 0) sum[0] = kbki_mse_term(io, one);
+    kbki_long_sum sum[U];
+    if (blockIdx.x == 0 && one >= 0) sum[0].add(kbki_mse_term(io, one));
     for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (Share * U)) {
         kbki_pack<T, Width> x[U], y[U];
 #pragma unroll
@@ -7105,12 +7106,13 @@ template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd
             float part = 0; // a pack first: added one by one, numbers of few bits are rounded to one side more often
 #pragma unroll
             for (int k = 0; k < Width; k++) part = fmaf(f[k] - g[k], f[k] - g[k], part);
-            sum[u] += part;
+            sum[u].add(part);
         }
     }
     double all = 0;
     auto add = [&](float part) { all += part; };
-    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0] + sum[1], number, io.counter, io.slots, add)) return;
+    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0].get() + sum[1].get(), number, io.counter, io.slots, add))
+        return;
     all = kbki_all<kbki_sum<double>, Threads>(all, slots);
     if (threadIdx.x == 0) *io.out = (float)(all / (double)io.n);
 }
@@ -14068,14 +14070,17 @@ template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows
         }
     return best;
 }
-// The last answer is kept: it takes longer than a launch.
+// The last answers are kept: each takes longer than a launch.
 template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
-    static thread_local int64_t heads = -1, rows = -1;
-    static thread_local kbki_fa_deal deal;
+    static thread_local struct {
+        int64_t heads, rows; // 0: nothing is kept here
+        kbki_fa_deal deal;
+    } kept[16];
     if (io.causal) return kbki_fa_deal_plain<Plan>(io);
-    if (heads != io.heads || rows != io.rows)
-        deal = kbki_fa_deal_full<Plan>(io.heads, io.rows), heads = io.heads, rows = io.rows;
-    return deal;
+    auto* at = &kept[(uint64_t)(io.heads * 31 + io.rows) * 0x9E3779B97F4A7C15u >> 60];
+    if (at->heads != io.heads || at->rows != io.rows)
+        at->deal = kbki_fa_deal_full<Plan>(io.heads, io.rows), at->heads = io.heads, at->rows = io.rows;
+    return at->deal;
 }
 template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     kbki_fa_maps maps;
