@@ -9568,17 +9568,24 @@ KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, int word) {
 }
 KBK_FN void kbk_matmul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
                                int64_t u1) {
-    int64_t rows = s->rows, cols = s->cols, depth = s->depth, jump = s->layout == KBK_NT ? depth : 1;
+    int64_t rows = s->rows, cols = s->cols, depth = s->depth, step = s->layout == KBK_TN ? rows : 1;
     for (int64_t m = u0; m < u1; m++) {
+        const double *a = in[0] + (s->layout == KBK_TN ? m : m * depth), *b = in[1];
         double *c = out[0] + (m - u0) * cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * cols : NULL;
         for (int64_t n = 0; n < cols; n++) c[n] = 0;
         for (int64_t n = 0; size && n < cols; n++) size[n] = 0;
-        for (int64_t k = 0; k < depth; k++) {
-            double a = s->layout == KBK_TN ? in[0][k * rows + m] : in[0][m * depth + k];
-            const double* b = in[1] + (s->layout == KBK_NT ? k : k * cols);
-            for (int64_t n = 0; n < cols; n++) c[n] += a * b[n * jump];
-            for (int64_t n = 0; size && n < cols; n++) size[n] += a * b[n * jump] * (a * b[n * jump]);
-        }
+        if (s->layout == KBK_NT) // lines of B are along k, and are read that way
+            for (int64_t n = 0; n < cols; n++, b += depth) {
+                double sum = 0, squares = 0;
+                for (int64_t k = 0; k < depth; k++) sum += a[k] * b[k], squares += a[k] * b[k] * (a[k] * b[k]);
+                c[n] = sum;
+                if (size) size[n] = squares;
+            }
+        else
+            for (int64_t k = 0; k < depth; k++, a += step, b += cols) {
+                for (int64_t n = 0; n < cols; n++) c[n] += *a * b[n];
+                for (int64_t n = 0; size && n < cols; n++) size[n] += *a * b[n] * (*a * b[n]);
+            }
         for (int64_t n = 0; size && n < cols; n++) size[n] = sqrt(size[n]);
     }
 }

@@ -19,7 +19,7 @@
        --count          launches what it would launch and looks at nothing, for tests/compile/launched.sh: there the
                         runtime is one that launches nothing, but keeps account
 
-   Prints a line per failing combination; exit code 0, 1 after failures, 77 without a GPU. */
+   Prints a line per failing combination, and on stderr one per operation that is done; exit code 0, 1 after failures, 77 without a GPU. */
 #include "kbench_kernels.cuh"
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,16 +33,24 @@ static int passed, failed, skipped;
 static int quick, large, sanitize, counting, jobs, job_index; // options; which of the jobs this process is
 static int capability;                                        // of the device, times ten
 static const char* only;                                      // option: the one variant
-static int* handed_out;                                       // parts of the work, shared by the jobs; NULL: one job
+// What jobs share: parts of the work that somebody has taken; of each operation how many jobs are through with it, and
+// what they saw.
+static struct account {
+    int taken;
+    struct {
+        int through, passed, failed;
+    } ops[KBK_OP_COUNT];
+} alone, *shared = &alone;
 
 // Whether the next part of the work is this process's: all walk through the same parts, and who is done with one takes
 // the first that nobody has, since some take a thousand times as long as others.
 static int my_part() {
     static int part, mine = -1;
+    if (jobs == 1) return 1;
 #ifndef _WIN32
-    if (handed_out && mine < 0) mine = __atomic_fetch_add(handed_out, 1, __ATOMIC_RELAXED);
+    if (mine < 0) mine = __atomic_fetch_add(&shared->taken, 1, __ATOMIC_RELAXED);
 #endif
-    if (part++ != mine && handed_out) return 0;
+    if (part++ != mine) return 0;
     mine = -1;
     return 1;
 }
@@ -663,7 +671,8 @@ static void run_fill(job* j, int first_shift, int shifts) {
     release(j);
 }
 static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int shape_index) {
-    const int64_t size = s.rows * s.cols;
+    int64_t size = s.rows * s.cols * (op->family == KBK_ATTN ? s.batch * s.heads : 1);
+    if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.depth / 64; // a large operand of few results
     for (int fill = 0; fill < FILLS; fill++) {
         job j;
         memset(&j, 0, sizeof j);
@@ -948,9 +957,9 @@ static void run_attention(const kbk_op* op, int dtype) {
                         0 };
         const bool heads = s.batch * s.heads > 100;
         if (quick && !heads && (i / 2 % 3 == 0 || i / 2 > 8)) continue;
-        if (heads && strcmp(op->dir, "fwd")) continue;
+        if (heads && (strcmp(op->dir, "fwd") || dtype == KBK_F32)) continue; // flashpp's
         if (sanitize && !attention_shapes[i / 2].small) continue;
-        for (int spoiled = 0; spoiled < (s.rows > 260 ? 1 : inputs); spoiled++) // the oracle takes S^2
+        for (int spoiled = 0; spoiled < (s.rows > 260 || heads ? 1 : inputs); spoiled++) // the oracle takes S^2
             run_shape(op, dtype, s, spoiled, i / 2);
     }
     if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
@@ -1030,6 +1039,20 @@ static void skip_others(const char* op) {
     }
 }
 
+// The last job that is through with an operation says what all of them saw, so that who is cut off knows how far it was.
+static void say_through(int op, int more_passed, int more_failed) {
+    auto* all = &shared->ops[op];
+#ifndef _WIN32
+    __atomic_fetch_add(&all->passed, more_passed, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&all->failed, more_failed, __ATOMIC_RELAXED);
+    if (__atomic_add_fetch(&all->through, 1, __ATOMIC_ACQ_REL) < jobs) return;
+#else
+    all->passed = more_passed, all->failed = more_failed;
+#endif
+    if (counting) return;
+    fprintf(stderr, "%s_%s: %d passed, %d failed\n", kbk_ops[op].name, kbk_ops[op].dir, all->passed, all->failed);
+}
+
 // Everything that this process has to do; its exit code.
 static int run_all(const char* op) {
     int devices = 0, major = 0, minor = 0;
@@ -1050,10 +1073,11 @@ static int run_all(const char* op) {
     capability = 10 * major + minor;
     if (job_index == 0) skip_others(op);
     for (int i = 0; i < KBK_OP_COUNT; i++) {
+        const int before = passed, failures = failed;
         if (op && !is(&kbk_ops[i], op)) continue;
         run_op(&kbk_ops[i]);
         if (large && my_part()) run_large(&kbk_ops[i]);
-        fflush(stdout);
+        say_through(i, passed - before, failed - failures);
     }
     CUDA(cudaDeviceSynchronize());
     return failed != 0;
@@ -1063,8 +1087,8 @@ static int run_all(const char* op) {
 // Processes, not threads: each has its own stream, memory and counters. None is started after CUDA is.
 static int run_jobs(const char* op) {
     int pipes[2], counts[3], code = 0, status = 0, ended = 0;
-    handed_out = (int*)mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (handed_out == MAP_FAILED || pipe(pipes)) return 1;
+    shared = (account*)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED || pipe(pipes)) return 1;
     fflush(stdout);
     for (job_index = 0; job_index < jobs; job_index++)
         if (fork() == 0) {
