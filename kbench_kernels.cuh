@@ -5394,13 +5394,13 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
-     1 naive        1502 us    4 %      -  thread per row, three uncoalesced passes
-     2 warp        191.0 us   33 % 7.86 x  warp per row, shuffles, re-reads from cache
-     3 onepass      62.7 us  101 % 3.05 x  16-byte loads, row in registers, one read
-     4 persist      66.3 us   95 % 0.94 x  w and b in registers, next rows on their way
-                 loses at f32 8192 x 4096 (0.94 x) alone of 5 shapes; gains at bf16 8192 x 1024 (1.03 x)
-     5 cluster     165.2 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
+/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
+     1 naive        1822 us    3 %      -  thread per row, three uncoalesced passes
+     2 warp        190.8 us   33 % 9.55 x  warp per row, shuffles, re-reads from cache
+     3 onepass      62.7 us  101 % 3.04 x  16-byte loads, row in registers, one read
+     4 persist      66.2 us   96 % 0.95 x  w and b in registers, next rows on their way
+                 loses at f32 8192 x 4096 (0.95 x) alone of 5 shapes; gains at bf16 8192 x 1024 (1.03 x)
+     5 cluster     165.3 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.00 x) and all of 4 more
     end of measured */
 #define KBK_CHECK_layernorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
@@ -6291,12 +6291,12 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
                <- one read, and the memory never waits; all SMs share the last addition. Up to 32 KiB per row,
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
-     1 atomic      243.1 us   39 %      -  an atomic per element
-     2 split       291.8 us   33 % 0.83 x  dx, then column sums: two reads
-                 loses at f32 8192 x 4096 (0.83 x)
-     3 ticket      156.8 us   60 % 1.86 x  column sums per CTA, added in index order
-     4 onepass      95.4 us   99 % 1.64 x  one read, rows and sums in registers
+/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
+     1 atomic      244.5 us   39 %      -  an atomic per element
+     2 split       291.7 us   33 % 0.84 x  dx, then column sums: two reads
+                 loses at f32 8192 x 4096 (0.84 x)
+     3 ticket      156.3 us   61 % 1.87 x  column sums per CTA, added in index order
+     4 onepass      95.3 us  100 % 1.64 x  one read, rows and sums in registers
     end of measured */
 #define KBK_CHECK_layernorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6739,13 +6739,13 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
                                                             16 KiB per row w comes from the L1 cache; up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
-/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
-     1 naive        1132 us    6 %      -  thread per row, two uncoalesced passes
-     2 warp        126.3 us   50 % 8.96 x  warp per row, shuffles, re-reads from cache
-     3 onepass      61.6 us  103 % 2.05 x  16-byte loads, row in registers, one read
-     4 persist      63.8 us   99 % 0.96 x  w in registers, next rows on their way
+/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
+     1 naive        1418 us    4 %      -  thread per row, two uncoalesced passes
+     2 warp        125.7 us   50 % 11.3 x  warp per row, shuffles, re-reads from cache
+     3 onepass      61.7 us  103 % 2.04 x  16-byte loads, row in registers, one read
+     4 persist      63.8 us  100 % 0.97 x  w in registers, next rows on their way
                  loses at bf16 4096 x 16384 (0.89 x) and 1 of 4 more; gains at bf16 8192 x 1024 (1.01 x)
-     5 cluster     107.9 us   59 % 0.59 x  row split over a cluster, up to 512 KiB
+     5 cluster     107.4 us   59 % 0.59 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.01 x) and all of 4 more
     end of measured */
 #define KBK_CHECK_rmsnorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
@@ -6783,12 +6783,12 @@ KBK_FN void kbk_rmsnorm_fwd_ref(const kbk_shape* s, const double* const* in, dou
     4 onepass  rows and column sums in registers, the next rows on their way into shared memory
                <- one read, and the memory never waits; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
-     1 atomic      210.3 us   45 %      -  an atomic per element
-     2 split       283.5 us   33 % 0.74 x  dx, then column sums: two reads
+/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
+     1 atomic      211.9 us   45 %      -  an atomic per element
+     2 split       284.8 us   33 % 0.74 x  dx, then column sums: two reads
                  loses at f32 8192 x 4096 (0.74 x)
-     3 ticket      147.5 us   64 % 1.92 x  column sums per CTA, added in index order
-     4 onepass      93.7 us  101 % 1.57 x  one read, rows and sums in registers
+     3 ticket      147.5 us   65 % 1.93 x  column sums per CTA, added in index order
+     4 onepass      93.5 us  102 % 1.58 x  one read, rows and sums in registers
     end of measured */
 #define KBK_CHECK_rmsnorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7022,10 +7022,10 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-25
      1 atomic      235.7 ms    0 %      -  one atomic per thread
-     2 block       236.6 us   51 %  996 x  sum per CTA, an atomic each
-     3 ticket      122.1 us   98 % 1.94 x  16-byte loads, last CTA finishes
+     2 block       238.8 us   50 %  987 x  sum per CTA, an atomic each
+     3 ticket      122.0 us   98 % 1.96 x  16-byte loads, last CTA finishes
     end of measured */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_MSE_CTAS 4096 // most partial sums
@@ -7174,9 +7174,9 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
                packs, so that stores of one overlap loads of the next
     bound by   memory: compare with bytes / copy bandwidth. Inputs and dx that reach a 16-byte boundary at
                different elements are taken one element at a time */
-/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
+/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-25
      1 naive       392.2 us   48 %      -  one element per thread
-     2 unroll      182.1 us  104 % 2.15 x  two 16-byte packs of each input in flight
+     2 unroll      182.4 us  104 % 2.15 x  two 16-byte packs of each input in flight
     end of measured */
 #define KBK_CHECK_mse_bwd KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7284,13 +7284,13 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                rows share a warp                      <- enough bytes in flight, few instructions; of long rows, and
                of few, a CTA takes one and ends with it: what all CTAs read at a time is one narrow stretch of memory
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-24
-     1 naive        1112 us   23 %      -  thread per row, uncoalesced
-     2 split       945.1 us   27 % 1.18 x  two kernels: products to memory, row sums
-     3 matmul       2915 us    9 % 0.32 x  a GEMM with one column, mostly padding
+/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-25
+     1 naive        1110 us   23 %      -  thread per row, uncoalesced
+     2 split       945.5 us   27 % 1.17 x  two kernels: products to memory, row sums
+     3 matmul       2914 us    9 % 0.32 x  a GEMM with one column, mostly padding
                  loses at f32 65536 x 4096 (0.32 x)
-     4 warp        242.5 us  104 % 12.0 x  warp per row, shuffles, one read
-     5 vec         235.2 us  107 % 1.03 x  16-byte loads, several rows in flight
+     4 warp        242.5 us  105 % 12.0 x  warp per row, shuffles, one read
+     5 vec         235.2 us  108 % 1.03 x  16-byte loads, several rows in flight
     end of measured */
 #define KBK_CHECK_weighted_sum_fwd KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7528,14 +7528,14 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     6 vec      dx needs nothing of x: where both exceed the caches, one kernel reads all of x, then another
                writes all of dx     <- memory that reads and writes in turn loses time at each change
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-24
-     1 naive        7962 us    6 %      -  thread per element of dx, per column of dw
-     2 split        1747 us   29 % 4.56 x  product to memory, its column sums, dx
-     3 matmul       5883 us    9 % 0.30 x  two GEMMs, K = 1 and M = 1
+/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-25
+     1 naive        7958 us    6 %      -  thread per element of dx, per column of dw
+     2 split        1746 us   29 % 4.56 x  product to memory, its column sums, dx
+     3 matmul       5885 us    9 % 0.30 x  two GEMMs, K = 1 and M = 1
                  loses at f32 65536 x 4096 (0.30 x)
-     4 ticket      923.3 us   54 % 6.37 x  column sums per CTA, added in order; dx
-     5 fused       540.4 us   93 % 1.71 x  dx and dw from one pass, 16-byte accesses
-     6 vec         477.9 us  105 % 1.13 x  much data: one kernel reads, another writes
+     4 ticket      923.6 us   55 % 6.37 x  column sums per CTA, added in order; dx
+     5 fused       540.5 us   94 % 1.71 x  dx and dw from one pass, 16-byte accesses
+     6 vec         477.3 us  107 % 1.13 x  much data: one kernel reads, another writes
     end of measured */
 #define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7975,10 +7975,10 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
                warp on: with a CTA each, those of 1024 classes take seven times as long. Rows of odd length:
                alignment is peeled row by row
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-24
+/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
      1 split        1422 us   14 %      -  log-softmax to memory in f32, then a gather
-     2 online      364.6 us   53 % 3.90 x  CTA per row, running (max, sum), one read
-     3 unroll      194.0 us  100 % 1.88 x  16-byte packs, four in flight per thread
+     2 online      598.6 us   33 % 2.38 x  CTA per row, running (max, sum), one read
+     3 unroll      191.5 us  102 % 3.13 x  16-byte packs, four in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_fwd KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)
 KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8245,9 +8245,9 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
                elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
                log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
-/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-24
+/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
      1 naive        1623 us   24 %      -  one element per thread
-     2 unroll      390.9 us   99 % 4.15 x  16-byte packs, two in flight per thread
+     2 unroll      391.4 us  100 % 4.15 x  16-byte packs, two in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8450,11 +8450,11 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                                               <- one read of rows up to 1.4 MiB
     bound by   memory: compare with bytes / copy bandwidth. Longer rows, and x and dx that reach a 16-byte
                boundary at different elements, take the way of rung 2 */
-/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-24
-     1 split       587.0 us   66 %      -  fwd unroll, then bwd unroll: three streams
-     2 fused       490.1 us   79 % 1.20 x  CTA per row, second read backwards
-     3 shared      421.2 us   92 % 1.16 x  row in shared memory, one read
-     4 cluster     461.3 us   84 % 0.91 x  row over 2 to 8 CTAs, sums through DSMEM
+/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
+     1 split       585.6 us   67 %      -  fwd unroll, then bwd unroll: three streams
+     2 fused       484.9 us   80 % 1.21 x  CTA per row, second read backwards
+     3 shared      420.5 us   93 % 1.15 x  row in shared memory, one read
+     4 cluster     460.6 us   85 % 0.91 x  row over 2 to 8 CTAs, sums through DSMEM
                  loses at bf16 8192 x 50304 (0.91 x) alone of 2 shapes; gains at bf16 4096 x 131072 (1.23 x)
     end of measured */
 #define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
@@ -10867,12 +10867,13 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
                                               int block, const float* d) {
     constexpr bool Two = Turned && sizeof(T) == 4;
     constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
-    static_assert(Many * Plan::blocks % 2 == 0, "the next tile begins with the first buffer");
+    constexpr bool Odd = Many * Plan::blocks % 2; // the tile before ended with the buffer that this one begins with
     bool first = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int i = 0; i < Many; i++) {
         const int x = i < Many - 1 ? i * Wide : Plan::tile_n - Wide;
         char* buffer = staging + (block * Many + i) % 2 * 8192;
+        if (first && Odd && block == 0 && i == 0) kbki_bulk_read<0>();
         if (first) kbki_bulk_read<Two ? 2 : 1>();
         kbki_barrier<128>(1 + group);
         if constexpr (sizeof(T) == 4)
@@ -10942,6 +10943,11 @@ struct kbki_wg_maps {
     kbki_map a, b, c;
 };
 template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // of a stage
+// Lines of a box of B: its share of the tile's columns, or of 64 k where these are no whole panels.
+template <class Plan, bool Along>
+constexpr int kbki_wg_high = Along                                  ? Plan::columns / Plan::pair
+                             : Plan::columns / Plan::pair % 64 != 0 ? 64 / Plan::pair
+                                                                    : 64;
 // The tile that CTA `rank` of a pair, or of none, has of unit number `index`: down bands of 16 rows of tiles.
 template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>& io, int pair, int index, int rank) {
     int most = KBKI_MM_BAND / pair, across = (int)io.across, down = ((int)io.down + pair - 1) / pair;
@@ -10991,16 +10997,16 @@ __device__ __forceinline__ int kbki_wg_along(const kbki_mm<T>& io, kbki_wg_place
     if (!Plan::split || at.room < 0) return i * kbki_wg_k<T>;
     return ((i / KBKI_WG_RUN * (int)io.layers + at.layer) * KBKI_WG_RUN + i % KBKI_WG_RUN) * kbki_wg_k<T>;
 }
-/*  Starts the copies of one stage, k0 on: all of A's tile, and this CTA's share of B's, for all of the pair. Full
-    boxes arrive, whatever of them is in the tensor, and B's other share comes from the other CTA. */
+/*  Starts the copies of one stage, k0 on: all of A's tile, and this CTA's share of B's, for all of the pair: lines
+    along k, whole panels, or, where these do not come out even, some k of each. Full boxes arrive, whatever of them is
+    in the tensor, and B's other share comes from the other CTA. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
-    constexpr int Share = Plan::columns / Plan::pair;
+    constexpr int Share = Plan::columns / Plan::pair, High = kbki_wg_high<Plan, AlongB>;
     constexpr unsigned All = (1u << Plan::pair) - 1;
-    constexpr bool Both = Plan::pair > 1;
-    char* b = stage + Plan::a_bytes + rank * Share * 128;
-    j0 += rank * Share;
+    constexpr bool Both = Plan::pair > 1, Cut = !AlongB && High < 64;
+    char* b = stage + Plan::a_bytes + rank * (Cut ? High : Share) * 128;
     kbki_bar_expect(full, Plan::stage_bytes);
     if (AlongA) {
         kbki_tma_load_3d<false>(stage, &maps.a, full, k0, i0, plane);
@@ -11009,12 +11015,15 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
         for (int x = 0; x < Plan::tile_m; x += kbki_wg_k<T>)
             kbki_tma_load_3d<false>(stage + x * 128, &maps.a, full, i0 + x, k0, plane);
     }
+    if (Cut)
+        k0 += rank * High;
+    else
+        j0 += rank * Share;
     if (AlongB) {
         kbki_tma_load_3d<Both>(b, &maps.b, full, k0, j0, plane, All);
     } else {
-        static_assert(AlongB || Share % 64 == 0, "whole panels: others would start within a line of memory, too");
 #pragma unroll
-        for (int x = 0; x < Share; x += 64)
+        for (int x = 0; x < (Cut ? Plan::columns : Share); x += 64)
             kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
     }
 }
@@ -11333,8 +11342,8 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
     why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
                   : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, kbki_wg_k<T>, &maps->a);
     if (why) return why;
-    why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, Plan::tile_n / Plan::pair, &maps->b)
-                  : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, 64, &maps->b);
+    why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, kbki_wg_high<Plan, true>, &maps->b)
+                  : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, kbki_wg_high<Plan, false>, &maps->b);
     if (why || !Plan::store) return why;
     return layout == KBKI_TT
                ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
@@ -11697,12 +11706,12 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    15 select    tiles of 14, or of 128 x 128 or 128 x 192 that two warpgroups take in turns, so that one is stored
-                 while the next is multiplied, by CTAs that wait for no other; of 144 or 208 columns (NT, and NN as
-                 C' = B' A') or 160 (TN) where others leave more multiprocessors idle in the last round; smaller
-                 ones where these are too few to fill the device; K in pieces, added up in order by a second kernel,
-                 where even those are few, or of the tiles of a last round that has few (workspace: 4 bytes per result
-                 of such a tile and piece); for up to 16 rows in NT a kernel without
+    15 select    tiles of 14, or of 128 x 192 in such pairs; of 128 x 128 or 128 x 192 that two warpgroups take in
+                 turns, so that one is stored while the next is multiplied, by CTAs that wait for no other; of 144 or
+                 208 columns (NT, and NN as C' = B' A') or 160 (TN) where others leave more multiprocessors idle in the
+                 last round; smaller ones where these are too few to fill the device; K in pieces, added up in order by
+                 a second kernel, where even those are few, or of the tiles of a last round that has few (workspace: 4
+                 bytes per result of such a tile and piece); for up to 16 rows in NT a kernel without
                  tiles, or one whose tiles are of C'; lines that do not start on 16 bytes are copied
                  (workspace: as for 8)
     bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
@@ -11721,6 +11730,7 @@ enum {
     KBKI_WG_TURNS_144,
     KBKI_WG_ONE_208,
     KBKI_WG_TURNS_160,
+    KBKI_WG_WIDE_192,
     KBKI_WG_TF32_ONE,
     KBKI_WG_TF32_TURNS,
     KBKI_WG_TF32_TALL,
@@ -11752,6 +11762,7 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
         { 128, 144, 1, 1, 0, 600, 3600 },  // of 144
         { 128, 208, 1, 0, 0, 840, 2300 },  // one of 208
         { 128, 160, 1, 1, 0, 680, 4000 },  // turns of 160, of TN
+        { 128, 192, 2, 0, 0, 830, 2300 },  // wide, of 192 columns
         { 128, 256, 1, 0, 1, 1150, 4000 }, // of tf32: one
         { 64, 256, 1, 1, 0, 600, 5000 },   // turns, of NT
         { 128, 64, 1, 0, 0, 540, 2900 },   // tall
@@ -11801,11 +11812,12 @@ KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0
 /*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
     the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
     together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and what the device gives, but 7500, of TN
-    6600, of operands that half of L2 does not hold; 27 of lines that start within a sector); no less than memory takes
-    (2450 bytes per clock), and an eighth of whichever of the two is hidden. Pieces are all that there is, or what is
-    left where every SM has had as many whole tiles as all of them can; those that memory keeps waiting take all of what
-    they get from L2, and a fifth less of memory. A launch with the first loads: 5300; pairs begin together: 1750; a
-    second kernel: 2500, and what the pieces come to, out and back in. The figures are fits to an H200. */
+    6600, of operands that half of L2 does not hold; of lines that start within a sector 41 and 4070, an eighth less by
+    wide); no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden. Pieces are
+    all that there is, or what is left where every SM has had as many whole tiles as all of them can; those that memory
+    keeps waiting take all of what they get from L2, and a fifth less of memory. A launch with the first loads: 5300;
+    pairs begin together: 1750; a second kernel: 2500, and what the pieces come to, out and back in. The figures are fits
+    to an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_device* on, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int uneven = w.tile_n % 64 != 0, turned = uneven && s->layout == KBK_NN, panels = uneven && s->layout == KBK_TN;
@@ -11824,7 +11836,9 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_de
     double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
     double far = s->layout == KBK_TN ? 6600 : 7500, pieces = s->elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
     double l2 = (!alone ? pieces : operands > 25e6 && far < on->l2 ? far : on->l2) / busy;
-    double pace = bytes / (l2 > sm ? sm : l2), slow = off > 0 ? (bytes - off) / 88 + off / 27 : 0;
+    double pace = bytes / (l2 > sm ? sm : l2), within = 4070 / busy > 41 ? 41 : 4070 / busy;
+    if (which == KBKI_WG_WIDE) within /= 1.13;
+    double slow = off > 0 ? (bytes - off) / 88 + off / within : 0;
     double stage = pace > w.stage ? pace : w.stage;
     if (stage < slow) stage = slow;
     double work = (double)stages * stage, end = w.turns ? w.finish / 2 : (double)rounds * w.finish;
@@ -11892,6 +11906,7 @@ typedef kbki_wg_plan<128, 192, 2, 4, 1, true, true> kbki_wg_turns_192;
 typedef kbki_wg_plan<128, 144, 2, 5, 1, true, true> kbki_wg_turns_144;
 typedef kbki_wg_plan<128, 208, 2, 4, 1, true> kbki_wg_one_208;
 typedef kbki_wg_plan<128, 160, 2, 4, 1, true, true, false, 3> kbki_wg_turns_160;
+typedef kbki_wg_plan<128, 192, 2, 4, 2, true> kbki_wg_wide_192;
 typedef kbki_wg_plan<128, 128, 2, 5, 1, true> kbki_wg_mid_store;
 typedef kbki_wg_plan<128, 128, 2, 7, 1, false, false, true> kbki_wg_mid;
 typedef kbki_wg_plan<128, 64, 2, 9, 1, false> kbki_wg_tall;
@@ -11924,6 +11939,7 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
         case KBKI_WG_ONE: return kbki_wg_ring_of<T, kbki_wg_alone>(a, io, batch, 1, st);
         case KBKI_WG_TURNS: return kbki_wg_ring_of<T, kbki_wg_turns>(a, io, batch, 1, st);
         case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid_store>(a, io, batch, 1, st);
+        case KBKI_WG_WIDE_192: return kbki_wg_ring_of<T, kbki_wg_wide_192>(a, io, batch, 1, st);
         case KBKI_WG_TURNS_192: return kbki_wg_ring_of<T, kbki_wg_turns_192>(a, io, batch, 1, st);
         case KBKI_WG_TURNS_144:
         case KBKI_WG_ONE_208: return kbki_wg_uneven(a, io, batch, by.way, st);
@@ -11936,6 +11952,7 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
     case KBKI_WG_TURNS_192:
     case KBKI_WG_TURNS_144:
     case KBKI_WG_TURNS_160:
+    case KBKI_WG_WIDE_192:
     case KBKI_WG_ONE_208: return kbki_wg_ring_of<T, kbki_wg_shared>(a, io, batch, { by.splits, by.whole }, st);
     case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid>(a, io, batch, { by.splits, by.whole }, st);
     case KBKI_WG_LOW: return kbki_wg_ring_of<T, kbki_wg_low>(a, io, batch, 1, st);

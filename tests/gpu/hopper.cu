@@ -95,6 +95,7 @@ static const rung rungs[] = {
     WAY(low, KBKI_WG_LOW, false, NULL), WAY(small, KBKI_WG_SMALL, true, TF32(SMALL)),
     WAY(turns192, KBKI_WG_TURNS_192, false, NULL), WAY(turns144, KBKI_WG_TURNS_144, false, NULL),
     WAY(one208, KBKI_WG_ONE_208, false, NULL), WAY(turns160, KBKI_WG_TURNS_160, false, NULL),
+    WAY(wide192, KBKI_WG_WIDE_192, false, NULL),
     { "one192", { NULL, NULL, TF32(192) }, { NULL, NULL, TF32(192) }, false, true, true },
     { "tall", { NULL, NULL, TF32(TALL) }, { NULL, NULL, TF32(TALL) }, false, true, false }
 };
@@ -905,6 +906,7 @@ int main(int argc, char** argv) {
         cut_as<kbki_wg_turns_144>(kbki_wg_way_of(KBKI_WG_TURNS_144)),
         cut_as<kbki_wg_one_208>(kbki_wg_way_of(KBKI_WG_ONE_208)),
         cut_as<kbki_wg_turns_160>(kbki_wg_way_of(KBKI_WG_TURNS_160)),
+        cut_as<kbki_wg_wide_192>(kbki_wg_way_of(KBKI_WG_WIDE_192)),
         cut_as<kbki_wg_tf32_one>(kbki_wg_way_of(KBKI_WG_TF32_ONE)),
         cut_as<kbki_wg_tf32_turns>(kbki_wg_way_of(KBKI_WG_TF32_TURNS)),
         cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TF32_TALL)),

@@ -19,7 +19,8 @@
        --count          launches what it would launch and looks at nothing, for tests/compile/launched.sh: there the
                         runtime is one that launches nothing, but keeps account
 
-   Prints a line per failing combination, and on stderr one per operation that is done; exit code 0, 1 after failures, 77 without a GPU. */
+   Prints a line per failing combination, and on stderr one per operation that is done; exit code 0, 1 after
+   failures, 77 without a GPU. */
 #include "kbench_kernels.cuh"
 #include <stdio.h>
 #include <stdlib.h>
@@ -560,12 +561,12 @@ static const dims ring_rows[] = {
 // enough tiles of 128 x 256 for them to be taken; those that are taken in turns; of 144, of 208 and (twice) of 192
 // columns; of 128 x 128, and few k; small ones, low ones; K in pieces; few rows along K, by a CTA for 32 columns, by
 // one for 64, and of a large matrix, by copies of 64 and of 256 of k. Lines start with sectors of memory: of others
-// wide tiles are taken
+// wide tiles are taken, or such of 192 columns
 static const dims wide_tiles[] = {
     { 224, 15120, 1024, 0 }, { 144, 6000, 1024, 0 }, { 528, 7488, 272, 0 },  { 528, 5040, 272, 0 },
     { 144, 11808, 528, 0 },  { 80, 17008, 528, 0 },  { 144, 6000, 80, 0 },   { 144, 19776, 16, 0 },
     { 80, 4288, 16, 0 },     { 144, 3776, 1024, 0 }, { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 },
-    { 5, 6344, 1032, 0 },    { 3, 8200, 4104, 0 },   { 7, 8200, 4160, 0 },
+    { 5, 6344, 1032, 0 },    { 3, 8200, 4104, 0 },   { 7, 8200, 4160, 0 },   { 392, 5544, 520, 0 },
 };
 // of e4m3, whose lines of K start on 16 bytes: tiles of 128 x 128, of 256 x 128, those of 128 x 128 in pieces, small
 // ones; K in pieces, and with an end that is no whole stage; C in lines that are not for tensor copies
@@ -1039,7 +1040,7 @@ static void skip_others(const char* op) {
     }
 }
 
-// The last job that is through with an operation says what all of them saw, so that who is cut off knows how far it was.
+// The last job that is through with an operation says what all of them saw: who is cut off knows how far it was.
 static void say_through(int op, int more_passed, int more_failed) {
     auto* all = &shared->ops[op];
 #ifndef _WIN32
