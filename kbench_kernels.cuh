@@ -11813,11 +11813,11 @@ KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0
     the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
     together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and what the device gives, but 7500, of TN
     6600, of operands that half of L2 does not hold; of lines that start within a sector 41 and 4070, an eighth less by
-    wide); no less than memory takes (2450 bytes per clock), and an eighth of whichever of the two is hidden. Pieces are
-    all that there is, or what is left where every SM has had as many whole tiles as all of them can; those that memory
-    keeps waiting take all of what they get from L2, and a fifth less of memory. A launch with the first loads: 5300;
-    pairs begin together: 1750; a second kernel: 2500, and what the pieces come to, out and back in. The figures are fits
-    to an H200. */
+    wide and mid, 0.7 of it by pieces alone); no less than memory takes (2450 bytes per clock), and an eighth of
+    whichever of the two is hidden. Pieces are all that there is, or what is left where every SM has had as many whole
+    tiles as all of them can; those that memory keeps waiting take all of what they get from L2, and a fifth less of
+    memory. A launch with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces
+    come to, out and back in. The figures are fits to an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_device* on, int which, int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int uneven = w.tile_n % 64 != 0, turned = uneven && s->layout == KBK_NN, panels = uneven && s->layout == KBK_TN;
@@ -11837,7 +11837,8 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_de
     double far = s->layout == KBK_TN ? 6600 : 7500, pieces = s->elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
     double l2 = (!alone ? pieces : operands > 25e6 && far < on->l2 ? far : on->l2) / busy;
     double pace = bytes / (l2 > sm ? sm : l2), within = 4070 / busy > 41 ? 41 : 4070 / busy;
-    if (which == KBKI_WG_WIDE) within /= 1.13;
+    if (which == KBKI_WG_WIDE || which == KBKI_WG_MID) within /= 1.13;
+    if (splits > 1 && !whole) within *= 0.7; // nobody's neighbour asks for the same
     double slow = off > 0 ? (bytes - off) / 88 + off / within : 0;
     double stage = pace > w.stage ? pace : w.stage;
     if (stage < slow) stage = slow;
