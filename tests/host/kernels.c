@@ -671,23 +671,6 @@ static void test_cuts(void) {
     }
 }
 
-// Lines that start within a sector come slowly: what was fastest then, of all ways on an H200.
-static void test_cuts_within_sectors(void) {
-    static const struct {
-        int64_t m, n, k;
-        int way;
-    } seen[] = { { 2200, 2200, 2200, KBKI_WG_WIDE_192 },
-                 { 6008, 2056, 1544, KBKI_WG_WIDE_192 },
-                 { 1096, 1096, 6008, KBKI_WG_TURNS },
-                 { 5000, 5000, 5000, KBKI_WG_WIDE } };
-    for (int i = 0; i < (int)(sizeof seen / sizeof *seen); i++)
-        for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
-            kbk_shape s = shape(seen[i].m, seen[i].n, seen[i].k, 2);
-            s.layout = layout;
-            check(choose(&s, 1, KBKI_WG_SMS).way == seen[i].way, "as measured");
-        }
-}
-
 // Where an SM gets less from L2, two ways that are as good as each other elsewhere are not: larger tiles ask for less.
 static void test_cuts_by_device(void) {
     static const int64_t edges[] = { 2048, 5120 };
@@ -739,6 +722,19 @@ static void test_cuts_off_sectors(void) {
     check(!kbki_wg_off(&half, 0) && !kbki_wg_off(&half, 1), "neither of NT");
     half.cols = 3008, half.layout = KBK_TN;
     check(kbki_wg_off(&half, 0) && !kbki_wg_off(&half, 1), "A of TN");
+    static const struct {
+        int64_t m, n, k;
+        int way; // that was fastest of all on an H200, in every layout or within 2 % of that
+    } seen[] = { { 2200, 2200, 2200, KBKI_WG_WIDE_192 },
+                 { 6008, 2056, 1544, KBKI_WG_WIDE_192 },
+                 { 1096, 1096, 6008, KBKI_WG_TURNS },
+                 { 5000, 5000, 5000, KBKI_WG_WIDE } };
+    for (int i = 0; i < (int)(sizeof seen / sizeof *seen); i++)
+        for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
+            kbk_shape s = shape(seen[i].m, seen[i].n, seen[i].k, 2);
+            s.layout = layout;
+            check(choose(&s, 1, KBKI_WG_SMS).way == seen[i].way, "as measured");
+        }
 }
 
 static void test_cuts_e4m3(void) {
@@ -793,7 +789,6 @@ static void test_tf32(void) {
 
 int main(void) {
     test_cuts();
-    test_cuts_within_sectors();
     test_cuts_by_device();
     test_cuts_of_a_rest();
     test_cuts_off_sectors();
