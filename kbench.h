@@ -813,7 +813,7 @@ int64_t kbi_next(kb_state* kb, bool host, int line);
 bool kbi_sample(kb_state* kb);
 void kbi_leave(kb_state* kb);
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind);
-void kbi_register(kb_entry* entry, int words, const char* names, const kb_build* build);
+void kbi_register(kb_entry* entry, const char* operation, const char* implementation, const kb_build* build);
 void kbi_threw(kb_state* kb, const char* what);
 extern const char KBI_DEMAND[], KBI_DEMAND_CUDA[];
 
@@ -886,9 +886,12 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 // clang-format off
 // KBENCH(op, axes...): registers the function that follows as operation op, implementation "default".
-#define KBENCH(...) KBI_BENCH(__COUNTER__, 1, #__VA_ARGS__, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
+// Names may come from macros, which are expanded, and may be string literals.
+#define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_NAME_1(__VA_ARGS__, 0), 0, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
-#define KBENCH_IMPL(...) KBI_BENCH(__COUNTER__, 2, #__VA_ARGS__, KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
+#define KBENCH_IMPL(...)                                                                                         \
+    KBI_BENCH(__COUNTER__, KBI_NAME_1(__VA_ARGS__, 0), KBI_NAME_2(__VA_ARGS__, 0),                               \
+              KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
@@ -902,9 +905,12 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
 // other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
 // none is negative, none below 0: a function that works with such values says so by declaring one.
-#define KB_AXIS(name, ...) { name, KB_AXIS_INTS, { __VA_ARGS__, KB_LAST_INT }, { 0 }, { 0 } }
-#define KB_AXIS_REAL(name, ...) { name, KB_AXIS_REALS, { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { 0 } }
-#define KB_AXIS_STR(name, ...) { name, KB_AXIS_STRINGS, { 0 }, { 0 }, { __VA_ARGS__, 0 } }
+#define KB_AXIS(name, ...)                                                                                       \
+    { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { 0 } }
+#define KB_AXIS_REAL(name, ...)                                                                                  \
+    { name, KBI_FITS(KB_AXIS_REALS, double, __VA_ARGS__), { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { 0 } }
+#define KB_AXIS_STR(name, ...)                                                                                   \
+    { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, 0 } }
 // Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
 // One point (or small grid) of several axes at once, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
@@ -948,20 +954,34 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
 
+// More than KB_AXIS_MAX values are an error of the compiler: C would drop those that find no room, C++ does not.
+#ifdef __cplusplus
+#define KBI_FITS(type, T, ...) type
+#else
+#define KBI_FITS(type, T, ...)                                                                                   \
+    ((kb_axis_type)(type + 0 * sizeof(struct {                                                                   \
+                        int an_axis_has_at_most_32_values                                                        \
+                            : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1;                  \
+                    })))
+#endif
 #define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
+#define KBI_NAME_1(...) KBI_NAME_1_(__VA_ARGS__)
+#define KBI_NAME_1_(op, ...) #op
+#define KBI_NAME_2(...) KBI_NAME_2_(__VA_ARGS__)
+#define KBI_NAME_2_(op, impl, ...) #impl
 #define KBI_TAIL_1(...) KBI_TAIL_1_(__VA_ARGS__)
 #define KBI_TAIL_1_(op, ...) __VA_ARGS__
 #define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
 #define KBI_TAIL_2_(op, impl, ...) __VA_ARGS__
-#define KBI_BENCH(n, words, names, ...) KBI_BENCH_(n, words, names, __VA_ARGS__)
-#define KBI_BENCH_(n, words, names, ...)                                                                         \
+#define KBI_BENCH(n, op, impl, ...) KBI_BENCH_(n, op, impl, __VA_ARGS__)
+#define KBI_BENCH_(n, op, impl, ...)                                                                             \
     static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */                       \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
     static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0, false,  \
                                       __FILE__, __LINE__, n + 1, 0, 0 };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
         __asm__ __volatile__(KBI_MARK("%c0") : : "i"(2 * __LINE__ + 1));                                         \
-        kbi_register(&kbi_entry_##n, words, names, kbi_build());                                                 \
+        kbi_register(&kbi_entry_##n, op, impl, kbi_build());                                                     \
     }                                                                                                            \
     static void kbi_body_##n(kb_state* kb)
 // clang-format on
@@ -1566,15 +1586,20 @@ static bool kbi_same_name(const char* a, const char* b) {
     return a && b && kbi_same_name_n(a, strlen(a), b, strlen(b));
 }
 
-// The word of a comma-separated list that begins there has n bytes; the next begins behind them.
+// The word of a comma-separated list that begins there has n bytes; the next begins behind them. Commas in brackets
+// belong to the word: "tile(64, 2),plain" has two words.
 static const char* kbi_word(const char* p, size_t* n) {
-    *n = strcspn(p, ",");
+    int depth = 0;
+    for (*n = 0; p[*n] && (p[*n] != ',' || depth > 0); ++*n)
+        depth += strchr("([{", p[*n]) ? 1 : strchr(")]}", p[*n]) ? -1 : 0;
+    if (depth) *n = strcspn(p, ","); // brackets that do not close are letters
     return p + *n + (p[*n] == ',');
 }
 
 // Whether a comma-separated list names it.
 static bool kbi_lists(const char* list, const char* name) {
     size_t n;
+    if (kbi_same_name(list, name)) return true; // a name with a comma
     for (const char *p = list, *next; *p; p = next) {
         next = kbi_word(p, &n);
         if (kbi_same_name_n(p, n, name, strlen(name))) return true;
@@ -4515,18 +4540,24 @@ static kbi_registered kbi_registry(void) {
     return registered;
 }
 
-// The next top-level word of "layernorm, naive, KB_AXIS(...)": what #__VA_ARGS__ of KBENCH and KBENCH_IMPL gives.
-static const char* kbi_next_word(const char** names, const char* otherwise) {
-    const char* s = *names;
-    while (*s == ' ' || *s == ',') s++;
-    size_t n = strcspn(s, ",");
-    *names = s + n;
-    while (n && s[n - 1] == ' ') n--;
-    if (!n) return otherwise;
-    char* word = (char*)kbi_grow(NULL, n + 1); // lives as long as the program, like the entry
-    memcpy(word, s, n);
-    word[n] = 0;
-    return word;
+// What the macros make of a name: its text, or what string literals hold, one behind the other.
+static const char* kbi_name_of(const char* s, const char* otherwise) {
+    const char* p = s;
+    size_t n = 0;
+    char* name = (char*)kbi_grow(NULL, strlen(s) + 1); // lives as long as the program, like the entry
+    while (*p == '"') {
+        for (p++; *p && *p != '"'; p++) {
+            if (*p == '\\' && (p[1] == '"' || p[1] == '\\')) p++;
+            name[n++] = *p;
+        }
+        p += *p == '"';
+        p += strspn(p, " ");
+    }
+    if (*p) n = strlen(s), memcpy(name, s, n); // not literals alone
+    name[n] = 0;
+    if (n) return name;
+    KBENCH_FREE(name);
+    return otherwise;
 }
 
 void kb_add_from(kb_entry* entry, const kb_build* build) {
@@ -4543,9 +4574,9 @@ void kb_add_from(kb_entry* entry, const kb_build* build) {
     kbi_process.entry_count++;
 }
 
-void kbi_register(kb_entry* entry, int words, const char* names, const kb_build* build) {
-    entry->operation = kbi_next_word(&names, "unnamed");
-    if (words > 1) entry->implementation = kbi_next_word(&names, "default");
+void kbi_register(kb_entry* entry, const char* operation, const char* implementation, const kb_build* build) {
+    entry->operation = kbi_name_of(operation, "unnamed");
+    if (implementation) entry->implementation = kbi_name_of(implementation, "default");
     kb_add_from(entry, build);
 }
 
@@ -4574,7 +4605,7 @@ enum {
     x(impl,           "impl",         "A,B",           "choose",     "implementations")                              \
     x(dtype,          "dtype",        "A,B",           "choose",     "element types: f32, f16, bf16, ...")           \
     x(size,           "size",         "A,B",           "choose",     "categories: small, medium, large, batch, ...") \
-    x(axis,           "axis",         "NAME=LIST",     "choose",     "other values: -a rows=512,1024:8192:*2") \
+    x(axis,           "axis",         "NAME=LIST",     "choose",     "other values: -a rows=512,1k:8k:*2")           \
     x(filter,         "filter",       "RE",            "choose",     "cases whose name matches (as does FILTER)")    \
     x(exclude,        "exclude",      "RE",            "choose",     "cases whose name does not match")              \
     x(shard,          "shard",        "K/N|auto",      "choose",     "part K of N; auto: as a Slurm array's task")    \
@@ -4869,7 +4900,8 @@ static void kbi_help(void) {
     }
     printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
            "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes.\n"
-           "LISTs may have ranges: 1:64:*2, 0:100:+25. Times carry a unit: 200ms, 3s.\n"
+           "LISTs may have ranges: 1:64:*2, 0:100:+25; k, M, G, T behind a whole number are\n"
+           "powers of 1024, 64k is 65536. Times carry a unit: 200ms, 3s.\n"
            "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
            "4 not certain (--fail-on noise), 77 no GPU where every case needs one,\n"
            "130 interrupted.\n");
@@ -5497,129 +5529,222 @@ typedef struct kbi_dimension { // an axis with the values that are to be run
     kb_axis_type type;
     const kb_param* values;
     int n;
+    const char* wrong; // which rule the list breaks, for people; NULL: none
 } kbi_dimension;
 
 enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 
-// "512", "2^20", "inf"
-static bool kbi_parse_value(const char** s, double* out) {
+typedef struct kbi_listed { // a list of values being read
+    const char* at;
+    kb_axis_type type;
+    kb_param* values;
+    int n;
+    char wrong[120]; // why it is no list; "": it is one so far
+} kbi_listed;
+
+// Decimal places of a number as it is written, "0.25": 2, "1e-3": 3; -1 for one that is no decimal number.
+static int kbi_decimals(const char* s, const char* end) {
+    const char *point = (const char*)memchr(s, '.', (size_t)(end - s)), *e = s;
+    while (e < end && *e != 'e' && *e != 'E') e++;
+    if (s + strspn(s, "+-0123456789.") < e) return -1; // hexadecimal, or a power
+    long n = point && point < e ? e - point - 1 : 0, exponent = e < end ? strtol(e + 1, NULL, 10) : 0;
+    return n - exponent < 0 ? 0 : n - exponent > 400 ? 400 : (int)(n - exponent);
+}
+
+// "512", "2^20", "inf", of whole numbers "64k"; the decimal places that it was written with.
+static bool kbi_parse_value(kbi_listed* l, double* out, int* decimals) {
+    static const char suffixes[] = "kMGT"; // powers of 1024, as sizes are
+    const char* s = l->at;
     char* end;
     errno = 0;
-    double x = kbi_real_of(*s, &end);
-    bool infinite = end != *s && tolower((unsigned char)(*s)[**s == '-' || **s == '+']) == 'i',
-         none = x == 0 && errno;
-    if (*end == '^' && end != *s) {
+    double x = kbi_real_of(s, &end);
+    int length = (int)KBI_MIN(strcspn(s, ",:"), (size_t)40);
+    bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', none = x == 0 && errno;
+    *decimals = kbi_decimals(s, end);
+    if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        if (end == power || !kbi_finite(base) || !kbi_finite(y)) return false;
+        if (end == power || !kbi_finite(base) || !kbi_finite(y)) end = (char*)s;
         x = pow(base, y);
         none = x == 0 && base != 0;
+        *decimals = -1;
     }
-    if (end == *s || none || (!infinite && !kbi_finite(x))) return false; // 1e999 and 1e-999 are no way to write it
-    *s = end;
+    const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
+    if (suffix && l->type == KB_AXIS_INTS && !infinite)
+        for (end++; suffix >= suffixes; suffix--) x *= 1024;
+    if (end == s || kbi_nan(x) || !strchr(",:", *end)) {
+        if (!length)
+            snprintf(l->wrong, sizeof l->wrong, "a number is missing at the %s", *s ? "comma or colon" : "end");
+        else
+            snprintf(l->wrong, sizeof l->wrong, "'%.*s' is not a number", length, s);
+    } else if (none || (!infinite && !kbi_finite(x))) { // 1e999 and 1e-999 are no way to write 0 or infinity
+        snprintf(l->wrong, sizeof l->wrong, "'%.*s' is beyond the range of a double", length, s);
+    }
+    l->at = end;
     *out = x;
+    return !l->wrong[0];
+}
+
+static bool kbi_add_value(kbi_listed* l, double x) {
+    kb_param* p = &l->values[l->n];
+    char number[40];
+    if (l->n == KBI_VALUES) {
+        snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
+        return false;
+    }
+    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15)) {
+        snprintf(l->wrong, sizeof l->wrong, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
+        return false;
+    }
+    memset(p, 0, sizeof *p);
+    p->type = l->type;
+    if (l->type == KB_AXIS_INTS) p->i = (int64_t)x;
+    p->r = l->type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
+    l->n++;
     return true;
 }
 
-static bool kbi_add_value(kb_param* values, int* n, kb_axis_type type, double x) {
-    if (*n == KBI_VALUES || (type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15))) return false;
-    memset(&values[*n], 0, sizeof values[*n]);
-    values[*n].type = type;
-    if (type == KB_AXIS_INTS) values[*n].i = (int64_t)x;
-    values[(*n)++].r = type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
-    return true;
+// The value of a range that is closest to x and has no digits but those that its text implies: so many decimal places,
+// or 15 digits.
+static double kbi_rounded(double x, int decimals) {
+    char text[40], *end;
+    double scale = decimals >= 0 && decimals <= 22 ? pow(10, decimals) : 0, whole = floor(x * scale + 0.5);
+    if (scale > 0 && fabs(whole) < 9e15) return whole / scale + 0.0; // both exact: the quotient is the nearest double
+    snprintf(text, sizeof text, "%.14e", x);
+    kbi_unlocalise(text);
+    return kbi_real_of(text, &end);
 }
 
 // One item of a list of numbers: "a", "a:b", "a:b:+step", "a:b:*factor".
-static bool kbi_parse_item(const char** s, kb_param* values, int* n, kb_axis_type type) {
+static bool kbi_parse_item(kbi_listed* l) {
     double from, to, step = 1;
+    int places, of_step = 0, of_end;
+    const char* wrong = NULL;
     char how = '+';
-    if (!kbi_parse_value(s, &from)) return false;
-    if (**s != ':') return kbi_add_value(values, n, type, from);
-    (*s)++;
-    if (!kbi_parse_value(s, &to)) return false;
-    if (**s == ':') {
-        how = (*s)[1];
-        if (how != '+' && how != '*') return false;
-        *s += 2;
-        if (!kbi_parse_value(s, &step)) return false;
+    if (!kbi_parse_value(l, &from, &places)) return false;
+    if (*l->at != ':') return kbi_add_value(l, from);
+    l->at++;
+    if (!kbi_parse_value(l, &to, &of_end)) return false;
+    if (*l->at == ':') {
+        how = l->at[1];
+        l->at += how ? 2 : 1;
+        if (how != '+' && how != '*')
+            wrong = "a step is + or * and a number, as in 1:9:+2 and 1:64:*2";
+        else if (!kbi_parse_value(l, &step, &of_step))
+            return false;
     }
-    if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step)) return false;
-    if (to < from || (how == '+' ? step <= 0 : step <= 1 || from <= 0)) return false;
-    double slack = 1e-9 * (how == '+' ? step : to); // what adding up leaves
-    for (double x = from; x <= to + slack; x = how == '+' ? x + step : x * step)
-        if (!kbi_add_value(values, n, type, x)) return false;
+    if (wrong) {
+    } else if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step))
+        wrong = "a range has finite ends and a finite step";
+    else if (to < from)
+        wrong = "a range ends above its start";
+    else if (how == '+' && step <= 0)
+        wrong = "a step that is added is above 0";
+    else if (how == '*' && step <= 1)
+        wrong = "a factor is above 1";
+    else if (how == '*' && from <= 0)
+        wrong = "a range with a factor starts above 0";
+    if (wrong) return snprintf(l->wrong, sizeof l->wrong, "%s", wrong), false;
+    int decimals = how == '*' || places < 0 || of_step < 0 ? -1 : KBI_MAX(places, of_step);
+    double slack = 1e-9 * (how == '+' ? step : to); // what rounding leaves
+    for (int i = 0; i <= KBI_VALUES; i++) {
+        double x = how == '+' ? from + i * step : from * pow(step, i);
+        if (x > to + slack) break;
+        if (!kbi_add_value(l, i ? kbi_rounded(x, decimals) : from)) return false;
+    }
     return true;
 }
 
-// "512,1024:8192:*2" for an axis of that type; n stays 0 when it is no such list.
+// A word of a list of words, up to a comma outside of brackets and quotes.
+static bool kbi_parse_word(kbi_listed* l, kbi_arena* a) {
+    size_t n;
+    kbi_word(l->at, &n);
+    if (!n) snprintf(l->wrong, sizeof l->wrong, "a word is missing");
+    for (size_t i = 0; i < n && !l->wrong[0]; i++)
+        if (kbi_obeyed(l->at + i)) snprintf(l->wrong, sizeof l->wrong, "words are without control characters");
+    if (l->n == KBI_VALUES) snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
+    if (l->wrong[0]) return false;
+    memset(&l->values[l->n], 0, sizeof *l->values);
+    l->values[l->n].type = l->type;
+    l->values[l->n++].s = kbi_arena_text_n(a, l->at, n);
+    l->at += n;
+    return true;
+}
+
+// "512,1024:8192:*2" for an axis of that type; n is 0, and wrong says why, when it is no such list.
 static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
-    char* text = kbi_arena_text_n(a, s, length);
-    kb_param* values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES); // touched as far as the list goes
-    int n = 0;
-    bool good = *text != 0;
-    for (const char* p = text; good && *p;) {
-        if (type == KB_AXIS_STRINGS) {
-            size_t word = strcspn(p, ",");
-            good = word > 0 && n < KBI_VALUES;
-            for (size_t i = 0; i < word; i++) good &= !kbi_obeyed(p + i);
-            if (!good) break;
-            memset(&values[n], 0, sizeof values[n]);
-            values[n].type = type;
-            values[n++].s = kbi_arena_text_n(a, p, word);
-            p += word;
-        } else {
-            good = kbi_parse_item(&p, values, &n, type);
+    kbi_listed l;
+    memset(&l, 0, sizeof l);
+    l.at = kbi_arena_text_n(a, s, length);
+    l.type = type;
+    l.values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES); // touched as far as the list goes
+    while (type == KB_AXIS_STRINGS ? kbi_parse_word(&l, a) : kbi_parse_item(&l)) {
+        if (!*l.at) break;
+        if (*l.at != ',') {
+            snprintf(l.wrong, sizeof l.wrong, "a comma is missing before '%.40s'", l.at);
+            break;
         }
-        if (good && *p) good = *p == ',' && p[1] && *++p;
+        l.at++;
     }
-    kbi_dimension d = { kbi_arena_text(a, name), type, NULL, good ? n : 0 };
+    kbi_dimension d = { kbi_arena_text(a, name), type, NULL, l.wrong[0] ? 0 : l.n, NULL };
     kb_param* kept = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(d.n + 1));
-    memcpy(kept, values, sizeof(kb_param) * (size_t)d.n);
+    memcpy(kept, l.values, sizeof(kb_param) * (size_t)d.n);
     for (int i = 0; i < d.n; i++) kept[i].name = d.name;
     d.values = kept;
-    KBENCH_FREE(values);
+    if (l.wrong[0]) d.wrong = kbi_arena_text(a, l.wrong);
+    KBENCH_FREE(l.values);
     return d;
 }
 
-// Whether an axis of reals ends there. A NaN that something follows was given as a value.
-static bool kbi_reals_end(const double* r, int at) {
+// Whether something follows place n of a declared axis: then its value there is no end of the list.
+static bool kbi_axis_goes_on(const kb_axis* axis, int n) {
     static const double zero = 0;
-    for (int i = at + 1; i <= KB_AXIS_MAX; i++)
-        if (memcmp(&r[i], &zero, sizeof zero) != 0) return false;
-    return kbi_nan(r[at]);
+    for (int i = n + 1; i <= KB_AXIS_MAX; i++)
+        if (axis->type == KB_AXIS_INTS    ? axis->i[i] != 0 && axis->i[i] != KB_LAST_INT
+            : axis->type == KB_AXIS_REALS ? memcmp(&axis->r[i], &zero, sizeof zero) != 0
+                                          : axis->s[i] != NULL)
+            return true;
+    return false;
 }
 
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
-    int n = 0;
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
-    for (; n < KB_AXIS_MAX; n++) {
+    kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
+    for (int n = 0; n <= KB_AXIS_MAX; n++) {
         bool last = axis->type == KB_AXIS_INTS    ? axis->i[n] == KB_LAST_INT
-                    : axis->type == KB_AXIS_REALS ? kbi_reals_end(axis->r, n)
+                    : axis->type == KB_AXIS_REALS ? kbi_nan(axis->r[n])
                                                   : !axis->s[n];
-        if (last) break;
+        if (last) {
+            d.wrong = !kbi_axis_goes_on(axis, n)    ? NULL
+                      : axis->type == KB_AXIS_INTS  ? "holds INT64_MIN, which ends it"
+                      : axis->type == KB_AXIS_REALS ? "holds a NaN, which ends it"
+                                                    : "holds a NULL, which ends it";
+            break;
+        }
+        if (n == KB_AXIS_MAX) break;
         values[n].name = axis->name;
         values[n].type = axis->type;
         values[n].i = axis->i[n];
         values[n].r = axis->type == KB_AXIS_INTS ? (double)axis->i[n] : axis->r[n];
         values[n].s = axis->s[n];
+        d.n++;
     }
-    kbi_dimension d = { axis->name, axis->type, values, n };
     return d;
 }
 
-// The axes of "rows=512 cols=1024:4096:*2"; false when the text is no such thing.
-static bool kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* out, int* n) {
+// The axes of "rows=512 cols=1024:4096:*2", as many as there is room for; why the text is no such thing, or NULL.
+static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* out, int* n) {
     for (const char* p = spec; *p;) {
         p += strspn(p, " ");
         size_t name = strcspn(p, "= "), value = p[name] == '=' ? strcspn(p + name + 1, " ") : 0;
         if (!name && !*p) break;
-        if (!name || !value || *n == KBI_DIMENSIONS) return false;
+        if (!name || !value) return "is not of the form \"rows=512 cols=1,2\"";
+        if (*n == KBI_DIMENSIONS) return "brings more than 16 axes";
         out[*n] = kbi_parse_list(a, kbi_arena_text_n(a, p, name), KB_AXIS_INTS, p + name + 1, value);
-        if (!out[(*n)++].n) return false;
+        if (out[(*n)++].wrong) return out[*n - 1].wrong;
         p += name + 1 + value;
     }
-    return true;
+    return NULL;
 }
 
 // The lowest integer that an entry declares for an axis, in any size.
@@ -5941,6 +6066,7 @@ static bool kbi_word_is_operation(const char* word, size_t n, const char* operat
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     size_t n;
+    if (kbi_any_lists(&o->op, operation)) return true;
     for (int i = 0; i < o->op.n; i++)
         for (const char *p = o->op.of[i], *next; *p; p = next) {
             next = kbi_word(p, &n);
@@ -5961,13 +6087,9 @@ static bool kbi_override(kbi_arena* a, const kbi_options* o, const kb_entry* e, 
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!d->name || !kbi_same_name_n(s, (size_t)(equals - s), d->name, strlen(d->name))) continue;
         *d = kbi_parse_list(a, d->name, d->type, equals + 1, strlen(equals + 1));
-        if (d->n && kbi_takes_values(a, e, d, s)) continue;
-        if (d->n) return false;
-        kbi_error("-a %.100s: not a list of at most %d %s; as in %s=%s", s, (int)KBI_VALUES,
-                  d->type == KB_AXIS_REALS     ? "numbers"
-                  : d->type == KB_AXIS_STRINGS ? "words without control characters"
-                                               : "whole numbers of up to 15 digits",
-                  d->name, d->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
+        if (!d->wrong) return kbi_takes_values(a, e, d, s);
+        kbi_error("-a %.100s: %s; as in %s=%s", s, d->wrong, d->name,
+                  d->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
         return false;
     }
     return true;
@@ -6057,13 +6179,43 @@ static bool kbi_restrict_dtypes(kbi_arena* a, const kbi_options* o, kbi_dimensio
     return n > 0;
 }
 
-// false after an error message: an axis without a name or a value, one that is there twice, an unknown element type.
+static bool kbi_same_value(const kb_param* a, const kb_param* b) {
+    if (a->type != b->type) return false;
+    if (a->type == KB_AXIS_INTS) return a->i == b->i;
+    if (a->type == KB_AXIS_REALS) return memcmp(&a->r, &b->r, sizeof a->r) == 0;
+    bool types = kbi_is(a->name, "dtype") && kb_dtype_of(a->s);
+    return types ? kb_dtype_of(a->s) == kb_dtype_of(b->s) : kbi_is(a->s, b->s);
+}
+
+static void kbi_put_param(kbi_text* t, char before, const kb_param* p);
+
+// The first value of an axis that it has once more; NULL: none.
+static const kb_param* kbi_axis_repeats(const kbi_dimension* d) {
+    for (int i = 1; i < d->n; i++)
+        for (int k = 0; k < i; k++)
+            if (kbi_same_value(&d->values[i], &d->values[k])) return &d->values[i];
+    return NULL;
+}
+
+// false after an error message: an axis without a name or a value, one that is there twice or holds a value twice, an
+// unknown element type.
 static bool kbi_axis_sound(const kb_entry* e, const kbi_dimension* d, int at) {
-    const char *name = d[at].name, *wrong = !name ? "is without a name" : !d[at].n ? "has no values" : NULL;
+    const char *name = d[at].name, *wrong = !name         ? "is without a name"
+                                            : d[at].wrong ? d[at].wrong
+                                            : !d[at].n    ? "has no values"
+                                                          : NULL;
     for (int i = 0; i < at && !wrong; i++)
         if (kbi_is(d[i].name, name)) wrong = "is there twice";
-    for (int i = 0; i < d[at].n && !wrong; i++)
-        if (d[at].type == KB_AXIS_REALS && kbi_nan(d[at].values[i].r)) wrong = "holds a NaN";
+    const kb_param* again = wrong ? NULL : kbi_axis_repeats(&d[at]);
+    if (again) {
+        kbi_text value = KBI_BLANK;
+        kbi_put_param(&value, ' ', again);
+        kbi_error("%s/%s: the list of axis '%s' holds%s twice. Two cases of one name could not be told apart; leave "
+                  "one out",
+                  e->operation, e->implementation, name, value.s);
+        kbi_text_free(&value);
+        return false;
+    }
     if (wrong) kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, name ? name : "", wrong);
     for (int i = 0; i < d[at].n && !wrong && kbi_is(name, "dtype"); i++) {
         const char* type = d[at].type == KB_AXIS_STRINGS ? d[at].values[i].s : NULL;
@@ -6084,9 +6236,10 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
         if (a->type == KB_AXIS_SIZE && a != size) continue;
         int first = n;
         if (a->type == KB_AXIS_SIZE) {
-            if (!kbi_size_dimensions(&plan->arena, a->s[0], d, &n))
-                return kbi_error("%s/%s: KB_SIZE(\"%s\", \"%s\") is not of the form \"rows=512 cols=1,2\"",
-                                 e->operation, e->implementation, a->name, a->s[0]),
+            const char* wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
+            if (wrong)
+                return kbi_error("%s/%s: KB_SIZE(\"%s\", \"%s\"): %s", e->operation, e->implementation, a->name,
+                                 a->s[0], wrong),
                        false;
         } else {
             if (n == KBI_DIMENSIONS)
@@ -6151,29 +6304,65 @@ static int kbi_order_keyed(const void* a, const void* b) {
     return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->at > y->at) - (x->at < y->at);
 }
 
-// Drops the later of two cases that are one: the same shape in two sizes, or made the same by -a.
-static void kbi_plan_unique(kbi_plan* plan) {
-    kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * (size_t)plan->n);
-    kbi_set seen = KBI_BLANK;
-    const kb_entry *twice = NULL, *before = NULL;
-    int n = 0;
-    for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
-    qsort(keyed, (size_t)plan->n, sizeof *keyed, kbi_order_keyed);
-    for (int i = 0; i < plan->n; i++) { // an entry's cases stand together, also among those of one key
-        kbi_case* c = &plan->cases[keyed[i].at];
-        if (i && keyed[i].key == keyed[i - 1].key && c->entry == before)
-            c->name = NULL;
-        else if (!kbi_set_add(&seen, kbi_hash(keyed[i].key, c->entry->implementation)) && !twice)
-            twice = c->entry;
-        before = c->entry;
+// Two cases are one if they have one name, or differ in nothing but the order of their axes.
+static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
+    bool same = kbi_is(a->entry->implementation, b->entry->implementation) && a->n_params == b->n_params &&
+                kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction);
+    for (int i = 0; same && i < a->n_params; i++) {
+        same = false;
+        for (int k = 0; k < b->n_params; k++)
+            same |= kbi_is(a->params[i].name, b->params[k].name) && kbi_same_value(&a->params[i], &b->params[k]);
     }
-    kbi_set_free(&seen);
-    if (twice)
-        kbi_warn("%s/%s is registered twice: its records share a name", twice->operation, twice->implementation);
-    for (int i = 0; i < plan->n; i++)
-        if (plan->cases[i].name) plan->cases[n++] = plan->cases[i];
+    return same || kbi_is(a->name, b->name);
+}
+
+// "file.c:12"
+static void kbi_entry_place(kbi_text* t, const kb_entry* e) {
+    if (e->file && *e->file)
+        kbi_putf(t, "%s:%d", e->file, e->line);
+    else
+        kbi_putf(t, "kb_add (entry %d; its file and line say where)", e->order + 1);
+}
+
+static void kbi_say_twice(const kbi_case* a, const kbi_case* b) {
+    kbi_text x = KBI_BLANK, y = KBI_BLANK;
+    bool one_place = kbi_is(a->entry->file, b->entry->file) && a->entry->line == b->entry->line && *a->entry->file;
+    kbi_entry_place(&x, a->entry), kbi_entry_place(&y, b->entry);
+    kbi_error(
+        "%s is registered twice: at %s and at %s.%s Results of one name could not be told apart; rename one, as "
+        "with KBENCH_IMPL(%s, OTHER)",
+        a->name, x.s, y.s, one_place ? " (A header in two files, or a macro used twice?)" : "", a->entry->operation);
+    kbi_text_free(&x), kbi_text_free(&y);
+}
+
+// Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
+// entries have one case.
+static bool kbi_plan_unique(kbi_plan* plan) {
+    kbi_map seen;
+    kbi_set said = KBI_BLANK;
+    int n = 0, twice = 0;
+    memset(&seen, 0, sizeof seen);
+    for (int i = 0; i < plan->n; i++) {
+        kbi_case* c = &plan->cases[i];
+        uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
+        const kbi_case* before = NULL;
+        for (int k = 0; k < KBI_COUNT(keys) && !before; k++) {
+            kbi_mapped* slot = kbi_map_find(&seen, keys[k]);
+            if (!slot->key)
+                kbi_map_take(&seen, slot, keys[k], n);
+            else if (kbi_same_case(&plan->cases[slot->at], c))
+                before = &plan->cases[slot->at];
+        }
+        if (before && before->entry != c->entry) {
+            uint64_t pair = (uint64_t)(uintptr_t)before->entry * 31 + (uint64_t)(uintptr_t)c->entry;
+            if (kbi_set_add(&said, pair) && twice++ < 8) kbi_say_twice(before, c); // each pair of places once
+        }
+        if (!before) plan->cases[n++] = *c;
+    }
     plan->n = n;
-    KBENCH_FREE(keyed);
+    KBENCH_FREE(seen.slots);
+    kbi_set_free(&said);
+    return !twice;
 }
 
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
@@ -6253,11 +6442,16 @@ static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming wha
     return found;
 }
 
-// A word must be the name of something registered.
+// Whether a word is the name of something registered; best: the nearest one.
+static bool kbi_is_named(const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
+    for (int e = 0; e < all->n; e++)
+        if (kbi_offer_entry(best, all->of[e], what)) return true;
+    return false;
+}
+
 static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_naming what, const char* noun) {
     kbi_nearest best = { word, NULL, 64 };
-    for (int e = 0; e < all->n; e++)
-        if (kbi_offer_entry(&best, all->of[e], what)) return true;
+    if (kbi_is_named(all, &best, what)) return true;
     if (best.distance > 3)
         kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word,
                   what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops");
@@ -6273,7 +6467,9 @@ static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_nami
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
     kbi_text word = KBI_BLANK;
     bool good = true;
-    for (int i = 0; i < lists->n && good; i++)
+    for (int i = 0; i < lists->n && good; i++) {
+        kbi_nearest whole = { lists->of[i], NULL, 64 };
+        if (strchr(lists->of[i], ',') && kbi_is_named(all, &whole, what)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
             next = p + strlen(p);
@@ -6282,6 +6478,7 @@ static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists,
             kbi_put(&word, p, n);
             good = kbi_check_name(all, word.s, what, noun);
         }
+    }
     kbi_text_free(&word);
     return good;
 }
@@ -6321,7 +6518,7 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     good = good && kbi_plan_filter(plan, o);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n) return kbi_plan_free(plan), false;
-    kbi_plan_unique(plan);
+    if (!kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
     plan->n_matched = plan->n;
     if (o->part > 0 && !kbi_plan_part(plan, o)) {
