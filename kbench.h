@@ -245,8 +245,8 @@ THE RECORD
     process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their groups, units and
     meanings: it makes the fields of kb_result and the file, in that order, all always present, null where they do not
     apply. A record says all that the table shows of its case.
-    --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
-    counts), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 2.
+    --load FILE... reads them back, older schemas too, several put together (a record that is there already
+    counts once), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 2.
     --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
 
 LAST REVISIONS
@@ -4257,7 +4257,8 @@ static int kbi_order_at(const void* a, const void* b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-// Sorted by name and device; of several records of one name and device the last counts. Returns how many are left.
+// Sorted by name and device; of several runs' records of one name and device the last run's count. Older versions let
+// a run have two of one name: those are paired in their order. Returns how many are left.
 static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -4266,11 +4267,16 @@ static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
         out[i].device = r[i].device == KB_NONE ? -1 : r[i].device;
     }
     qsort(out, (size_t)n, sizeof *out, kbi_order_named);
-    for (int64_t i = 0; i < n; i++) {
-        bool same = left && kbi_is(out[left - 1].r->name, out[i].r->name);
-        left += !same || out[left - 1].device != out[i].device;
-        out[left - 1] = out[i];
-        out[left - 1].rank = 0;
+    for (int64_t first = 0, end; first < n; first = end) {
+        for (end = first + 1;
+             end < n && kbi_is(out[end].r->name, out[first].r->name) && out[end].device == out[first].device;)
+            end++;
+        const char* run = out[end - 1].r->run_id;
+        for (int64_t i = first; i < end; i++) {
+            if (i + 1 < end && !kbi_is(out[i].r->run_id, run)) continue;
+            out[left] = out[i];
+            out[left++].rank = 0;
+        }
     }
     for (int64_t i = 1; i < left; i++)
         if (kbi_is(out[i].r->name, out[i - 1].r->name)) out[i].rank = out[i - 1].rank + 1;
@@ -14129,7 +14135,8 @@ typedef struct kbi_records { // of one or several files, in their order
     int64_t n, size;
     kbi_arena arena;
     kbi_map texts, cases; // texts that are there already; the case of a run on a device
-    int64_t replaced;     // records that a later one of the same case and run took the place of
+    int64_t replaced;     // records that were there already
+    int64_t twice;        // records whose name another one of the run has
 } kbi_records;
 
 typedef struct kbi_reader {
@@ -14658,7 +14665,14 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
 }
 KBI_SLOW_BEGIN
 
-// A record behind the others, or in the place of an earlier one of the same case, device and run.
+// Whether two records of a name, device and run are of one measurement: of a file that was read twice, or of --json and
+// --jsonl of a run.
+static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
+    return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
+           memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
+}
+
+// A record behind the others, or in the place of an earlier one of the same measurement.
 static void kbi_records_add(kbi_records* to, const kb_result* r) {
     char device[32];
     snprintf(device, sizeof device, "|%lld|", (long long)r->device);
@@ -14667,9 +14681,15 @@ static void kbi_records_add(kbi_records* to, const kb_result* r) {
     if (slot->key && r->run_id) {
         kb_result* before = &to->of[slot->at];
         if (kbi_is(before->run_id, r->run_id) && before->device == r->device && kbi_is(before->name, r->name)) {
-            *before = *r;
-            to->replaced++;
-            return;
+            if (kbi_same_measurement(before, r)) {
+                *before = *r;
+                to->replaced++;
+                return;
+            }
+            if (to->twice++ < 8)
+                kbi_warn("run %s has two different records of %s: two benchmarks had one name. Both are kept, and "
+                         "compared in their order; rename one benchmark",
+                         r->run_id, r->name);
         }
     }
     if (to->n == to->size) {

@@ -46,4 +46,22 @@ for list in n=1,1 n=1:3,2 alpha=0.5,0.50 n=1k,1024 m=a,a dtype=f32,F32; do
 done
 run "$tmp/names" --list --op sized -a n=7
 check_same "-a makes two sizes one" "$(cat "$out")" "sized/impl=one/n=7"
+
+# --- older files that hold two records of one name
+run "$tmp/names" $quick --op sized --size small --json "$tmp/right.json"
+check_rc "two cases" 0
+sed 's#sized/impl=one/n=2#sized/impl=one/n=1#' "$tmp/right.json" > "$tmp/old.json"
+run "$tmp/names" --load "$tmp/old.json" --csv -
+check_rc "duplicates in a file" 0
+check_err "duplicates in a file are named" 'two different records of sized/impl=one/n=1: two benchmarks had one name'
+check_same "duplicates in a file: rows" "$(grep -c '^sized/impl=one/n=1,' "$out")" 2
+run "$tmp/names" --load "$tmp/right.json" "$tmp/right.json" --csv -
+check_not_err "a file that is read twice" 'two different records'
+check_same "a file that is read twice: rows" "$(grep -c '^sized' "$out")" 2
+run "$tmp/names" --compare "$tmp/old.json" "$tmp/old.json" --ignore-env
+check_rc "duplicates on both sides" 0
+check_err "duplicates on both sides are named" 'two different records of sized/impl=one/n=1'
+check_out "duplicates on both sides: each is compared" '(^| )2 (cases )?compared|2 cases'
+run "$tmp/names" --compare "$tmp/right.json" "$tmp/old.json"
+check_out "duplicates on one side: one is added, one is gone" 'added'
 finish
