@@ -156,7 +156,7 @@ HOW A MEASUREMENT WORKS
     them (what each left there is swapped out and in, untimed; with --rotate all copies of its data), since where a
     buffer lies decides 1 to 3 % of a small kernel's time. The first runs of a turn do not count; who follows whom is
     balanced; and the baseline plays once more as a rival of itself, the noise floor. The stage holds what KB_ALLOC
-    gave, if it is no more than 4 GiB, on the CPU 64 MiB. Where one of two did not share it (stage_shared: no KB_ALLOC,
+    gave, if it is no more than 4 GiB, on the CPU 64 MiB. Where one of two did not share it (shared_buffers: no KB_ALLOC,
     another one in its second call, or too large), the noise floor is 3 % at least (of host code 1 %, for where that
     lies): neither is FASTER or SLOWER by less; PLACEMENT says that it withheld a verdict; EQUIVALENT is of that data.
 
@@ -202,7 +202,7 @@ COMMAND LINE
     --compare A B one file against another, --race OLD NEW programs in alternating fresh processes. A regression lies
     wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on what runs
     differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being compared
-    (backend, GPU, driver, ECC, MIG, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
+    (backend, GPU, driver, ECC, MIG, CPU, cache, timer, optimisation) turns the gate off. --fail-on change: improvements, less
     memory and cases added or removed are 3 too; noise: 4 where a case is not known to lie within it or beyond; never:
     0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
 
@@ -246,7 +246,8 @@ THE RECORD
     meanings: it makes the fields of kb_result and the file, in that order, all always present, null where they do not
     apply. A record says all that the table shows of its case.
     --load FILE... reads them back, older schemas too, several put together (a record that is there already
-    counts once), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 2.
+    counts once), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 3:
+    cache and timer were one key, mode, in schema 1 and 2, and shared_buffers was called stage_shared.
     --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
 
 LAST REVISIONS
@@ -368,8 +369,8 @@ typedef enum kb_traffic { KB_ANY_TRAFFIC, KB_READ, KB_WRITE, KB_COPY } kb_traffi
 
 typedef enum kb_expectation { // what a timed block may do because it is the thing being measured; see kb_expect
     KB_EXPECT_TRANSFER = 1,   // copies
-    KB_EXPECT_ALLOC = 2,      // allocation and release: timed by the host clock, mode wall
-    KB_EXPECT_SYNC = 4,       // synchronisation: timed by the host clock, mode wall
+    KB_EXPECT_ALLOC = 2,      // allocation and release: timed by the host clock: timer wall
+    KB_EXPECT_SYNC = 4,       // synchronisation: timed by the host clock: timer wall
     KB_EXPECT_NO_CAPTURE = 8  // refusal of stream capture: timed without the audit, and a note says so
 } kb_expectation;
 
@@ -595,7 +596,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    precision,             time,    "half the interval over the median, no unit")                          \
     x(whole,   samples,               time,    "how many were taken; none is dropped")                                \
     x(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
-    x(text,    mode,                  time,    "cold, hot, rotate, graph (with gaps), cupti, wall: how it was timed")  \
+    x(text,    cache,                 time,    "cold, hot, rotate, graph (hot, with gaps): the data; null: host work")  \
+    x(text,    timer,                 time,    "events, cupti or wall: what clock it was timed by")                    \
     x(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
     x(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
     x(real,    floor_ms,              time,    "ms that an empty kernel reads in this mode")                          \
@@ -631,7 +633,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    noise_floor,           contest, "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up")  \
     x(verdict, verdict,               contest, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline")            \
     x(text,    rating,                contest, "best verified time over this: excellent 0.8, good 0.5, fair 0.2")     \
-    x(truth,   stage_shared,          contest, "whether its data lay where its rivals' did: same addresses, pages")   \
+    x(truth,   shared_buffers,        contest, "whether its data lay where its rivals' did: same addresses, pages")   \
     x(text,    winner,                contest, "implementation that was fastest, of two or more that have times")     \
     x(truth,   winner_certain,        contest, "whether it is surely faster than each of the others")                 \
     x(status,  status,                trust,   "ok, failed, skipped")                                                 \
@@ -682,7 +684,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    kernel_version,        machine, "of the operating system")                                             \
     x(params,  environment,           machine, "aslr, cpu_limit, hypervisor, ...: an object of what is known")         \
     x(text,    kbench_version,        run,     "of the program that measured")                                        \
-    x(whole,   schema,                run,     "of this table; 2")                                                    \
+    x(whole,   schema,                run,     "of this table; 3")                                                    \
     x(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
     x(text,    binary,                run,     "hash of the executable's bytes")                                      \
     x(text,    command,               run,     "the command line")                                                    \
@@ -897,7 +899,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 // The timed block: GPU work put on kb->stream where the program is built with CUDA, host work elsewhere.
 #define KB_TIME(kb) KBI_TIME(kb, false)
-// The timed block is host work, on every machine; mode wall.
+// The timed block is host work, on every machine; timer wall.
 #define KB_TIME_HOST(kb) KBI_TIME(kb, true)
 // KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
@@ -3442,7 +3444,7 @@ typedef struct kbi_measured {
     int32_t empty;               // the shape of launch whose bias was taken off
     uint64_t flags;
     char message[1024];
-    char mode[8];
+    char cache[8], timer[8];  // "" for host work has no cache
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
@@ -3874,7 +3876,7 @@ static const kbi_key kbi_keys[] = {
 #undef KBI_X
 };
 
-enum { KBI_SCHEMA = 2 }; // of KB_RECORD; see the manual
+enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
 static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
@@ -4359,7 +4361,8 @@ static const struct {
                      { "ecc", "ECC", KBI_ENV_OFF },
                      { "mig", "MIG", KBI_ENV_OFF },
                      { "cpu", "CPU", KBI_ENV_OFF },
-                     { "mode", "mode", KBI_ENV_OFF },
+                     { "cache", "cache", KBI_ENV_OFF },
+                     { "timer", "timer", KBI_ENV_OFF },
                      { "build", "optimisation", KBI_ENV_OPTIMISED },
                      { "cuda", NULL, KBI_ENV_TOLD },
                      { "clocks_locked", NULL, KBI_ENV_TOLD },
@@ -4389,11 +4392,12 @@ static const char* kbi_env_build(const char* build) { // of the benchmark's own 
 static bool kbi_env_off(int key, const char* x, const char* y) {
     if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
     switch (kbi_env_keys[key].how) {
+    case KBI_ENV_TOLD: return false;
     case KBI_ENV_OFF: return strcmp(x, y) != 0;
     case KBI_ENV_MAJOR: return strcspn(x, ".") != strcspn(y, ".") || strncmp(x, y, strcspn(x, ".")) != 0;
     case KBI_ENV_OPTIMISED: return !kbi_is(kbi_env_build(x), kbi_env_build(y));
-    default: return false;
     }
+    return false;
 }
 
 // What keeps the times of two records from being compared, as words behind those that are there: "GPU (A, B), CPU (C,
@@ -4723,7 +4727,7 @@ typedef struct kbi_options {
     const char *csv, *md, *gbench, *go, *html, *svg, *plot, *report, *trace, *counters; // counters: behind the =
     const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns, *color;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
-    int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
+    int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs, repetitions;
     int64_t shard, shards; // which of how many parts of the plan, from 1; shards 0: all of it
     uint64_t seed;
     int64_t gpu;
@@ -4821,11 +4825,19 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
                                         KBI_OPTION_fail_on,
                                         KBI_OPTION_ignore_env,
                                         KBI_OPTION_goal };
-// Files of records, or of what is made of them, when they are all there.
-static const int kbi_output_options[] = { KBI_OPTION_json,   KBI_OPTION_jsonl,  KBI_OPTION_csv,
-                                          KBI_OPTION_md,     KBI_OPTION_gbench, KBI_OPTION_benchmark_out,
-                                          KBI_OPTION_go,     KBI_OPTION_html,   KBI_OPTION_svg,
-                                          KBI_OPTION_report, KBI_OPTION_github, KBI_OPTION_trace };
+// What is written when all records are there: the option, which names the file, and who writes it. NULL: not of records
+// alone, see kbi_output_write.
+#define KBI_OUTPUTS(x) \
+    x(csv, kbi_csv) x(md, kbi_md) x(gbench, kbi_gbench) x(go, kbi_go) x(trace, kbi_trace) x(html, NULL) x(svg, NULL)
+
+// Files of records, or of what is made of them.
+static const int kbi_output_options[] = {
+#define KBI_X(id, write) KBI_OPTION_##id,
+    KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+        KBI_OPTION_json,
+    KBI_OPTION_jsonl, KBI_OPTION_benchmark_out, KBI_OPTION_report, KBI_OPTION_github
+};
 
 // In what --compare shows.
 static const int kbi_compare_options[] = { KBI_OPTION_compare,     KBI_OPTION_op,
@@ -5160,37 +5172,15 @@ static bool kbi_option_gbench(kbi_options* o, int id, const char* value) {
     if (id == KBI_OPTION_benchmark_repetitions) {
         int64_t n = 0;
         if (!kbi_need_count(name, value, 1, 1000000, &n)) return false;
-        if (n != 10)
-            kbi_warn("--%s %s: each case has ten, from its samples, or one for each of its processes", name, value);
-        return true;
+        o->repetitions = n;
     }
-    if (o->gbench)
-        return kbi_error("--gbench and --benchmark_out are one option, which takes one value; leave one out"), false;
-    return o->gbench = value, true;
+    return true;
 }
 
-// Those of what is compared with what.
-static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
-    const char* name = kbi_options_table[id].name;
-    switch (id) {
-    case KBI_OPTION_save_baseline: return kbi_option_save_baseline(value, o);
-    case KBI_OPTION_baseline: o->baseline = value; return true;
-    case KBI_OPTION_compare: o->compare[0] = value; return true;
-    case KBI_OPTION_history: o->history = value; return true;
-    case KBI_OPTION_threshold: return kbi_need_percent(name, value, &o->threshold);
-    case KBI_OPTION_memory_threshold: return kbi_need_percent(name, value, &o->memory_threshold);
-    case KBI_OPTION_alpha: return kbi_option_alpha(value, o);
-    case KBI_OPTION_noise: return kbi_need_percent(name, value, &o->noise);
-    case KBI_OPTION_fail_on: o->fail_on = value; return kbi_need_word(name, value, "regress,change,noise,never");
-    case KBI_OPTION_goal: return kbi_add_string(name, &o->goal, value);
-    case KBI_OPTION_race: return kbi_add_string(name, &o->race, value);
-    case KBI_OPTION_ncu: return kbi_option_ncu(value, o);
-    case KBI_OPTION_nsys: return kbi_option_nsys(value, o);
-    case KBI_OPTION_budget: return kbi_need_time(name, value, 1e-3, &o->budget);
-    case KBI_OPTION_part: return kbi_need_time(name, value, 1e-3, &o->part);
-    case KBI_OPTION_color: o->color = value; return kbi_need_word(name, value, "always,auto,never");
-    default: return true;
-    }
+static bool kbi_option_file(const char** file, const char* value) {
+    if (*file) // by its other name
+        return kbi_error("--gbench and --benchmark_out are one option, which takes one value; leave one out"), false;
+    return *file = value, true;
 }
 
 // A set is a word, metrics have "__" in their names.
@@ -5205,35 +5195,6 @@ static bool kbi_option_counters(kbi_options* o, const char* value) {
            false;
 }
 
-// Those of what is read and written.
-static bool kbi_option_set_out(kbi_options* o, int id, const char* value) {
-    const char* name = kbi_options_table[id].name;
-    switch (id) {
-    case KBI_OPTION_json: o->json = value; return true;
-    case KBI_OPTION_jsonl: o->jsonl = value; return true;
-    case KBI_OPTION_load: return kbi_option_load(o, value);
-    case KBI_OPTION_csv: o->csv = value; return true;
-    case KBI_OPTION_md: o->md = value; return true;
-    case KBI_OPTION_go: o->go = value; return true;
-    case KBI_OPTION_html: o->html = value; return true;
-    case KBI_OPTION_svg: o->svg = value; return true;
-    case KBI_OPTION_plot: o->plot = value; return true;
-    case KBI_OPTION_where: return kbi_add_string("where", &o->where, value);
-    case KBI_OPTION_report: o->report = value; return true;
-    case KBI_OPTION_trace: o->trace = value; return true;
-    case KBI_OPTION_counters: return kbi_option_counters(o, value);
-    case KBI_OPTION_gbench:
-    case KBI_OPTION_benchmark_out:
-    case KBI_OPTION_benchmark_out_format:
-    case KBI_OPTION_benchmark_filter:
-    case KBI_OPTION_benchmark_display_aggregates_only:
-    case KBI_OPTION_benchmark_repetitions: return kbi_option_gbench(o, id, value);
-    case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
-    case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
-    default: return kbi_option_set_gate(o, id, value);
-    }
-}
-
 // One option with its value; false after an error message.
 static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     const char* name = kbi_options_table[id].name;
@@ -5246,7 +5207,27 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
                false;
     if (kbi_option_is_second(o, id, value)) return false;
     o->on[id] = true;
-    switch (id) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch" // an option that nothing reads does not compile
+    switch ((enum kbi_option_id)id) {
+#define KBI_X(id, write) \
+    case KBI_OPTION_##id: return kbi_option_file(&o->id, value);
+        KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+    case KBI_OPTION_benchmark_out: return kbi_option_file(&o->gbench, value);
+    case KBI_OPTION_benchmark_out_format:
+    case KBI_OPTION_benchmark_filter:
+    case KBI_OPTION_benchmark_display_aggregates_only:
+    case KBI_OPTION_benchmark_repetitions: return kbi_option_gbench(o, id, value);
+    case KBI_OPTION_json: o->json = value; return true;
+    case KBI_OPTION_jsonl: o->jsonl = value; return true;
+    case KBI_OPTION_report: o->report = value; return true;
+    case KBI_OPTION_load: return kbi_option_load(o, value);
+    case KBI_OPTION_plot: o->plot = value; return true;
+    case KBI_OPTION_where: return kbi_add_string(name, &o->where, value);
+    case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
+    case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
+    case KBI_OPTION_color: o->color = value; return kbi_need_word(name, value, "always,auto,never");
     case KBI_OPTION_filter: return kbi_add_string(name, &o->filter, value);
     case KBI_OPTION_exclude: return kbi_add_string(name, &o->exclude, value);
     case KBI_OPTION_op: return kbi_add_string(name, &o->op, value);
@@ -5259,11 +5240,12 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_shard: return kbi_option_shard(value, o);
     case KBI_OPTION_device: return kbi_option_device(value, o);
     case KBI_OPTION_cpu: o->cpu = value; return kbi_option_cpu(value);
-    case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
     case KBI_OPTION_timer: o->timer = value; return kbi_need_word(name, value, "events,cupti,both,wall");
     case KBI_OPTION_max_time: return kbi_need_time(name, value, 1e-9, &o->max_time);
     case KBI_OPTION_min_time: return kbi_need_time(name, value, 0, &o->min_time);
     case KBI_OPTION_timeout: return kbi_need_time(name, value, 1e-9, &o->timeout);
+    case KBI_OPTION_budget: return kbi_need_time(name, value, 1e-3, &o->budget);
+    case KBI_OPTION_part: return kbi_need_time(name, value, 1e-3, &o->part);
     case KBI_OPTION_rounds: return kbi_need_count(name, value, 1, KBI_ROUNDS_LIMIT, &o->rounds);
     case KBI_OPTION_launches: return kbi_need_count(name, value, 1, KBI_LAUNCHES_LIMIT, &o->launches);
     case KBI_OPTION_iters: return kbi_need_count(name, value, 1, 10000000, &o->iters);
@@ -5274,8 +5256,55 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
         return true;
     case KBI_OPTION_precision: return kbi_option_precision(value, o);
     case KBI_OPTION_warmup: return kbi_option_warmup(value, o);
-    default: return kbi_option_set_out(o, id, value);
+    case KBI_OPTION_save_baseline: return kbi_option_save_baseline(value, o);
+    case KBI_OPTION_baseline: o->baseline = value; return true;
+    case KBI_OPTION_compare: o->compare[0] = value; return true;
+    case KBI_OPTION_history: o->history = value; return true;
+    case KBI_OPTION_threshold: return kbi_need_percent(name, value, &o->threshold);
+    case KBI_OPTION_memory_threshold: return kbi_need_percent(name, value, &o->memory_threshold);
+    case KBI_OPTION_alpha: return kbi_option_alpha(value, o);
+    case KBI_OPTION_noise: return kbi_need_percent(name, value, &o->noise);
+    case KBI_OPTION_fail_on: o->fail_on = value; return kbi_need_word(name, value, "regress,change,noise,never");
+    case KBI_OPTION_goal: return kbi_add_string(name, &o->goal, value);
+    case KBI_OPTION_race: return kbi_add_string(name, &o->race, value);
+    case KBI_OPTION_counters: return kbi_option_counters(o, value);
+    case KBI_OPTION_ncu: return kbi_option_ncu(value, o);
+    case KBI_OPTION_nsys: return kbi_option_nsys(value, o);
+    case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
+    // without a value: who asks reads o->on
+    case KBI_OPTION_list:
+    case KBI_OPTION_list_ops:
+    case KBI_OPTION_list_sizes:
+    case KBI_OPTION_fast:
+    case KBI_OPTION_thorough:
+    case KBI_OPTION_all:
+    case KBI_OPTION_dry_run:
+    case KBI_OPTION_cold:
+    case KBI_OPTION_hot:
+    case KBI_OPTION_rotate:
+    case KBI_OPTION_no_verify:
+    case KBI_OPTION_fresh:
+    case KBI_OPTION_no_audit:
+    case KBI_OPTION_no_isolate:
+    case KBI_OPTION_shuffle:
+    case KBI_OPTION_github:
+    case KBI_OPTION_resume:
+    case KBI_OPTION_no_color:
+    case KBI_OPTION_no_progress:
+    case KBI_OPTION_quiet:
+    case KBI_OPTION_verbose:
+    case KBI_OPTION_help:
+    case KBI_OPTION_version:
+    case KBI_OPTION_ignore_env:
+    case KBI_OPTION_profile:
+    case KBI_OPTION_energy:
+    case KBI_OPTION_sass:
+    case KBI_OPTION_env:
+    case KBI_OPTION_selftest: return true;
+    case KBI_OPTION_COUNT: break;
     }
+#pragma GCC diagnostic pop
+    return false;
 }
 
 // An option's number by its name (n characters of s), -1 after an error message.
@@ -5521,6 +5550,10 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     o->argv = argv;
     if (!kbi_options_read(o, argc, argv) || !kbi_options_usual(o) || !kbi_options_agree(o)) return false;
     if (!kbi_shard_of_runner(o)) return false;
+    if (o->repetitions && o->repetitions != o->procs && !o->n_load)
+        kbi_warn(
+            "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
+            (long long)o->repetitions, (long long)o->procs);
     kbi_options_effort(o);
     return true;
 }
@@ -6650,7 +6683,7 @@ struct kbi_run;
 // How a block is timed. begin answers how often the block is to run before end; end adds samples with kbi_add_sample,
 // perhaps several at once, and perhaps only at the end of several launches.
 typedef struct kbi_timer {
-    const char* mode;
+    const char* name; // in the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
     void (*alone)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
@@ -7761,7 +7794,7 @@ static void kbi_script_end(kbi_run* run) {
     kbi_add_sample(run, ns);
 }
 
-static const kbi_timer kbi_script_timer = { "cold", kbi_script_begin, kbi_script_end, NULL, false, true };
+static const kbi_timer kbi_script_timer = { "events", kbi_script_begin, kbi_script_end, NULL, false, true };
 static const kbi_timer* kbi_script_choose(struct kbi_run* run) { return (void)run, &kbi_script_timer; }
 
 static void kbi_script_roof(kbi_machine* m, int which) {
@@ -9068,16 +9101,18 @@ static void kbi_both_end(kbi_run* run) {
     kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
 }
 
-static const kbi_timer kbi_cold_timer = { "cold", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_hot_timer = { "hot", kbi_events_begin, kbi_events_end, NULL, false, false };
+static const kbi_timer kbi_cold_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
+static const kbi_timer kbi_hot_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
 static const kbi_timer kbi_rotate_timer = {
-    "rotate", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
+    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
 };
-static const kbi_timer kbi_graph_timer = { "graph", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false };
+static const kbi_timer kbi_graph_timer = {
+    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
+};
 static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL, false, false };
 static const kbi_timer kbi_both_timers[] = {
-    { "cold", kbi_both_begin, kbi_both_end, NULL, false, false },
-    { "hot", kbi_both_begin, kbi_both_end, NULL, false, false },
+    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
+    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
 };
 static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_cupti_end, kbi_graph_alone, false,
                                                  false };
@@ -9094,8 +9129,9 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
         bool both = recipe->timing == KBI_BY_BOTH, open = kbi_cupti_open(); // now: opening it takes a while
         if (both) kbi_cupti_close();
         if (open && both) return &kbi_both_timers[recipe->mode == KBI_HOT];
-        if (open) return graph ? &kbi_cupti_graph_timer : &kbi_cupti_timer;
-        kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
+        if (open && graph) return &kbi_cupti_graph_timer;
+        if (open && recipe->mode < KBI_ROTATE) return &kbi_cupti_timer;
+        if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
     if (graph) return recipe->mode == KBI_GRAPH ? &kbi_graph_timer : &kbi_rotate_timer;
     if (recipe->mode == KBI_GRAPH)
@@ -11219,9 +11255,11 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 // The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
 static void kbi_warm_begin(kbi_run* run) {
     run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
-    const char* wanted = run->recipe->mode == KBI_GRAPH ? "graph" : run->recipe->mode == KBI_ROTATE ? "rotate" : NULL;
-    bool failed = wanted && kbi_failed(run) && !run->work.host; // or was to
-    snprintf(run->m.mode, sizeof run->m.mode, "%s", failed ? wanted : run->sampling.timer->mode);
+    static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
+    bool wall = run->sampling.timer == &kbi_wall_timer, host = run->work.host || (wall && !run->kb.gpu);
+    kbi_mode mode = wall ? KBI_HOT : run->recipe->mode; // the host's clock evicts nothing
+    snprintf(run->m.timer, sizeof run->m.timer, "%s", run->sampling.timer->name);
+    snprintf(run->m.cache, sizeof run->m.cache, "%s", host ? "" : caches[mode]);
     run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
     run->call.phase_began = run->call.window.begin = kbi_now();
     if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE))
@@ -12674,7 +12712,7 @@ static void kbi_judge_above(kb_result* r, const char* unit, const char* by, doub
 static void kbi_judge_traffic(kb_result* r, const kbi_measured* m, const kbi_machine* machine, double seconds) {
     int which = kbi_traffic_roof(m->traffic);
     double held = m->traffic == KB_READ ? 0 : (double)machine->l2;
-    if (m->core || !kbi_is(m->mode, "cold") || !kbi_finite(m->bytes) || m->bytes < 4.0 * (double)machine->l2) return;
+    if (m->core || !kbi_is(m->cache, "cold") || !kbi_finite(m->bytes) || m->bytes < 4.0 * (double)machine->l2) return;
     for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
         if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
     double most = kbi_roof_known(&m->roofs, which);
@@ -12744,7 +12782,7 @@ static void kbi_judge_withdraw(kb_result* r) {
 
 // A cold time is one only where the eviction was seen to work; where nobody could look, that is said.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
-    if (!kbi_is(m->mode, "cold")) return;
+    if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
         kbi_judge_say(r, "not proven cold: whether the eviction empties L2 could not be measured on this machine");
     if (!kbi_finite(machine->cold) || machine->cold >= 0.7) return;
@@ -12764,7 +12802,7 @@ static void kbi_judge_facts(kb_result* r, const kbi_measured* m) {
 
 // Why a time is known so badly, as far as the system counted it.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
-    bool wall = kbi_is(m->mode, "wall"); // a GPU does not wait for the host's processors
+    bool wall = kbi_is(m->timer, "wall"); // a GPU does not wait for the host's processors
     if (!(r->flags >> KB_FLAG_NOISY & 1) || !wall) return;
     if (m->cpu_waited >= 1)
         kbi_judge_say(r, "other programs had the processor for %.0f %% of the time, %lld times", m->cpu_waited,
@@ -12803,7 +12841,7 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
 // compulsory.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
-    bool far = kbi_is(r->mode, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
+    bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
     double most = far ? dram + size : l2;
     char said[40], seen[40], times[40];
     if (!(r->bytes > 0) || !kbi_finite(most)) return;
@@ -12881,7 +12919,7 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     bool said = !(r->flags >> KB_FLAG_DECLARED_BYTES & 1) && !(r->flags >> KB_FLAG_DECLARED_FLOPS & 1);
     bool near = most < enough && said && r->roof && r->gpu_efficiency >= enough;
     bool moves = near && kbi_roof_is_memory(r->roof);
-    if (moves && kbi_is(r->mode, "hot")) near = false; // it may come from L2
+    if (moves && kbi_is(r->cache, "hot")) near = false; // it may come from L2
     if (near) bound = moves ? "memory" : "compute";
     if (near) kbi_putf(&why, "%s%s roof %.0f %%", n++ ? ", " : "", r->roof, r->gpu_efficiency);
     if (r->flags >> KB_FLAG_FLOOR & 1 && most < enough && !near) bound = "launch";
@@ -12917,7 +12955,7 @@ static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counte
 static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
     const double enough = 90;
     double gone = kbi_counted(in, "evicted_pct");
-    if (!kbi_is(r->mode, "cold") || !kbi_finite(gone) || gone >= enough) return;
+    if (!kbi_is(r->cache, "cold") || !kbi_finite(gone) || gone >= enough) return;
     kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
     kbi_judge_say(r, "after the eviction a read of as much as L2 holds brought %.0f %% of it from DRAM, as counted",
                   gone);
@@ -13883,10 +13921,11 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     r->cpu_clock_mhz = m->cpu_clock, r->cpu_waited = m->cpu_waited, r->cpu_stolen = m->cpu_stolen;
     r->preemptions = m->preemptions;
     if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
-    if (m->mode[0]) r->mode = kbi_arena_text(r->owned, m->mode);
+    if (m->cache[0]) r->cache = kbi_arena_text(r->owned, m->cache);
+    if (m->timer[0]) r->timer = kbi_arena_text(r->owned, m->timer);
     r->wall_ms = m->wall_ns * 1e-6;
     r->bytes = m->bytes, r->flops = m->flops;
-    r->stage_shared = m->rounds ? m->stage : -1;
+    r->shared_buffers = m->rounds ? m->stage : -1;
     if (m->bias_fitted) {
         static const kbi_facts fitted = { { { "bias", "fitted" } }, 1 };
         kbi_record_facts(r, &fitted);
@@ -14628,6 +14667,19 @@ static int kbi_read_key_place(const char* name, int next) {
     return -1;
 }
 
+// A key that is not in the table: in schema 1 and 2 mode said cache and timer, and shared_buffers had another name.
+static bool kbi_read_older(kbi_reader* r, kb_result* out) {
+    if (kbi_is(r->token.s, "stage_shared"))
+        return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
+    if (!kbi_is(r->token.s, "mode")) return kbi_read_any(r, 0);
+    const char* mode = NULL;
+    if (!kbi_read_field(r, kbi_key_named("cache"), &mode)) return false;
+    bool other = !mode || kbi_is(mode, "cupti") || kbi_is(mode, "wall");
+    if (!out->timer) out->timer = other ? mode : "events";
+    if (!out->cache && !other) out->cache = mode;
+    return true;
+}
+
 // Keys and values into what is there already.
 static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     bool seen[KBI_COUNT(kbi_keys)] = { false };
@@ -14641,7 +14693,7 @@ static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
             key = kbi_read_key_place(r->token.s, at + 1);
         }
         if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
-        if (key < 0 ? !kbi_read_any(r, 0) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
+        if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
             return false;
         if (key >= 0) seen[at = key] = true;
     }
@@ -14661,6 +14713,7 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
             "out",
             r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
             r->newer = true;
+    if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
     return true;
 }
 KBI_SLOW_BEGIN
@@ -17446,36 +17499,41 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
 #if KBI_REPORT
 // --- repetitions, which those tools test ---
 
-enum { KBI_REPETITIONS = 10 }; // Mann and Whitney's test in those tools wants nine or more
+// Independent repetitions are processes; stretches of one process's samples agree more than runs do, and a test takes
+// noise for a change. Every case of a file has as many, because tools test cases of one run alike: the fewest that any
+// case has.
+static int kbi_repetitions(const kb_result* records, int64_t n) {
+    int64_t count = KBI_PROCESSES;
+    bool some = false;
+    for (int64_t i = 0; i < n; i++)
+        if (kbi_has_time(&records[i])) some = true, count = KBI_MIN(count, records[i].process_ms.n);
+    return some && count > 1 ? (int)count : 1;
+}
 
-// What those tools take for independent repetitions, in ms: the medians of the processes, else of ten equal stretches
-// of the samples; the median alone where there are too few. 0: it has no time.
-static int kbi_repetitions(const kb_result* r, double* out, int most) {
-    int64_t n = r->samples_ms.n, stretch = n / most;
-    if (r->status != KB_OK || !kbi_finite(r->time_ms)) return 0;
-    if (r->process_ms.n >= 2) {
-        int count = (int)KBI_MIN(r->process_ms.n, (int64_t)most);
-        for (int i = 0; i < count; i++) out[i] = r->process_ms.of[i];
-        return count;
-    }
-    out[0] = r->time_ms;
-    if (most < 2 || stretch < 3) return 1;
-    double* x = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(stretch + most));
-    int count = 0;
-    for (int i = 0; i < most; i++) {
-        int64_t from = n * i / most, to = n * (i + 1) / most;
-        memcpy(x, r->samples_ms.of + from, sizeof(double) * (size_t)(to - from));
-        kb_stats s = kb_summarize(x, to - from);
-        if (kbi_finite(s.median)) out[count++] = s.median;
-    }
-    KBENCH_FREE(x);
-    if (!count) out[count++] = r->time_ms;
-    return count;
+static double kbi_repetition(const kb_result* r, int count, int which) { // ms
+    return count > 1 ? r->process_ms.of[which] : r->time_ms;
 }
 
 // --- Google Benchmark's JSON ---
 
-static void kbi_gbench_context(kbi_text* t, const kb_result* r) {
+// Cases without a time are no benchmarks here: many tools show an entry's time whatever else it says.
+static void kbi_gbench_failed(kbi_text* t, const kb_result* records, int64_t n) {
+    for (int status = KB_FAILED, some; status <= KB_SKIPPED; status++) {
+        some = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const kb_result* r = &records[i];
+            if (kbi_has_time(r) || (r->status == KB_SKIPPED) != (status == KB_SKIPPED)) continue;
+            kbi_text said = KBI_BLANK;
+            kbi_putf(&said, "%s: %s", r->name, r->message ? r->message : kbi_md_word(r));
+            kbi_puts(t, some++ ? ", " : status == KB_FAILED ? ", \"failed\": [" : ", \"skipped\": [");
+            kbi_json_text(t, said.s);
+            kbi_text_free(&said);
+        }
+        if (some) kbi_puts(t, "]");
+    }
+}
+
+static void kbi_gbench_context(kbi_text* t, const kb_result* r, int64_t n) {
     const char* texts[][2] = { { "date", r ? r->date : NULL },
                                { "host_name", r ? r->host : NULL },
                                { "executable", r ? r->command : NULL },
@@ -17498,8 +17556,10 @@ static void kbi_gbench_context(kbi_text* t, const kb_result* r) {
              r && kbi_finite(r->cpu_clock_mhz) ? r->cpu_clock_mhz : 0);
     kbi_puts(t, ", \"caches\": [], \"load_avg\": [], \"library_version\": ");
     kbi_json_text(t, r && r->kbench_version ? r->kbench_version : KBENCH_VERSION);
-    kbi_putf(t, ", \"library_build_type\": \"%s\", \"json_schema_version\": 1},\n\"benchmarks\": [",
+    kbi_putf(t, ", \"library_build_type\": \"%s\", \"json_schema_version\": 1",
              r && r->build && strstr(r->build, ", not optimised") ? "debug" : "release");
+    kbi_gbench_failed(t, r, n);
+    kbi_puts(t, "},\n\"benchmarks\": [");
 }
 
 typedef struct kbi_gbench_family { // which of the families the record is of, and which of its instances
@@ -17580,42 +17640,33 @@ static void kbi_gbench_aggregates(kbi_text* t, const kb_result* r, const double*
     }
 }
 
-static void kbi_gbench_record(kbi_text* t, const kb_result* r, kbi_gbench_family f) {
-    double ms[KBI_REPETITIONS];
-    int n = kbi_repetitions(r, ms, KBI_REPETITIONS);
-    f.repetitions = KBI_MAX(n, 1);
-    int64_t launches =
-        KBI_MAX(r->launches_per_sample, (int64_t)1) * (KBI_MAX(r->samples, (int64_t)1) / f.repetitions);
-    for (int i = 0; i < n; i++) {
-        kbi_gbench_begin(t, r, "", &f);
+static void kbi_gbench_record(kbi_text* t, const kb_result* r, const kbi_gbench_family* f) {
+    double ms[KBI_PROCESSES];
+    int64_t launches = KBI_MAX(r->launches_per_sample, (int64_t)1) * KBI_MAX(r->samples, (int64_t)1);
+    for (int i = 0; i < f->repetitions; i++) {
+        ms[i] = kbi_repetition(r, f->repetitions, i);
+        kbi_gbench_begin(t, r, "", f);
         kbi_putf(t, "\"run_type\": \"iteration\", \"repetition_index\": %d, \"iterations\": %lld, ", i,
-                 (long long)KBI_MAX(launches, (int64_t)1));
+                 (long long)launches);
         kbi_gbench_time(t, ms[i] * 1e6);
         kbi_gbench_rates(t, r, ms[i]);
         kbi_puts(t, "}");
     }
-    if (n > 1) kbi_gbench_aggregates(t, r, ms, &f);
-    if (n) return;
-    bool failed = r->status != KB_SKIPPED;
-    kbi_gbench_begin(t, r, "", &f);
-    kbi_putf(t, "\"run_type\": \"iteration\", \"repetition_index\": 0, \"%s\": true, \"%s\": ",
-             failed ? "error_occurred" : "skipped", failed ? "error_message" : "skip_message");
-    kbi_json_text(t, r->message ? r->message : kbi_md_word(r));
-    kbi_puts(t, ", \"iterations\": 0, ");
-    kbi_gbench_time(t, 0);
-    kbi_puts(t, "}");
+    if (f->repetitions > 1) kbi_gbench_aggregates(t, r, ms, f);
 }
 
 static void kbi_gbench(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_gbench_family f = { -1, 0, 1 };
-    kbi_gbench_context(t, n ? &records[0] : NULL);
-    for (int64_t i = 0; i < n; i++) {
-        const kb_result *r = &records[i], *before = i ? r - 1 : NULL;
+    kbi_gbench_family f = { -1, 0, kbi_repetitions(records, n) };
+    const kb_result* before = NULL;
+    kbi_gbench_context(t, n ? records : NULL, n);
+    for (const kb_result* r = records; r < records + n; r++) {
+        if (!kbi_has_time(r)) continue;
         bool same =
             before && kbi_same_operation(before, r) && kbi_same_text(before->implementation, r->implementation);
         f.instance = same ? f.instance + 1 : 0;
         f.family += !same;
-        kbi_gbench_record(t, r, f);
+        kbi_gbench_record(t, r, &f);
+        before = r;
     }
     kbi_puts(t, "\n]\n}\n");
 }
@@ -17672,20 +17723,21 @@ static void kbi_go_machine(kbi_text* t, const kb_result* r) {
 static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_puts(t, "pkg: kbench\nUnit B/s better=higher\nUnit FLOP/s better=higher\nUnit items/s better=higher\n"
                 "Unit %roof better=higher\nUnit peak-B better=lower assume=exact\n");
+    const int repetitions = kbi_repetitions(records, n);
     for (int64_t i = 0; i < n; i++) {
         const kb_result* r = &records[i];
-        double ms[KBI_REPETITIONS];
-        int count = kbi_repetitions(r, ms, KBI_REPETITIONS);
+        const int count = kbi_has_time(r) ? repetitions : 0;
         if (!i || !kbi_same_text(r->gpu, r[-1].gpu) || !kbi_same_text(r->cpu, r[-1].cpu)) kbi_go_machine(t, r);
         if (!count) kbi_puts(t, "--- FAIL: Benchmark"), kbi_go_name(t, r->name), kbi_puts(t, "\n");
         for (int k = 0; k < count; k++) {
+            const double ms = kbi_repetition(r, count, k);
             kbi_puts(t, "Benchmark"), kbi_go_name(t, r->name);
-            kbi_putf(t, " %lld", (long long)KBI_MAX(r->samples / count, (int64_t)1));
-            kbi_go_value(t, ms[k] * 1e6, "ns/op");
-            kbi_go_value(t, r->bytes / (ms[k] / 1e3), "B/s");
-            kbi_go_value(t, r->flops / (ms[k] / 1e3), "FLOP/s");
-            kbi_go_value(t, r->items_per_second * r->time_ms / ms[k], "items/s");
-            kbi_go_value(t, r->gpu_efficiency * r->time_ms / ms[k], "%roof");
+            kbi_putf(t, " %lld", (long long)KBI_MAX(r->samples, (int64_t)1));
+            kbi_go_value(t, ms * 1e6, "ns/op");
+            kbi_go_value(t, r->bytes / (ms / 1e3), "B/s");
+            kbi_go_value(t, r->flops / (ms / 1e3), "FLOP/s");
+            kbi_go_value(t, r->items_per_second * r->time_ms / ms, "items/s");
+            kbi_go_value(t, r->gpu_efficiency * r->time_ms / ms, "%roof");
             if (r->memory_bytes != KB_NONE) kbi_go_value(t, (double)r->memory_bytes, "peak-B");
             kbi_go_counters(t, r);
             kbi_puts(t, "\n");
@@ -18285,7 +18337,7 @@ static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
 
 // --- what belongs together ---
 
-typedef struct kbi_trait { // what those of a lot have in common beside machine and mode
+typedef struct kbi_trait { // what those of a lot have in common beside machine, cache and timer
     bool operation, implementation, params, run;
     bool numbers;          // params: those that are numbers may differ
     const char *but, *nor; // params: these may
@@ -18298,7 +18350,8 @@ static bool kbi_param_is_number(const kb_param* p) {
 static uint64_t kbi_trait_key(const kb_result* r, const kbi_trait* w) {
     const char* parts[] = { r->gpu,
                             r->gpu ? NULL : r->cpu,
-                            r->mode,
+                            r->cache,
+                            r->timer,
                             w->operation ? r->operation : NULL,
                             w->operation ? r->direction : NULL,
                             w->operation ? r->dtype : NULL,
@@ -18591,7 +18644,11 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // a picture for 
     for (int64_t i = 0; i < out->n; i++) {
         const kb_result* r = out->of[i].lot.of[0];
         out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
-        out->of[i].under = r->mode ? r->mode : "";
+        char how[64];
+        bool timer = r->timer && !(r->cache && kbi_is(r->timer, "events")); // events are the usual one
+        snprintf(how, sizeof how, "%.20s%s%.20s", r->cache ? r->cache : "", r->cache && timer ? ", " : "",
+                 timer ? r->timer : "");
+        out->of[i].under = kbi_arena_text(&s->arena, how);
     }
 }
 
@@ -20435,7 +20492,8 @@ static void kbi_page_machines(kbi_page* p) {
              c ? "<thead><tr><th></th><th>this run</th><th>before</th></tr></thead>" : "");
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
-        bool shown = kbi_is(key->group, "machine") || kbi_is(key->group, "run") || kbi_is(key->name, "mode");
+        bool shown = kbi_is(key->group, "machine") || kbi_is(key->group, "run") || kbi_is(key->name, "cache") ||
+                     kbi_is(key->name, "timer");
         if (!shown || kbi_is(key->name, "command")) continue;
         kbi_page_said(&now, p->scene.of, p->scene.n, key);
         if (c) kbi_page_said(&before, c->before, c->n_before, key);
@@ -20469,7 +20527,7 @@ static void kbi_page_lessons(kbi_page* p) {
           "Cold: the data was driven out of the cache before each launch, as when other work runs in between. "
           "Hot: the same "
           "data again, still in cache. Rotate: launches back to back on copies of the data. Compare only times "
-          "of one mode." },
+          "of one cache state and one timer." },
         { "What is a roof?",
           "What this very machine reached when it was asked for nothing but copying, or nothing but arithmetic "
           "of one type. A "
@@ -21103,8 +21161,9 @@ static void kbi_send_inside(void* to, int index, const kbi_inside* in) {
 // A result whose counts are those of the values that follow, and whose texts end.
 static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
     size_t most = size / sizeof(double);
-    const char* ends[] = { m->message + sizeof m->message - 1, m->mode + sizeof m->mode - 1,
-                           m->kernel + sizeof m->kernel - 1, m->throttle + sizeof m->throttle - 1 };
+    const char* ends[] = { m->message + sizeof m->message - 1, m->cache + sizeof m->cache - 1,
+                           m->timer + sizeof m->timer - 1, m->kernel + sizeof m->kernel - 1,
+                           m->throttle + sizeof m->throttle - 1 };
     for (int i = 0; i < KBI_COUNT(ends); i++)
         if (*ends[i]) return false;
     if (m->n < 0 || m->rounds < 0 || m->again < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
@@ -21203,8 +21262,15 @@ typedef struct kbi_output {
     int file;               // -1: stdout
     bool append;
 } kbi_output;
+enum { // --github, and the three files of --report, beside those of the table
+    KBI_OUTPUT_FILES = 4
+#define KBI_X(id, write) +1
+    KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+};
+
 typedef struct kbi_outputs {
-    kbi_output of[12];
+    kbi_output of[KBI_OUTPUT_FILES];
     int n;
     const kbi_options* o;
     kbi_records kept; // of a run, whose own records do not outlive their group
@@ -21251,6 +21317,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const kbi_options* o, const char* 
     kbi_text full = KBI_BLANK;
     const char* start = folder ? folder : path;
     if (!*start) return kbi_error("--%s needs a name; its is empty", option), false;
+    if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
     bool standard = !folder && kbi_is(path, "-");
     if (*start != '/' && !standard && kbi_folder_here(here, sizeof here)) kbi_putf(&full, "%s/", here);
     if (folder) kbi_putf(&full, "%s/", folder);
@@ -21321,9 +21388,11 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     const struct {
         const char *option, *path;
         kbi_render render;
-    } files[] = { { "csv", o->csv, kbi_csv }, { "md", o->md, kbi_md },          { "gbench", o->gbench, kbi_gbench },
-                  { "go", o->go, kbi_go },    { "trace", o->trace, kbi_trace }, { "html", o->html, NULL },
-                  { "svg", o->svg, NULL } };
+    } files[] = {
+#define KBI_X(id, write) { #id, o->id, write },
+        KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+    };
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -21347,7 +21416,11 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
 }
 
 static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
-    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->trace };
+    const char* paths[] = { o->json, o->jsonl,
+#define KBI_X(id, write) o->id,
+                            KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+    };
     for (int i = 0; i < KBI_COUNT(paths); i++)
         if (kbi_is(paths[i], "-")) return true;
     return false;
@@ -21443,8 +21516,10 @@ static bool kbi_outputs_stdout(const kbi_options* o) { return kbi_is(o->json, "-
 
 // Where the files are, for a person who looks on.
 static void kbi_say_files(const kbi_options* o) {
-    const char* paths[] = {
-        o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->report, o->trace
+    const char* paths[] = { o->json, o->jsonl, o->report,
+#define KBI_X(id, write) o->id,
+                            KBI_OUTPUTS(KBI_X)
+#undef KBI_X
     };
     kbi_text line = KBI_BLANK;
     for (int i = 0; i < KBI_COUNT(paths); i++)
@@ -23797,15 +23872,15 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
 
 // What differs between the machines of these records: each such difference is said once.
 static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // that is no host work, which has a mode of its own
+    const kb_result* first = &r->of[0]; // that is no host work, which has a timer of its own
     kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
-        if (r->of[i].mode && !kbi_is(r->of[i].mode, "wall")) first = &r->of[i];
+        if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];
     for (int64_t i = 0; i < r->n; i++) {
         kb_result x = r->of[i];
         kbi_text what = KBI_BLANK;
         if (kbi_is(x.run_id, first->run_id)) continue;
-        if (kbi_is(x.mode, "wall")) x.mode = NULL;
+        if (kbi_is(x.timer, "wall")) x.cache = x.timer = NULL;
         if (kbi_env_differs(first, &x, &what) && kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
             kbi_warn("these records are not of one kind: %s; times of the one say nothing about the other", what.s);
         kbi_text_free(&what);

@@ -157,8 +157,7 @@ static void test_axis_ends(void) {
         CHECK_INT(kbi_axis_dimension(&a, &axes[i]).wrong != NULL, i >= 3);
     static const kb_axis ends[] = { KB_AXIS("i", 1, KB_LAST_INT, 2), KB_AXIS_STR("s", "a", NULL, "b"),
                                     KB_AXIS("i", 1, 0, 0), KB_AXIS("i", KB_LAST_INT), KB_AXIS_STR("s", "a") };
-    for (int i = 0; i < KBI_COUNT(ends); i++)
-        CHECK_INT(kbi_axis_dimension(&a, &ends[i]).wrong != NULL, i < 2);
+    for (int i = 0; i < KBI_COUNT(ends); i++) CHECK_INT(kbi_axis_dimension(&a, &ends[i]).wrong != NULL, i < 2);
     kb_axis endless; // made by hand
     memset(&endless, 0, sizeof endless);
     endless.name = "i", endless.type = KB_AXIS_INTS;

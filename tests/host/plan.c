@@ -122,6 +122,34 @@ static void test_limits(void) {
     CHECK(!parse("--save-baseline .a") && !parse("--save-baseline a/b") && parse("--save-baseline a.b_+-"));
 }
 
+// No option with a value is read and then forgotten, and every file has somebody who writes it.
+static void test_wired(void) {
+    static const char* const tries[] = { "a",   "1",    "2",     "0.1", "time", "2s", "2/5",  "few",
+                                         "5 b", "wall", "never", "all", "x=1",  "0",  "json", "true" };
+    for (int id = 0; id < KBI_OPTION_COUNT; id++) {
+        const kbi_option* option = &kbi_options_table[id];
+        bool taken = false, kept = false;
+        for (int i = 0; option->argument && i < KBI_COUNT(tries); i++) {
+            kbi_options before;
+            KBENCH_FREE(options.load);
+            kbi_options_default(&options);
+            options.argc = 4;
+            before = options;
+            if (!kbi_option_set(&options, id, tries[i])) continue;
+            before.on[id] = options.on[id];
+            taken = true, kept |= memcmp(&before, &options, sizeof before) != 0;
+        }
+        // of these nothing but the one value that is taken is to be had; --cpu: of this machine's
+        bool says = id == KBI_OPTION_benchmark_out_format || id == KBI_OPTION_benchmark_display_aggregates_only;
+        if (option->argument) CHECK_THAT(taken && (kept || says), "--%s is forgotten", option->name);
+        bool file = kbi_is(option->argument, "FILE") && (kbi_is(option->section, "out") || id == KBI_OPTION_trace);
+        if (file)
+            CHECK_THAT(kbi_option_is_of(id, kbi_output_options, KBI_COUNT(kbi_output_options)), "nobody writes --%s",
+                       option->name);
+    }
+    options.load = NULL;
+}
+
 // What each option becomes, and what an effort stands for beside others.
 static void test_values(void) {
     CHECK(parse("--max-time 2s --min-time 500ms --timeout 3m --precision 0.25% --warmup 7 --iters 9 --seed 11"));
@@ -725,6 +753,7 @@ int main(void) {
     for (int i = 0; i < 2; i++) unsetenv(variables[i]);
     if (!freopen("/dev/null", "w", stderr)) return SKIP("nowhere to put what is refused"), test_end();
     test_limits();
+    test_wired();
     test_values();
     test_recipe();
     test_shards_by_environment();
