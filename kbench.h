@@ -1926,7 +1926,7 @@ static const struct {
       "the median is of one, and the next run's may be of the other" },
     { "OUTLIERS", "OU", "stragglers move the median beyond the +-", "something else seems to use this machine" },
     { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
-    { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
+    { "FEW", "FE", "too few samples for an interval", "the error of the median is unknown" },
     { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
     { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
     { "DECLARED_BYTES", "DY", "kb_bytes says over 10 % more than the counters saw move",
@@ -4207,6 +4207,7 @@ typedef struct kbi_change {          // of one case; logarithms of the time afte
     bool regressed, improved;         // by more than the threshold
     bool open;                        // nor is it known whether it lies beyond
     bool more, less;                  // memory, likewise
+    bool apart;                       // of other machines, cache states or timers: not compared
 } kbi_change;
 
 typedef struct kbi_changes {
@@ -4224,7 +4225,7 @@ typedef struct kbi_trend { // of one case over the runs of a history, the last o
 } kbi_trend;
 
 typedef struct kbi_assessment { // of all changes together
-    int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, mended;
+    int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, mended, apart;
     int64_t grounds[KBI_GROUND_ROUNDS + 1];
     double geomean; // of time after over before; NAN: nothing was compared
     const kbi_change* worst;
@@ -4324,7 +4325,9 @@ static bool kbi_has_time(const kb_result* r) {
     return r && r->status == KB_OK && kbi_finite(r->time_ms) && r->time_ms > 0;
 }
 
-static bool kbi_comparable(const kbi_change* c) { return kbi_has_time(c->before) && kbi_has_time(c->after); }
+static bool kbi_comparable(const kbi_change* c) {
+    return !c->apart && kbi_has_time(c->before) && kbi_has_time(c->after);
+}
 
 // --- one change ---
 
@@ -8301,8 +8304,9 @@ static bool kbi_load_functions(char why[200]) {
     return true;
 }
 
-static void kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
-    kbi_lab.gpu.launch(kbi_lab.gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_lab.gpu.stream, arguments, NULL);
+static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
+    return kbi_lab.gpu.launch(kbi_lab.gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_lab.gpu.stream, arguments,
+                              NULL);
 }
 
 // An empty kernel of that shape; false where this GPU has no such launch.
@@ -10599,7 +10603,8 @@ static void kbi_measure_memory(kbi_machine* m) {
 
 // --- its arithmetic ---
 
-// FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration.
+// FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration. A launch
+// that fails says nothing about the device: KBI_UNTOLD.
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
     float best = 0;
     void* sink = kbi_lab.gpu.touch;
@@ -10608,13 +10613,14 @@ static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t itera
     for (int i = 0; i < 5; i++) {
         float ms = 0;
         cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        kbi_launch(kernel, blocks, 256, arguments);
+        int failed = kbi_launch(kernel, blocks, 256, arguments);
         cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return 0;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
+        if (failed || cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess ||
+            cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop) != cudaSuccess)
+            return cudaGetLastError(), KBI_UNTOLD;
         if (i && (best == 0 || ms < best)) best = ms;
     }
-    return best > 0 ? 2 * each * (double)iterations * blocks * 256.0 / best * 1e3 : 0;
+    return best > 0 ? 2 * each * (double)iterations * blocks * 256.0 / best * 1e3 : KBI_UNTOLD;
 }
 
 // Tensor cores: products of square matrices by cuBLASLt, the only way to them that is the same on every GPU. The few
@@ -10786,7 +10792,7 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
 }
 
 static void kbi_gpu_roof(kbi_machine* m, int which) {
-    double fma = 0, of = KBI_UNTOLD, most = KBI_UNTOLD;
+    double fma = KBI_UNTOLD, of = KBI_UNTOLD, most = KBI_UNTOLD;
     int64_t began = kbi_now();
     kbi_cublas c;
     memset(&c, 0, sizeof c);
@@ -10801,6 +10807,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
         kbi_product_roof(&c, which, &of, &most);
         c.destroy(c.handle);
     }
+    if (which == KBI_ROOF_F64 && fma < 0 && of <= 0) of = most = KBI_UNTOLD; // every GPU has f64
     if (fma > of) of = fma;
     if (fma > most && most >= 0) most = fma; // without cuBLAS tensor cores may be faster
     kbi_roof_put(&m->roofs, which, of, most, took + kbi_seconds_since(began));
@@ -13706,6 +13713,7 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
         a.removed += !one->after;
         a.broken += kbi_has_time(one->before) && one->after && one->after->status == KB_FAILED;
         a.mended += one->before && one->before->status == KB_FAILED && kbi_has_time(one->after);
+        a.apart += one->apart;
         if (!kbi_comparable(one)) continue;
         a.compared++;
         a.grounds[one->ground]++;
@@ -15240,8 +15248,20 @@ static bool kbi_store_close(kbi_store* s) {
 
 bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     kbi_store store;
+    kbi_set names = KBI_BLANK;
+    const char* twice = NULL;
     if (!kbi_store_open(&store, path, NULL)) return false;
-    for (int64_t i = 0; i < n; i++) kbi_store_add(&store, &results[i]);
+    for (int64_t i = 0; i < n; i++) {
+        const char* name = results[i].name ? results[i].name : "";
+        if (!kbi_set_add(&names, kbi_hash(14695981039346656037u, name)) && !twice) twice = name;
+        kbi_store_add(&store, &results[i]);
+    }
+    kbi_set_free(&names);
+    if (twice)
+        kbi_warn(
+            "kb_write_json: several results are named %s, of which comparisons take the last: tell them apart by "
+            "kb_desc.implementation or kb_desc.params",
+            twice);
     return kbi_store_close(&store);
 }
 
@@ -17009,6 +17029,7 @@ static const char* kbi_change_words(const kbi_change* c, double threshold, const
     if (c->after->status == KB_FAILED) return *colour = "\033[31m", "failed";
     if (c->after->status == KB_SKIPPED) return "skipped";
     if (c->before->status == KB_FAILED) return "had failed";
+    if (c->apart) return "not comparable";
     if (!kbi_comparable(c)) return "no time";
     const char* verdict = c->regressed ? "REGRESSED" : c->improved ? "IMPROVED" : kbi_verdict_name(c->verdict);
     if (c->regressed)
@@ -17138,6 +17159,7 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
     kbi_count_words(line, a->mended, "had failed before");
     kbi_count_words(line, a->added, "added");
     kbi_count_words(line, a->removed, "removed");
+    kbi_count_words(line, a->apart, "not comparable");
     if (a->compared > 1)
         kbi_putf(line, "; times %s on the whole (geometric mean)", kbi_show_change(log(a->geomean), number));
     kbi_puts(line, ".");
@@ -23397,14 +23419,14 @@ static int kbi_fail_on(const kbi_options* o) {
     return KBI_FAIL_REGRESS;
 }
 
-// The exit code of changes and goals. off: a difference of machines keeps the times from being compared.
-static int kbi_toll_code(const kbi_options* o, const kbi_assessment* a, bool compared, bool off, int64_t missed) {
+// The exit code of changes and goals.
+static int kbi_toll_code(const kbi_options* o, const kbi_assessment* a, bool compared, int64_t missed) {
     int on = kbi_fail_on(o);
-    bool worse = !off && (a->regressed || a->more), other = a->added || a->removed || a->mended;
+    bool worse = a->regressed || a->more, other = a->added || a->removed || a->mended;
     if (on == KBI_FAIL_NEVER) return KBI_EXIT_FINE;
     if (worse || missed) return KBI_EXIT_REGRESSED;
-    if (on == KBI_FAIL_CHANGE && ((!off && (a->improved || a->less)) || other)) return KBI_EXIT_REGRESSED;
-    if (on == KBI_FAIL_NOISE && compared && (off || a->open || !a->compared)) return KBI_EXIT_UNCERTAIN;
+    if (on == KBI_FAIL_CHANGE && (a->improved || a->less || other)) return KBI_EXIT_REGRESSED;
+    if (on == KBI_FAIL_NOISE && compared && (a->apart || a->open || !a->compared)) return KBI_EXIT_UNCERTAIN;
     return KBI_EXIT_FINE;
 }
 
@@ -23603,28 +23625,35 @@ static void kbi_toll_free(kbi_toll* g) {
 }
 
 // All that the machines of the pairs differ in; then what keeps the times of a pair from being compared, once of each
-// kind. False: nothing does.
-static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const kbi_how* how) {
+// kind.
+static void kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const kbi_how* how) {
     kbi_set said = KBI_BLANK;
     kbi_differences all;
-    bool off = false;
     kbi_differences_of(&all, c);
     if (all.n) fprintf(how->out, "\nBefore and after differ in\n");
     kbi_differences_show(how, &all);
     kbi_arena_free(&all.texts);
     for (int64_t i = 0; i < c->n; i++) {
+        const kbi_change* one = &c->of[i];
         kbi_text what = KBI_BLANK;
-        if (kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what)) {
-            off = !o->on[KBI_OPTION_ignore_env];
-            if (kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
-                kbi_warn("before and after differ in %s%s", what.s,
-                         off ? ": the gate is off (--ignore-env has it on)"
-                             : "; --ignore-env compares them all the same");
-        }
+        if (kbi_has_time(one->before) && kbi_has_time(one->after) &&
+            kbi_env_differs(one->before, one->after, &what) &&
+            kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
+            kbi_warn("before and after differ in %s%s", what.s,
+                     o->on[KBI_OPTION_ignore_env] ? "; --ignore-env compares them all the same"
+                                                  : ": the gate is off (--ignore-env has it on)");
         kbi_text_free(&what);
     }
     kbi_set_free(&said);
-    return off;
+}
+
+// Marks the pairs whose times say nothing about each other.
+static void kbi_toll_apart(const kbi_options* o, kbi_changes* c) {
+    for (int64_t i = 0; i < c->n && !o->on[KBI_OPTION_ignore_env]; i++) {
+        kbi_text what = KBI_BLANK;
+        c->of[i].apart = kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what);
+        kbi_text_free(&what);
+    }
 }
 
 // Which run a side is: what a gate is for may differ, and is named.
@@ -23673,6 +23702,7 @@ static void kbi_toll_contrast(kbi_contrast* c, const kbi_options* o, const kbi_r
     c->rules = kbi_rules_of(o);
     c->changes = kbi_pair_records(before->of, before->n, now, n);
     kbi_changes_learn(&c->changes, trends, trends_n);
+    kbi_toll_apart(o, &c->changes);
     kbi_compare(&c->changes, &c->rules);
     c->sum = kbi_assess(&c->changes);
     KBENCH_FREE(trends);
@@ -23684,14 +23714,13 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
                           const kb_result* now, int64_t n, const char* name, FILE* out) {
     kbi_how how = kbi_how_of(o, out);
     kbi_assessment none;
-    bool off = false;
     memset(&none, 0, sizeof none);
     if (c) {
         fprintf(out, "\n");
         kbi_toll_side(out, "before", c->name, &c->before[0]);
         if (n) kbi_toll_side(out, "after ", name, &now[0]);
+        kbi_toll_machines(o, &c->changes, &how); // the reason stands before the table
         kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
-        off = kbi_toll_machines(o, &c->changes, &how);
     }
     if (o->history) {
         int64_t past_n = 0, trends_n = 0;
@@ -23704,7 +23733,7 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
     }
     int64_t missed = kbi_goals_show(o, out, now, n);
     fflush(out);
-    return kbi_toll_code(o, c ? &c->sum : &none, c != NULL, off, missed);
+    return kbi_toll_code(o, c ? &c->sum : &none, c != NULL, missed);
 }
 
 // A line a record behind those that are there; one that an earlier run was killed in is ended.
@@ -24283,12 +24312,13 @@ static int kbi_race_show(kbi_race* r) {
     kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
     if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
         kbi_warn(
-            "the race ended at its --budget: changes are known to %s, not to the %s that a third of the threshold is",
-            kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "nobody knows what",
+            "the race ended at its --budget: changes are %s%s, not to within the %s that a third of the threshold is",
+            kbi_finite(r->widest) ? "known to within " : "not known to within any bound",
+            kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "",
             kbi_show_percent(log1p(rules.threshold) / 3, wanted));
     KBENCH_FREE(c.of);
     KBENCH_FREE((void*)names);
-    int code = kbi_toll_code(r->o, &a, true, false, 0);
+    int code = kbi_toll_code(r->o, &a, true, 0);
     if (!a.compared)
         return kbi_error("--race: the programs have no case in common that has a time; --list of each names theirs"),
                KBI_EXIT_FAILED;
@@ -24377,6 +24407,10 @@ static const char* kbi_params_fault(const kb_desc* d) {
         bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
         if (!p->name || !*p->name || !known)
             return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
+        for (const kb_param* q = d->params; q < p; q++)
+            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
+        if (d->dtype && kbi_is(p->name, "dtype"))
+            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
     }
     return NULL;
 }
@@ -24658,6 +24692,9 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
         if (!g->fn && !g->fault) g->fault = "the function is NULL";
         kbi_given_join(g, &given[0].desc);
         cases[i] = kbi_given_case(g, &arena, kbi_given_body, build);
+        for (int k = 0; k < i && !g->fault; k++)
+            if (!given[k].fault && kbi_same_case(&cases[k], &cases[i]))
+                g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
     }
     kbi_recipe_of_desc(&recipe, &given[0].desc);
     kbi_host_program_open(&recipe);
