@@ -4437,7 +4437,7 @@ enum { KBI_DIFFERENCES = 64 };
 typedef struct kbi_differences {
     kbi_difference of[KBI_DIFFERENCES];
     int n;
-    int64_t pairs;
+    int64_t pairs, left; // left: no room for so many
     kbi_arena texts;
 } kbi_differences;
 
@@ -4450,6 +4450,7 @@ static void kbi_differences_put(kbi_differences* d, const char* key, const char*
             return;
         }
     }
+    d->left += d->n == KBI_DIFFERENCES;
     if (d->n == KBI_DIFFERENCES) return;
     kbi_difference* row = &d->of[d->n++];
     row->key = kbi_arena_text(&d->texts, key);
@@ -5539,8 +5540,11 @@ static bool kbi_options_usual(kbi_options* o) {
         return true;
     char* argv[32] = { NULL };
     int argc = 1;
+    if (strlen(kbi_process.usual) >= sizeof o->words)
+        return kbi_error("kb_default: more than %d characters", (int)sizeof o->words - 1), false;
     snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
-    for (char* p = o->words; *p && argc < KBI_COUNT(argv);) {
+    for (char* p = o->words; *p;) {
+        if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", argc - 1), false;
         argv[argc++] = p;
         p += strcspn(p, " ");
         if (*p) *p++ = 0;
@@ -17206,6 +17210,7 @@ static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
         kbi_table_wrap(&t, 1, line.s);
         kbi_text_free(&line);
     }
+    if (d->left) kbi_table_wrap(&t, 1, "- and more, which are not listed");
     if (off) kbi_table_wrap(&t, 0, "*: keeps times from being compared");
     kbi_table_flush(&t);
 }
@@ -17444,9 +17449,9 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     static const int columns[] = { KBI_COLUMN_TIME,   KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
                                    KBI_COLUMN_ITEMS,  KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_ENERGY,
                                    KBI_COLUMN_FLOP_J, KBI_COLUMN_BYTE_J, KBI_COLUMN_SPEEDUP };
-    kbi_cell cells[KBI_COUNT(columns) + KBI_COUNTERS];
     int count = 0, counters;
     const char** names = kbi_object_names(records, n, kbi_key_named("counters"), &counters);
+    kbi_cell* cells = (kbi_cell*)kbi_grow(NULL, sizeof(kbi_cell) * (size_t)(KBI_COUNT(columns) + counters));
     const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)n);
     for (int i = 0; i < n; i++) rows[i] = &records[i];
     for (int c = 0; c < KBI_COUNT(columns); c++) {
@@ -17461,10 +17466,9 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
         for (int i = 0; i < n; i++) some |= kbi_field_number(rows[i], cell->what.key) > 0;
         count += some;
     }
-    for (int c = 0, room = KBI_COUNTERS; c < counters && room; c++) {
+    for (int c = 0; c < counters; c++) {
         if (kbi_profilers(names[c])) continue; // too many for a page
         kbi_cell* cell = &cells[count++];
-        room--;
         memset(cell, 0, sizeof *cell);
         cell->what.column = -1;
         cell->what.key = kbi_key_named("counters");
@@ -17483,6 +17487,7 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     for (int c = 0; c < count; c++) kbi_puts(t, "--:|");
     kbi_puts(t, "---|\n");
     for (int i = 0; i < n; i++) kbi_md_row(t, rows[i], cells, count);
+    KBENCH_FREE(cells);
     KBENCH_FREE((void*)rows);
     KBENCH_FREE((void*)names);
 }
@@ -18445,7 +18450,7 @@ static int64_t kbi_axis_distinct(kbi_lot lot, const char* name) { // 0: some hav
     return n;
 }
 
-enum { KBI_AXES = 8 };
+enum { KBI_AXES = KBI_DIMENSIONS };
 typedef struct kbi_swept { // the axes that a lot was swept along, those with most values first
     const char* of[KBI_AXES];
     int64_t values[KBI_AXES];

@@ -728,6 +728,24 @@ static void test_tools(void) {
         kbi_go_name(&t, names[i][0]);
         CHECK_STR(t.s, names[i][1]), kbi_text_free(&t);
     }
+    // Markdown has every counter of kb_count, however many the cases of an operation have together
+    kb_param counters[40];
+    char counter_names[40][8];
+    kb_result of[2];
+    for (int i = 0; i < 40; i++) {
+        memset(&counters[i], 0, sizeof counters[i]);
+        snprintf(counter_names[i], sizeof counter_names[i], "c%02d", i);
+        counters[i].name = counter_names[i], counters[i].type = KB_AXIS_REALS, counters[i].r = i;
+    }
+    for (int i = 0; i < 2; i++) {
+        kbi_result_clear(&of[i]);
+        of[i].name = "n", of[i].operation = "o", of[i].time_ms = 7;
+        of[i].counters.of = counters + 20 * i, of[i].counters.n = 20;
+    }
+    kbi_md(&t, of, 2);
+    for (int i = 0; i < 40; i++) CHECK_HAS(t.s, counter_names[i]);
+    kbi_text_free(&t);
+    for (int i = 0; i < 2; i++) kb_result_free(&of[i]);
     // repetitions: medians of processes, as many for every case of a file; never parts of one process's samples
     static const double processes[] = { 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111 };
     static const double samples[60] = { 1 };
