@@ -3847,7 +3847,7 @@ typedef enum kbi_call_kind {
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles that the driver gives a meaning
 enum { KBI_ERROR_NOT_READY = 600 };
 
-typedef struct kbi_call { // of the CUDA API, in the order in which the calls returned
+typedef struct kbi_cuda_call { // of the CUDA API, in the order in which the calls returned
     int32_t kind, number; // kbi_call_kind; its place among the block's calls, from 1
     int32_t error;        // 0: it succeeded
     int32_t blocking;     // whether its stream waits for the legacy default stream
@@ -3855,7 +3855,7 @@ typedef struct kbi_call { // of the CUDA API, in the order in which the calls re
     const char* name;
     const char* kernel; // NULL: it launches none
     const char* says;   // the error's name; NULL: not known
-} kbi_call;
+} kbi_cuda_call;
 
 // What lies before the next operation of a stream, or of the host: of each stream so many of its works.
 enum { KBI_STREAMS = 64 };
@@ -3871,7 +3871,7 @@ typedef struct kbi_stream_mark { // an event, or an address that a stream writes
 } kbi_stream_mark;
 
 typedef struct kbi_submitted { // work
-    const kbi_call* call;
+    const kbi_cuda_call* call;
     int32_t stream; // its place in the order
     bool begun;
     int64_t number; // among the works of its stream, from 1
@@ -3911,7 +3911,7 @@ static int kbi_order_find(kbi_stream_order* o, uint64_t stream, bool blocking) {
 
 // The front of a stream for its next operation: behind what the host has waited for, and as the legacy default stream
 // and blocking streams wait for each other.
-static kbi_front* kbi_order_front(kbi_stream_order* o, const kbi_call* c) {
+static kbi_front* kbi_order_front(kbi_stream_order* o, const kbi_cuda_call* c) {
     int at = kbi_order_find(o, c->stream, c->blocking == 1);
     bool legacy = c->stream == KBI_STREAM_LEGACY;
     kbi_front_join(&o->of[at], &o->host);
@@ -3927,7 +3927,7 @@ static kbi_stream_mark* kbi_order_mark(const kbi_stream_order* o, uint64_t objec
     return NULL;
 }
 
-static void kbi_order_work(kbi_stream_order* o, const kbi_call* c) {
+static void kbi_order_work(kbi_stream_order* o, const kbi_cuda_call* c) {
     kbi_front* f = kbi_order_front(o, c);
     int at = (int)(f - o->of);
     if (f->capture) return;
@@ -3936,7 +3936,7 @@ static void kbi_order_work(kbi_stream_order* o, const kbi_call* c) {
     o->submitted[o->n_submitted++] = work;
 }
 
-static void kbi_order_record(kbi_stream_order* o, const kbi_call* c) {
+static void kbi_order_record(kbi_stream_order* o, const kbi_cuda_call* c) {
     kbi_stream_mark* m = kbi_order_mark(o, c->object);
     if (!m) m = &o->marks[o->n_marks++];
     m->object = c->object;
@@ -3950,7 +3950,7 @@ static void kbi_order_end_capture(kbi_stream_order* o, uint32_t capture) {
         if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof o->marks[i].front);
 }
 
-static void kbi_order_call(kbi_stream_order* o, const kbi_call* c) {
+static void kbi_order_call(kbi_stream_order* o, const kbi_cuda_call* c) {
     const kbi_stream_mark* m = NULL;
     switch (c->kind) {
     case KBI_CALL_LAUNCH:
@@ -3986,9 +3986,9 @@ static void kbi_order_call(kbi_stream_order* o, const kbi_call* c) {
 }
 
 // Follows the calls of a block; to be freed.
-static kbi_stream_order* kbi_order_of(const kbi_call* calls, int64_t n, uint64_t stream) {
+static kbi_stream_order* kbi_order_of(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
     kbi_stream_order* o = (kbi_stream_order*)kbi_grow(NULL, sizeof *o);
-    kbi_call end;
+    kbi_cuda_call end;
     memset(o, 0, sizeof *o);
     memset(&end, 0, sizeof end);
     int64_t records = 0;
@@ -4010,7 +4010,7 @@ static void kbi_order_free(kbi_stream_order* o) {
 }
 
 // "cudaLaunchKernel of spin, 2nd call in the block".
-static const char* kbi_call_text(const kbi_call* c, char out[200]) {
+static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
     static const char* const ends[] = { "th", "st", "nd", "rd" };
     int last = c->number % 10, teens = c->number / 10 % 10 == 1;
     snprintf(out, 200, "%.60s%s%.80s, %d%s call in the block", c->name, c->kernel ? " of " : "",
@@ -4019,7 +4019,7 @@ static const char* kbi_call_text(const kbi_call* c, char out[200]) {
 }
 
 KBI_PRINTF(4, 5)
-static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_call* c, const char* format, ...) {
+static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
     char call[200];
     va_list list;
     size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", c ? kbi_call_text(c, call) : "");
@@ -4030,34 +4030,34 @@ static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_call* c, co
     return true;
 }
 
-static bool kbi_call_is_work(const kbi_call* c) { return c->kind >= KBI_CALL_LAUNCH && c->kind <= KBI_CALL_COPY_NOW; }
-static bool kbi_call_allocates(const kbi_call* c) {
+static bool kbi_call_is_work(const kbi_cuda_call* c) { return c->kind >= KBI_CALL_LAUNCH && c->kind <= KBI_CALL_COPY_NOW; }
+static bool kbi_call_allocates(const kbi_cuda_call* c) {
     return c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_ALLOC_LATER;
 }
-static bool kbi_call_waits(const kbi_call* c) {
+static bool kbi_call_waits(const kbi_cuda_call* c) {
     return c->kind >= KBI_CALL_SYNC && c->kind <= KBI_CALL_QUERY_EVENT;
 }
-static bool kbi_call_copies(const kbi_call* c) { return c->kind == KBI_CALL_COPY || c->kind == KBI_CALL_COPY_NOW; }
+static bool kbi_call_copies(const kbi_cuda_call* c) { return c->kind == KBI_CALL_COPY || c->kind == KBI_CALL_COPY_NOW; }
 
 // Calls that stream capture refuses, or that a capture would change.
-static bool kbi_call_breaks_capture(const kbi_call* c) {
+static bool kbi_call_breaks_capture(const kbi_cuda_call* c) {
     return c->kind == KBI_CALL_GRAPH || c->kind == KBI_CALL_PREFETCH || c->kind == KBI_CALL_COPY_NOW ||
            c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_BEGIN_CAPTURE || c->kind == KBI_CALL_FAILED ||
            kbi_call_waits(c);
 }
 
-static const kbi_call* kbi_call_first(const kbi_call* calls, int64_t n, bool (*is)(const kbi_call*)) {
+static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, bool (*is)(const kbi_cuda_call*)) {
     for (int64_t i = 0; i < n; i++)
         if (is(&calls[i])) return &calls[i];
     return NULL;
 }
 
-static bool kbi_call_erred(const kbi_call* c) { return c->error && c->kind != KBI_CALL_OTHER; }
+static bool kbi_call_erred(const kbi_cuda_call* c) { return c->error && c->kind != KBI_CALL_OTHER; }
 
 // An error that the block's function may have swallowed; one of a query says only that work is left.
-static bool kbi_judge_errors(kbi_verdict* v, const kbi_call* calls, int64_t n, unsigned expect) {
+static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
     for (int64_t i = 0; i < n; i++) {
-        const kbi_call* c = &calls[i];
+        const kbi_cuda_call* c = &calls[i];
         if (!kbi_call_erred(c) || (kbi_call_waits(c) && c->error == KBI_ERROR_NOT_READY)) continue;
         if (kbi_call_allocates(c) && !(expect & KB_EXPECT_ALLOC))
             return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": it failed (%s), and allocation is timed",
@@ -4087,8 +4087,8 @@ static bool kbi_judge_order(kbi_verdict* v, const kbi_stream_order* o, bool stri
     return false;
 }
 
-static bool kbi_judge_calls(kbi_verdict* v, const kbi_call* calls, int64_t n, unsigned expect) {
-    const kbi_call* c = kbi_call_first(calls, n, kbi_call_allocates);
+static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
+    const kbi_cuda_call* c = kbi_call_first(calls, n, kbi_call_allocates);
     if (c && !(expect & KB_EXPECT_ALLOC))
         return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": allocation is timed");
     c = kbi_call_first(calls, n, kbi_call_copies);
@@ -4103,7 +4103,7 @@ static bool kbi_judge_calls(kbi_verdict* v, const kbi_call* calls, int64_t n, un
 }
 
 // What the record says of a block that capture would refuse, or change.
-static void kbi_verdict_note(kbi_verdict* v, const kbi_call* calls, int64_t n) {
+static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
     const char* seen[4];
     int count = 0;
     size_t at = 0;
@@ -4122,12 +4122,12 @@ static void kbi_verdict_note(kbi_verdict* v, const kbi_call* calls, int64_t n) {
 
 // What the calls of a block mean for its time. Blocks that may wait or allocate are timed by the host's clock up to the
 // end of all work; of those that cannot be captured the default stream's work is in the time if kb->stream waits for it.
-static void kbi_streams_judge(kbi_verdict* v, const kbi_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+static void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
     bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
-    kbi_stream_order* o = kbi_order_of(calls, n, stream);
     memset(v, 0, sizeof *v);
     v->known = 1;
     v->flag = -1;
+    kbi_stream_order* o = kbi_order_of(calls, n, stream);
     v->captures = kbi_call_first(calls, n, kbi_call_breaks_capture) == NULL;
     for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && kbi_call_is_work(&calls[i]);
     bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, o, strict)) ||
@@ -9638,7 +9638,10 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     cudaGetLastError();
     size_t n = 0;
     kbi_seen seen;
-    memset(&seen, 0, sizeof seen);
+    seen.kernels = seen.copies = seen.within = seen.sets = seen.host = seen.allocations = seen.others = 0;
+    seen.has_kernel = false;
+    seen.function = NULL;
+    seen.node = NULL;
     bool looks = !(run->work.expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
     if (!good || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
         kbi_audit_not_captured(run, inside, end);
@@ -10210,7 +10213,7 @@ typedef struct kbi_api_call { // CUpti_CallbackData
 } kbi_api_call;
 
 static struct kbi_calls { // of the block that is being inspected
-    kbi_call* of;
+    kbi_cuda_call* of;
     int64_t n, capacity;
     int32_t number; // of the calls so far
     bool on, lost;  // lost: there were too many
@@ -10258,7 +10261,7 @@ static void kbi_calls_lock(void) {
 }
 static void kbi_calls_unlock(void) { __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE); }
 
-static void kbi_call_keep(const kbi_call* c, const char* symbol) {
+static void kbi_call_keep(const kbi_cuda_call* c, const char* symbol) {
     struct kbi_calls* all = &kbi_calls;
     kbi_calls_lock();
     if (all->n >= KBI_CALLS_LIMIT) {
@@ -10266,9 +10269,9 @@ static void kbi_call_keep(const kbi_call* c, const char* symbol) {
     } else {
         if (all->n == all->capacity) {
             all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
-            all->of = (kbi_call*)kbi_grow(all->of, sizeof(kbi_call) * (size_t)all->capacity);
+            all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
         }
-        kbi_call* kept = &all->of[all->n++];
+        kbi_cuda_call* kept = &all->of[all->n++];
         *kept = *c;
         if (symbol && (!all->kernels.n || !kbi_is(all->kernels.s + all->latest, symbol))) {
             all->latest = all->kernels.n;
@@ -10280,7 +10283,7 @@ static void kbi_call_keep(const kbi_call* c, const char* symbol) {
 }
 
 static void kbi_driver_returned(const kbi_api_call* api) {
-    kbi_call c;
+    kbi_cuda_call c;
     bool own = false;
     const kbi_driver_call* known = kbi_driver_call_of(api->name, &own);
     if (!known) return;
@@ -10309,10 +10312,10 @@ static void kbi_driver_returned(const kbi_api_call* api) {
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
     bool reached = false, matters = false;
-    kbi_call c;
+    kbi_cuda_call c;
     kbi_calls_lock();
     for (int64_t i = kbi_outer.first; i < kbi_calls.n; i++) {
-        kbi_call* d = &kbi_calls.of[i];
+        kbi_cuda_call* d = &kbi_calls.of[i];
         if (d->number != kbi_outer.number || !d->error) continue;
         if (error)
             d->error = error, reached = true;
@@ -10389,7 +10392,7 @@ static bool kbi_inspect_end(kbi_run* run) {
 }
 
 // Whether a stream that was there before the block waits for the legacy default stream.
-static int kbi_stream_blocks(const kbi_call* calls, int64_t n, uint64_t stream) {
+static int kbi_stream_blocks(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
     unsigned flags = 0;
     for (int64_t i = 0; i < n; i++)
         if (calls[i].kind == KBI_CALL_CREATE && calls[i].stream == stream) return 0; // it may be gone
@@ -10408,8 +10411,10 @@ static void kbi_calls_name(struct kbi_calls* all, kbi_text* names) {
         if (of && of != symbol) {
             kbi_kernel_name(plain, sizeof plain, all->kernels.s + of - 1);
             symbol = of, at = names->n + 1;
-            plain[strcspn(plain[0] == '(' ? plain + 1 : plain, "(") + (plain[0] == '(')] = 0; // without its parameters
-            kbi_put(names, plain, strlen(plain) + 1);
+            const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's says
+            size_t length = 1 + strcspn(name + 1, "(<");
+            kbi_put(names, name, length);
+            kbi_put(names, "", 1);
         }
         if (of) all->of[i].kernel = (const char*)at;
     }
@@ -10428,13 +10433,16 @@ static void kbi_inspect_close(kbi_run* run) {
     kbi_calls_name(all, &names);
     for (int64_t i = 0; i < all->n; i++) legacy |= all->of[i].stream == KBI_STREAM_LEGACY;
     for (int64_t i = 0; i < all->n; i++) {
-        kbi_call* c = &all->of[i];
+        kbi_cuda_call* c = &all->of[i];
         if (c->error) c->says = cudaGetErrorName((cudaError_t)c->error);
         if (!legacy || c->kind == KBI_CALL_CREATE) continue;
         if (c->stream != latest) latest = c->stream, blocking = kbi_stream_blocks(all->of, all->n, latest);
         c->blocking = blocking;
     }
-    kbi_streams_judge(v, all->of, all->n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
+    if (!kbi_failed(run))
+        kbi_streams_judge(v, all->of, all->n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
+    else if (!kbi_lost(run)) // what followed an error says nothing
+        v->known = kbi_judge_errors(v, all->of, all->n, run->work.expect);
     if (all->lost) {
         v->known = 0, v->flag = -1;
         snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
@@ -11599,6 +11607,16 @@ static void kbi_inside_end(kbi_run* run) {
     kbi_stop_on_error(run, "while it was looked into");
 }
 
+// An inspection follows the first run, too: if that ends in an error, the call is known that made it.
+static void kbi_inspect_first(kbi_run* run, bool begins) {
+    kbi_insight* in = &kbi_lab.insight;
+    if (run->recipe->inside != KBI_WISH_STREAMS || kbi_failed(run)) return;
+    if (begins && kbi_inside_wants(run))
+        kbi_inside_begin(run);
+    else if (!begins && in->open)
+        run->backend->instruments[in->at]->end(run), in->again = true;
+}
+
 // What was found, to be freed; what is left open is closed.
 static kbi_inside* kbi_inside_take(kbi_run* run) {
     kbi_insight* in = &kbi_lab.insight;
@@ -11749,12 +11767,18 @@ static bool kbi_wants_look(const kbi_run* run) {
     return run->backend->capture.begin && !run->work.host && !waits && !inspected && !run->place.stand_in;
 }
 
-// What the inspection has found decides; a block that capture refuses is not captured.
+// What the inspection has found decides, before the block is run here.
+static void kbi_stop_condemned(kbi_run* run) {
+    const kbi_verdict* v = run->work.verdict;
+    bool known = v && v->known && !run->work.host && run->recipe->audit;
+    if (known && v->flag >= 0) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
+}
+
+// Whether the block is run for the audit; one that capture refuses is not captured.
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
     bool known = v && v->known && !run->work.host && run->recipe->audit;
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
-    if (known && v->flag >= 0) return kbi_stop(run, (kb_flag)v->flag, "%s", v->message), false;
     if (known && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
     if (known && !v->captures && kbi_wants_audit(run)) {
         run->work.expect |= KB_EXPECT_NO_CAPTURE;
@@ -11926,6 +11950,8 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
+        kbi_stop_condemned(run);
+        kbi_inspect_first(run, true);
         kbi_mark(run, true);
         kbi_lab.wall_start = kbi_now();
         return kbi_failed(run) ? 0 : 1;
@@ -11943,6 +11969,7 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
     if (unit == KBI_CHECKED) {
         kbi_mark(run, false);
+        kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_lab.wall_start;
         if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);

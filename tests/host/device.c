@@ -563,19 +563,18 @@ static void test_seen(void) {
         int64_t nodes;
         int flag; // -1: none
         const char* message;
-    } rows[] = { { 1, 0, 0, 0, 0, 0, 0, 1, -1, "" },
-                 { 0, 0, 0, 0, 0, 1, 0, 1, -1, "" },
-                 { 0, 0, 0, 0, 0, 0, 0, 0, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream" },
-                 { 1, 1, 1, 0, 0, 0, 0, 2, KB_FLAG_TRANSFER, "1 copy in the timed block" },
-                 { 1, 2, 1, 0, 1, 0, 0, 4, KB_FLAG_TRANSFER, "2 copies in the timed block" },
-                 { 1, 2, 1, 0, 0, 3, KB_EXPECT_TRANSFER, 6, -1, "" },
-                 { 0, 1, 0, 0, 0, 0, KB_EXPECT_TRANSFER, 1, -1, "" },
-                 { 1, 0, 0, 1, 2, 0, 0, 3, KB_FLAG_ALLOC_INSIDE,
-                   "cudaMallocAsync or cudaFreeAsync in the timed block" },
-                 { 1, 0, 0, 1, 0, 0, 0, 1, -1,
-                   "a host function in the timed block's stream: its time is in the result" },
-                 { 0, 0, 0, 1, 0, 0, 0, 0, -1,
-                   "a host function in the timed block's stream: its time is in the result" } };
+    } rows[] = {
+        { 1, 0, 0, 0, 0, 0, 0, 1, -1, "" },
+        { 0, 0, 0, 0, 0, 1, 0, 1, -1, "" },
+        { 0, 0, 0, 0, 0, 0, 0, 0, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream" },
+        { 1, 1, 1, 0, 0, 0, 0, 2, KB_FLAG_TRANSFER, "1 copy in the timed block" },
+        { 1, 2, 1, 0, 1, 0, 0, 4, KB_FLAG_TRANSFER, "2 copies in the timed block" },
+        { 1, 2, 1, 0, 0, 3, KB_EXPECT_TRANSFER, 6, -1, "" },
+        { 0, 1, 0, 0, 0, 0, KB_EXPECT_TRANSFER, 1, -1, "" },
+        { 1, 0, 0, 1, 2, 0, 0, 3, KB_FLAG_ALLOC_INSIDE, "cudaMallocAsync or cudaFreeAsync in the timed block" },
+        { 1, 0, 0, 1, 0, 0, 0, 1, -1, "a host function in the timed block's stream: its time is in the result" },
+        { 0, 0, 0, 1, 0, 0, 0, 0, -1, "a host function in the timed block's stream: its time is in the result" }
+    };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kbi_run* run = new_run();
         memset(&seen, 0, sizeof seen);
@@ -618,9 +617,10 @@ static void test_looks(void) {
     static const struct {
         const char* looks; // b: busy
         bool again, stops;
-    } rows[] = { { ".", true, false },      { "..", false, false },   { "b", true, false },    { "b.b.", false, false },
-                 { "bbb..", false, false }, { "bbbb", false, true },  { "bbb", true, false },  { ".bbb", true, false },
-                 { ".bbbb", false, true },  { "bb.bb", false, true }, { "bb.b.", false, false } };
+    } rows[] = { { ".", true, false },     { "..", false, false },    { "b", true, false },
+                 { "b.b.", false, false }, { "bbb..", false, false }, { "bbbb", false, true },
+                 { "bbb", true, false },   { ".bbb", true, false },   { ".bbbb", false, true },
+                 { "bb.bb", false, true }, { "bb.b.", false, false } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kbi_run* run = new_run();
         for (const char* look = rows[i].looks; *look; look++) {
@@ -681,7 +681,7 @@ static void test_calls(void) {
     kbi_calls_name(&kbi_calls, &names);
     CHECK_INT(kbi_calls.n, sizeof want / sizeof *want);
     for (int i = 0; i < (int)(sizeof want / sizeof *want) && i < kbi_calls.n; i++) {
-        const kbi_call* c = &kbi_calls.of[i];
+        const kbi_cuda_call* c = &kbi_calls.of[i];
         CHECK_THAT(c->kind == want[i].kind && c->number == want[i].number && c->error == want[i].error &&
                        c->stream == want[i].stream,
                    "call %d: kind %d, number %d, error %d, stream %llu", i, c->kind, c->number, c->error,

@@ -5,12 +5,12 @@
 #include "kbench.h"
 
 enum { KB = 100, A, B, C, E = 200, F, G };
-static kbi_call calls[600];
+static kbi_cuda_call calls[600];
 static int n;
 static kbi_verdict v;
 
-static kbi_call* call(int kind, const char* name, uint64_t stream, uint64_t object) {
-    kbi_call* c = &calls[n++];
+static kbi_cuda_call* call(int kind, const char* name, uint64_t stream, uint64_t object) {
+    kbi_cuda_call* c = &calls[n++];
     memset(c, 0, sizeof *c);
     c->kind = kind, c->number = n, c->name = name, c->stream = stream, c->object = object;
     return c;

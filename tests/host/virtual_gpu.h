@@ -308,13 +308,14 @@ static int call_domain(uint32_t on, void* subscriber, int domain) {
     if (subscriber != &calling) return 1;
     return calling.on = on ? calling.on | 1u << domain : calling.on & ~(1u << domain), 0;
 }
-static void call_back(int domain, const char* name, const uint64_t* parameters, const char* symbol, int error, bool ends) {
+static void call_back(int domain, const char* name, const uint64_t* parameters, const char* symbol, int error,
+                      bool ends) {
     kbi_api_call c = { ends, 0, name, parameters, ends ? &error : NULL, symbol };
     if (calling.on >> domain & 1) calling.called(NULL, domain, 0, &c);
 }
 // runtime: NULL, the driver was called alone; driver: NULL, it was not reached. Words of its parameters: place, value.
-static int api(const char* runtime, const char* driver, int a, uint64_t at_a, int b, uint64_t at_b, const char* symbol,
-               int error) {
+static int api(const char* runtime, const char* driver, int a, uint64_t at_a, int b, uint64_t at_b,
+               const char* symbol, int error) {
     uint64_t w[9] = { 0 };
     w[a] = at_a, w[b] = at_b;
     if (runtime) call_back(2, runtime, w, symbol, 0, false);
@@ -731,8 +732,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned f) {
     called(__func__);
     return (void)f, cudaStreamCreate(s);
 }
+static cudaStream_t the_stream;
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
     called(__func__);
+    if (s == the_stream) the_stream = NULL;
     return free(s), cudaSuccess;
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned* flags) {
@@ -750,7 +753,6 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     if (forbidden()) return gpu.spoiled;
     return drain(s), did(cudaSuccess);
 }
-static cudaStream_t the_stream;
 cudaError_t cudaDeviceSynchronize(void) {
     called(__func__);
     api("cudaDeviceSynchronize", "cuCtxSynchronize_v2", 0, 0, 0, 0, NULL, 0);
