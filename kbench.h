@@ -147,6 +147,12 @@ HOW A MEASUREMENT WORKS
     0.5 % of it (30 to 2,000 samples, about 1 s). In the end the buffers that kb_check or kb_to_host read are put back
     as they were when the loop was entered, the block runs once more, and kb_check looks at what that run left: work
     done only in the first launch is STALE. Host code inside the block runs in all of these.
+    Before a GPU case is measured, a process that times nothing runs its block twice and follows the block's CUDA calls
+    through CUPTI. The message names the call that allocates, copies, waits, fails, or submits work that kb->stream does
+    not wait for. A block with cudaGraphLaunch, cudaMemPrefetchAsync or another call that stream capture rejects is
+    measured without the capture, and a note in the record names the call. Without CUPTI, with --no-isolate, and in
+    kb_open, kb_run and kb_compare there is no such inspection. There the audit repeats the run and checks whether the
+    GPU is still busy after kb->stream has finished, which misses work on other streams of less than 50 us.
 
     No launch may live on what those before it did. Where the last ones take far less time than the first, take turns,
     or submit other work under capture, the word is WORK_CHANGED. --fresh asks for more: the function is called twice
@@ -368,7 +374,8 @@ typedef enum kb_expectation { // what a timed block may do because it is the thi
     KB_EXPECT_TRANSFER = 1,   // copies
     KB_EXPECT_ALLOC = 2,      // allocation and release: timed by the host clock, mode wall
     KB_EXPECT_SYNC = 4,       // synchronisation: timed by the host clock, mode wall
-    KB_EXPECT_NO_CAPTURE = 8  // refusal of stream capture: timed without the audit, and a note says so
+    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: timed without the audit, and a note says so;
+                              // of no need where the CUDA calls are inspected
 } kb_expectation;
 
 // Which machine an implementation can run on; see kb_entry.
@@ -3287,13 +3294,13 @@ typedef struct kbi_recipe {
     int device; // which GPU
     kbi_mode mode;
     kbi_timing timing;
-    bool verify, audit;   // ask kb_check; look into the timed block
-    bool fresh;           // ask it with other inputs, too
-    bool looked;          // nothing is timed: a profiler looks on
-    unsigned inside;      // kbi_wish: nothing is timed, the block is looked into
+    bool verify, audit;          // ask kb_check; look into the timed block
+    bool fresh;                  // ask it with other inputs, too
+    bool looked;                 // nothing is timed: a profiler looks on
+    unsigned inside;             // kbi_wish: nothing is timed, the block is looked into
     const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
-    const char* counters; // which: few, usual, all, or names of metrics; NULL: usual
-    unsigned expect;      // kb_expectation
+    const char* counters;        // which: few, usual, all, or names of metrics; NULL: usual
+    unsigned expect;             // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
     int64_t warmup_samples;                            // negative: until settled
@@ -3848,9 +3855,9 @@ enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles that the d
 enum { KBI_ERROR_NOT_READY = 600 };
 
 typedef struct kbi_cuda_call { // of the CUDA API, in the order in which the calls returned
-    int32_t kind, number; // kbi_call_kind; its place among the block's calls, from 1
-    int32_t error;        // 0: it succeeded
-    int32_t blocking;     // whether its stream waits for the legacy default stream
+    int32_t kind, number;      // kbi_call_kind; its place among the block's calls, from 1
+    int32_t error;             // 0: it succeeded
+    int32_t blocking;          // whether its stream waits for the legacy default stream
     uint64_t stream, object;
     const char* name;
     const char* kernel; // NULL: it launches none
@@ -3921,7 +3928,8 @@ static kbi_front* kbi_order_front(kbi_stream_order* o, const kbi_cuda_call* c) {
     return &o->of[at];
 }
 
-static kbi_stream_mark* kbi_order_mark(const kbi_stream_order* o, uint64_t object) { // NULL: not recorded in the block
+static kbi_stream_mark* kbi_order_mark(const kbi_stream_order* o,
+                                       uint64_t object) { // NULL: not recorded in the block
     for (int64_t i = o->n_marks - 1; i >= 0; i--)
         if (o->marks[i].object == object) return &o->marks[i];
     return NULL;
@@ -4022,7 +4030,7 @@ KBI_PRINTF(4, 5)
 static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
     char call[200];
     va_list list;
-    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", c ? kbi_call_text(c, call) : "");
+    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
     v->flag = (int32_t)flag;
     va_start(list, format);
     kbi_vfit(v->message, n, sizeof v->message, format, list);
@@ -4030,14 +4038,18 @@ static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* 
     return true;
 }
 
-static bool kbi_call_is_work(const kbi_cuda_call* c) { return c->kind >= KBI_CALL_LAUNCH && c->kind <= KBI_CALL_COPY_NOW; }
+static bool kbi_call_is_work(const kbi_cuda_call* c) {
+    return c->kind >= KBI_CALL_LAUNCH && c->kind <= KBI_CALL_COPY_NOW;
+}
 static bool kbi_call_allocates(const kbi_cuda_call* c) {
     return c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_ALLOC_LATER;
 }
 static bool kbi_call_waits(const kbi_cuda_call* c) {
     return c->kind >= KBI_CALL_SYNC && c->kind <= KBI_CALL_QUERY_EVENT;
 }
-static bool kbi_call_copies(const kbi_cuda_call* c) { return c->kind == KBI_CALL_COPY || c->kind == KBI_CALL_COPY_NOW; }
+static bool kbi_call_copies(const kbi_cuda_call* c) {
+    return c->kind == KBI_CALL_COPY || c->kind == KBI_CALL_COPY_NOW;
+}
 
 // Calls that stream capture refuses, or that a capture would change.
 static bool kbi_call_breaks_capture(const kbi_cuda_call* c) {
@@ -4075,8 +4087,7 @@ static bool kbi_judge_order(kbi_verdict* v, const kbi_stream_order* o, bool stri
         bool legacy = strict && o->stream[w->stream] == KBI_STREAM_LEGACY;
         bool own = o->stream[w->stream] == KBI_STREAM_PER_THREAD;
         const char* where = own ? "the per-thread default stream" : "another stream";
-        if (legacy)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call, ": its work went to the default stream");
+        if (legacy) return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call, ": its work went to the default stream");
         if (o->of[0].done[w->stream] < w->number)
             return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call,
                                     ": its work went to %s that kb->stream does not wait for", where);
@@ -4092,14 +4103,11 @@ static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t 
     if (c && !(expect & KB_EXPECT_ALLOC))
         return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": allocation is timed");
     c = kbi_call_first(calls, n, kbi_call_copies);
-    if (c && !(expect & KB_EXPECT_TRANSFER))
-        return kbi_verdict_give(v, KB_FLAG_TRANSFER, c, ": a copy is timed");
+    if (c && !(expect & KB_EXPECT_TRANSFER)) return kbi_verdict_give(v, KB_FLAG_TRANSFER, c, ": a copy is timed");
     for (int64_t i = 0; i < n; i++)
         if (calls[i].kind == KBI_CALL_COPY_NOW || kbi_call_waits(&calls[i]))
             return kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, &calls[i], ": the host waits inside the timed block");
-    if (!kbi_call_first(calls, n, kbi_call_is_work))
-        return kbi_verdict_give(v, KB_FLAG_NO_WORK, NULL, "no CUDA call of the timed block submits work");
-    return false;
+    return false; // where nothing submits work, the capture says so: libraries may have ways of their own
 }
 
 // What the record says of a block that capture would refuse, or change.
@@ -4122,7 +4130,8 @@ static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
 
 // What the calls of a block mean for its time. Blocks that may wait or allocate are timed by the host's clock up to the
 // end of all work; of those that cannot be captured the default stream's work is in the time if kb->stream waits for it.
-static void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+static void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream,
+                              unsigned expect) {
     bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
     memset(v, 0, sizeof *v);
     v->known = 1;
@@ -6793,7 +6802,7 @@ typedef struct kbi_backend {
         void (*roof)(kbi_machine* m, int which); // measures one of its roofs
     } timing;
     struct {
-        void (*begin)(struct kbi_run* run);  // the audit
+        void (*begin)(struct kbi_run* run); // the audit
         void (*end)(struct kbi_run* run);
         void (*compare)(struct kbi_run* run); // instead of end: of a later launch, with what the audit saw
         void (*left)(struct kbi_run* run);    // instead of end: of a block that was left in its middle
@@ -6924,18 +6933,18 @@ typedef struct kbi_body_call { // of the body
 typedef struct kbi_work { // what is known of the timed block
     bool host;            // it is host work
     unsigned expect;
-    int64_t nodes, recorded; // of its capture; those of which CUPTI makes records
-    bool within;             // it was captured, and all its copies stay within the device
-    int64_t estimate_ns;     // the least that it was seen to take
-    bool checked;            // in a call of its own
-    int line;                // of KB_TIME in its file
-    bool called;             // by pointer, in an entry that returns: no compiler can remove it
-    int empty;               // which of the empty kernels has about as many bytes of arguments
-    uint64_t shape;          // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
-    void* graph;             // what the audit captured, kept for timers that run it alone; the backend's
-    int looks, beside;       // after which the device was asked whether it is at work; those that found it so
-    bool again, refused;     // the audit runs the block once more; capture refused it, and nobody said why
-    bool captured;           // the audit's run is being captured
+    int64_t nodes, recorded;    // of its capture; those of which CUPTI makes records
+    bool within;                // it was captured, and all its copies stay within the device
+    int64_t estimate_ns;        // the least that it was seen to take
+    bool checked;               // in a call of its own
+    int line;                   // of KB_TIME in its file
+    bool called;                // by pointer, in an entry that returns: no compiler can remove it
+    int empty;                  // which of the empty kernels has about as many bytes of arguments
+    uint64_t shape;             // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
+    void* graph;                // what the audit captured, kept for timers that run it alone; the backend's
+    int looks, beside;          // after which the device was asked whether it is at work; those that found it so
+    bool again, refused;        // the audit runs the block once more; capture refused it, and nobody said why
+    bool captured;              // the audit's run is being captured
     const kbi_verdict* verdict; // of the inspection; NULL: there was none
 } kbi_work;
 
@@ -9505,8 +9514,7 @@ static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi
 
 static void kbi_gpu_audit_begin(kbi_run* run) {
     cudaDeviceSynchronize(); // what set-up launched is no work of the block's
-    run->work.captured =
-        run->recipe->audit && !(run->work.expect & KB_EXPECT_NO_CAPTURE) && !run->work.refused;
+    run->work.captured = run->recipe->audit && !(run->work.expect & KB_EXPECT_NO_CAPTURE) && !run->work.refused;
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
@@ -9583,8 +9591,7 @@ static void kbi_stop_refused(kbi_run* run) {
              "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
              "cudaGraphLaunch or cudaMemPrefetchAsync. Which one is not known%s%s. If the call does not wait: "
              "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
-             v && v->note[0] ? ": " : ", because only a process of its own inspects the calls",
-             v ? v->note : "");
+             v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
 }
 
 // Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end.
@@ -10101,68 +10108,39 @@ static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false
 // functions call these.
 enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
 typedef struct kbi_driver_call {
-    const char* name; // without _ptsz or _ptds, and without a version unless versions differ
+    const char* names; // without _ptsz or _ptds, and without a version unless versions differ
     int8_t kind, stream, object;
 } kbi_driver_call;
 
 // clang-format off
 static const kbi_driver_call kbi_driver_calls[] = {
-    { "cuLaunchKernel", KBI_CALL_LAUNCH, 40, KBI_NOWHERE },
+    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_CALL_LAUNCH, 40, KBI_NOWHERE },
     { "cuLaunchKernelEx", KBI_CALL_LAUNCH, KBI_IN_CONFIG, KBI_NOWHERE },
-    { "cuLaunchCooperativeKernel", KBI_CALL_LAUNCH, 40, KBI_NOWHERE },
     { "cuLaunchGridAsync", KBI_CALL_LAUNCH, 16, KBI_NOWHERE },
     { "cuGraphLaunch", KBI_CALL_GRAPH, 8, KBI_NOWHERE },
-    { "cuLaunchHostFunc", KBI_CALL_HOST, 0, KBI_NOWHERE },
-    { "cuStreamAddCallback", KBI_CALL_HOST, 0, KBI_NOWHERE },
+    { "cuLaunchHostFunc cuStreamAddCallback", KBI_CALL_HOST, 0, KBI_NOWHERE },
     { "cuMemPrefetchAsync_v2", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
     { "cuMemPrefetchAsync", KBI_CALL_PREFETCH, 24, KBI_NOWHERE },
-    { "cuMemcpyAsync", KBI_CALL_COPY, 24, KBI_NOWHERE },
-    { "cuMemcpyHtoDAsync", KBI_CALL_COPY, 24, KBI_NOWHERE },
-    { "cuMemcpyDtoHAsync", KBI_CALL_COPY, 24, KBI_NOWHERE },
-    { "cuMemcpyDtoDAsync", KBI_CALL_COPY, 24, KBI_NOWHERE },
-    { "cuMemcpyHtoAAsync", KBI_CALL_COPY, 32, KBI_NOWHERE },
-    { "cuMemcpyAtoHAsync", KBI_CALL_COPY, 32, KBI_NOWHERE },
-    { "cuMemcpy2DAsync", KBI_CALL_COPY, 8, KBI_NOWHERE },
-    { "cuMemcpy3DAsync", KBI_CALL_COPY, 8, KBI_NOWHERE },
-    { "cuMemcpy3DPeerAsync", KBI_CALL_COPY, 8, KBI_NOWHERE },
+    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_CALL_PREFETCH, 56, KBI_NOWHERE },
+    { "cuMemDiscardBatchAsync cuMemBatchDecompressAsync", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
+    { "cuStreamAttachMemAsync", KBI_CALL_PREFETCH, 0, KBI_NOWHERE },
+    { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync "
+      "cuMemcpy3DBatchAsync_v2", KBI_CALL_COPY, 24, KBI_NOWHERE },
+    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_CALL_COPY, 32, KBI_NOWHERE },
+    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_CALL_COPY, 8, KBI_NOWHERE },
     { "cuMemcpyPeerAsync", KBI_CALL_COPY, 40, KBI_NOWHERE },
     { "cuMemcpyBatchAsync_v2", KBI_CALL_COPY, 56, KBI_NOWHERE },
     { "cuMemcpyBatchAsync", KBI_CALL_COPY, 64, KBI_NOWHERE },
-    { "cuMemcpy3DBatchAsync_v2", KBI_CALL_COPY, 24, KBI_NOWHERE },
-    { "cuMemcpy3DBatchAsync", KBI_CALL_COPY, 32, KBI_NOWHERE },
-    { "cuMemcpy", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpyHtoD", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpyDtoH", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpyDtoD", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpyDtoA", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpyAtoD", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpyHtoA", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpyAtoH", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpyAtoA", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpy2D", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpy2DUnaligned", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpy3D", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpy3DPeer", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemcpyPeer", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD8Async", KBI_CALL_SET, 24, KBI_NOWHERE },
-    { "cuMemsetD16Async", KBI_CALL_SET, 24, KBI_NOWHERE },
-    { "cuMemsetD32Async", KBI_CALL_SET, 24, KBI_NOWHERE },
-    { "cuMemsetD2D8Async", KBI_CALL_SET, 40, KBI_NOWHERE },
-    { "cuMemsetD2D16Async", KBI_CALL_SET, 40, KBI_NOWHERE },
-    { "cuMemsetD2D32Async", KBI_CALL_SET, 40, KBI_NOWHERE },
-    { "cuMemsetD8", KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD16", KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD32", KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD2D8", KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD2D16", KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD2D32", KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuEventRecord", KBI_CALL_RECORD, 8, 0 },
-    { "cuEventRecordWithFlags", KBI_CALL_RECORD, 8, 0 },
-    { "cuStreamWriteValue32", KBI_CALL_RECORD, 0, 8 },
-    { "cuStreamWriteValue64", KBI_CALL_RECORD, 0, 8 },
-    { "cuStreamWaitEvent", KBI_CALL_WAIT, 0, 8 },
-    { "cuStreamWaitValue32", KBI_CALL_WAIT, 0, 8 },
-    { "cuStreamWaitValue64", KBI_CALL_WAIT, 0, 8 },
+    { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA "
+      "cuMemcpyAtoH cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer "
+      "cuMemcpyPeer", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_CALL_SET, 24, KBI_NOWHERE },
+    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_CALL_SET, 40, KBI_NOWHERE },
+    { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
+      KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuEventRecord cuEventRecordWithFlags", KBI_CALL_RECORD, 8, 0 },
+    { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_CALL_RECORD, 0, 8 },
+    { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_CALL_WAIT, 0, 8 },
     { "cuCtxSynchronize", KBI_CALL_SYNC, KBI_NOWHERE, KBI_NOWHERE },
     { "cuStreamSynchronize", KBI_CALL_SYNC_STREAM, 0, KBI_NOWHERE },
     { "cuStreamQuery", KBI_CALL_QUERY_STREAM, 0, KBI_NOWHERE },
@@ -10171,36 +10149,21 @@ static const kbi_driver_call kbi_driver_calls[] = {
     { "cuMemAllocAsync", KBI_CALL_ALLOC_LATER, 16, KBI_NOWHERE },
     { "cuMemAllocFromPoolAsync", KBI_CALL_ALLOC_LATER, 24, KBI_NOWHERE },
     { "cuMemFreeAsync", KBI_CALL_ALLOC_LATER, 8, KBI_NOWHERE },
-    { "cuMemAlloc", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemAllocPitch", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemAllocManaged", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemAllocHost", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemFree", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemFreeHost", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemHostAlloc", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemHostRegister", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemHostUnregister", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemCreate", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemRelease", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemMap", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemUnmap", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuArrayCreate", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuArray3DCreate", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuArrayDestroy", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamCreate", KBI_CALL_CREATE, KBI_NOWHERE, 0 },
-    { "cuStreamCreateWithPriority", KBI_CALL_CREATE, KBI_NOWHERE, 0 },
-    { "cuStreamBeginCapture", KBI_CALL_BEGIN_CAPTURE, 0, KBI_NOWHERE },
-    { "cuStreamBeginCaptureToGraph", KBI_CALL_BEGIN_CAPTURE, 0, KBI_NOWHERE },
+    { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost "
+      "cuMemHostAlloc cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap "
+      "cuMemUnmap cuArrayCreate cuArray3DCreate cuArrayDestroy", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CALL_CREATE, KBI_NOWHERE, 0 },
+    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_CALL_BEGIN_CAPTURE, 0, KBI_NOWHERE },
     { "cuStreamEndCapture", KBI_CALL_END_CAPTURE, 0, KBI_NOWHERE },
 };
 // clang-format on
 
 // Functions of the runtime whose errors mean that something is missing from the block, also where the driver was not
 // reached. Others are asked what is so, and may say that it is not.
-static const char* const kbi_runtime_calls[] = { "cudaLaunch",      "cudaMemcpy",        "cudaMemset",
-                                                 "cudaMemPrefetch", "cudaGraphLaunch",   "cudaGraphInstantiate",
-                                                 "cudaEventRecord", "cudaStreamWait",    "cudaMalloc",
-                                                 "cudaFree",        "cudaHostAlloc",     "cudaDeviceSynchronize",
+static const char* const kbi_runtime_calls[] = { "cudaLaunch",      "cudaMemcpy",           "cudaMemset",
+                                                 "cudaMemPrefetch", "cudaGraphLaunch",      "cudaGraphInstantiate",
+                                                 "cudaEventRecord", "cudaStreamWait",       "cudaMalloc",
+                                                 "cudaFree",        "cudaHostAlloc",        "cudaDeviceSynchronize",
                                                  "cudaEventSync",   "cudaStreamSynchronize" };
 
 enum { KBI_CALLS_LIMIT = 1 << 20 };
@@ -10230,6 +10193,13 @@ static __thread struct kbi_outer {
     int64_t first; // of its driver calls
 } kbi_outer;
 
+static bool kbi_has_word(const char* words, const char* word) {
+    size_t n = strlen(word);
+    for (const char* at = words; (at = strstr(at, word)) != NULL; at += n)
+        if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' ')) return true;
+    return false;
+}
+
 // "cuMemAlloc" of "cuMemAlloc_v2_ptsz"; own: the default stream is the thread's own.
 static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
     char plain[64];
@@ -10239,7 +10209,7 @@ static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
     if (end) *end = 0;
     for (int cut = 0; cut < 2; cut++) {
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
-            if (kbi_is(kbi_driver_calls[i].name, plain)) return &kbi_driver_calls[i];
+            if (kbi_has_word(kbi_driver_calls[i].names, plain)) return &kbi_driver_calls[i];
         end = strstr(plain, "_v");
         if (!end) return NULL;
         *end = 0;
@@ -10450,9 +10420,8 @@ static void kbi_inspect_close(kbi_run* run) {
     kbi_text_free(&names);
 }
 
-static const kbi_instrument kbi_inspect_instrument = { KBI_WISH_STREAMS, false,
-                                                       kbi_inspect_open, kbi_inspect_begin,
-                                                       kbi_inspect_end,  kbi_inspect_close };
+static const kbi_instrument kbi_inspect_instrument = { KBI_WISH_STREAMS,  false,           kbi_inspect_open,
+                                                       kbi_inspect_begin, kbi_inspect_end, kbi_inspect_close };
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13042,6 +13011,7 @@ static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, co
         if (!run) continue;
         kbi_run_init(run, b, machine, recipe);
         kbi_run_case(run, &cases[first + i]);
+        if (recipe->verdicts) run->work.verdict = &recipe->verdicts[i];
         run->listener = kbi_listener_of(sink, first + i);
         sink->enter(sink->to, first + i);
         kbi_inside* in = kbi_inside_call(run);
@@ -21604,7 +21574,7 @@ static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
            kbi_values(m) * sizeof(double) == size;
 }
 
-typedef struct kbi_job {                          // then n bytes: which of the cases; if it measures, n verdicts
+typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
     int32_t first, n, device, process, has_truth; // process: which of those that measure the same
     uint32_t inside;                              // kbi_wish: to be looked into, not measured
     double max_time;
@@ -21653,7 +21623,7 @@ static int kbi_worker_main(const kbi_options* o) {
     bool good = true;
     while (good && kbi_read_all(in, &job, sizeof job)) {
         char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
-        size_t told = job.inside ? 0 : sizeof(kbi_verdict) * (size_t)job.n;
+        size_t told = sizeof(kbi_verdict) * (size_t)job.n;
         kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, told + 1);
         if (!kbi_read_all(in, wanted, (size_t)job.n) || !kbi_read_all(in, verdicts, told)) return 1;
         if (!b) {
@@ -21668,7 +21638,7 @@ static int kbi_worker_main(const kbi_options* o) {
             if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         }
         recipe.max_time = job.max_time;
-        recipe.verdicts = job.inside ? NULL : verdicts;
+        recipe.verdicts = verdicts;
         good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
                                                                wanted, &sink);
         // roofs may have been measured meanwhile
@@ -21974,8 +21944,8 @@ typedef struct kbi_group { // the group being measured
     int64_t since;
     bool machine; // since then it measures the machine, which is no case's time
     kbi_again* again;
-    int idle;            // workers in a row that died before they entered a case
-    kbi_inside** inside; // what was found inside of them; NULL: they are being measured
+    int idle;                    // workers in a row that died before they entered a case
+    kbi_inside** inside;         // what was found inside of them; NULL: they are being measured
     const kbi_verdict* verdicts; // of the inspection
 } kbi_group;
 
@@ -22425,8 +22395,8 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     memset(none, 0, sizeof(kbi_verdict) * (size_t)(g->n + 1));
     bool good = kbi_write_all(s->worker.to, (const char*)&job, sizeof job) &&
                 kbi_write_all(s->worker.to, wanted, (size_t)g->n) &&
-                (job.inside || kbi_write_all(s->worker.to, (const char*)(g->verdicts ? g->verdicts : none),
-                                             sizeof(kbi_verdict) * (size_t)g->n));
+                kbi_write_all(s->worker.to, (const char*)(g->verdicts ? g->verdicts : none),
+                              sizeof(kbi_verdict) * (size_t)g->n);
     KBENCH_FREE(none);
     return good;
 }
@@ -22765,7 +22735,8 @@ static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
 
 // --- inspected: the CUDA calls of each case's block, before it is measured ---
 
-static const double kbi_inspect_seconds = 10; // of inspections in a row; then their process ends, and others measure
+static const double kbi_inspect_seconds =
+    10; // of inspections in a row, before their process ends and another measures
 
 static bool kbi_inspects(const kbi_supervisor* s) {
     return KBI_CUDA && s->isolated && s->machine.gpu_present && s->recipe.audit && !s->machine.tool[0];
@@ -22799,6 +22770,8 @@ static bool kbi_inspect_group(kbi_supervisor* s, int first, int n) {
 // is no CUPTI the first answer is everybody's.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     int64_t began = kbi_now();
+    double most = kbi_inspect_seconds, left = (double)(s->budget.until - began) * 1e-9;
+    if (s->budget.until) most = KBI_MIN(most, left / 10);
     kbi_worker measures = s->worker;
     unsigned inside = s->inside;
     bool able = true;
@@ -22813,7 +22786,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     s->inside = KBI_WISH_STREAMS;
     for (int at = KBI_MAX(first, s->inspected), next; at < s->plan->n && able && !kbi_desk.interrupted; at = next) {
         next = kbi_group_end(s->plan, at);
-        if (at >= end && kbi_seconds_since(began) > kbi_inspect_seconds) break;
+        if (at >= end && kbi_seconds_since(began) > most) break;
         if (!kbi_resume_has(&s->resume, s->plan, at)) able = kbi_inspect_group(s, at, next - at);
         s->inspected = next;
     }
@@ -23573,7 +23546,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     }
     KBENCH_FREE(s->verdicts);
     s->verdicts = NULL;
-    s->inspected = 0; // of another device they may say something else
+    s->inspected = 0;          // of another device they may say something else
     kbi_pools_free(&s->pools); // another GPU's times may scatter otherwise
     kbi_show_held(s);
     kbi_worker_kill(&s->worker);

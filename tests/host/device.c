@@ -637,6 +637,103 @@ static void test_looks(void) {
     gpu.busy = false;
 }
 
+#if defined(__has_include)
+#if __has_include(<generated_cuda_meta.h>) && __has_include(<cuda.h>)
+#define HAS_META 1
+#endif
+#endif
+#ifdef HAS_META
+#include <cuda.h>
+#define CUdeviceptr_v1 unsigned
+#define CUDA_MEMCPY2D_v1 int
+#define CUDA_MEMCPY3D_v1 int
+#define CUDA_ARRAY_DESCRIPTOR_v1 int
+#define CUDA_ARRAY3D_DESCRIPTOR_v1 int
+#include <generated_cuda_meta.h>
+// clang-format off
+#define PARAMETERS(x) \
+    x(cuLaunchKernel, hStream, stream) \
+    x(cuLaunchCooperativeKernel, hStream, stream) \
+    x(cuLaunchGridAsync, hStream, stream) \
+    x(cuGraphLaunch, hStream, stream) \
+    x(cuLaunchHostFunc, hStream, stream) \
+    x(cuStreamAddCallback, hStream, stream) \
+    x(cuMemPrefetchAsync_v2, hStream, stream) \
+    x(cuMemPrefetchAsync, hStream, stream) \
+    x(cuMemPrefetchBatchAsync, hStream, stream) \
+    x(cuMemDiscardAndPrefetchBatchAsync, hStream, stream) \
+    x(cuMemDiscardBatchAsync, hStream, stream) \
+    x(cuMemBatchDecompressAsync, stream, stream) \
+    x(cuStreamAttachMemAsync, hStream, stream) \
+    x(cuMemcpyAsync, hStream, stream) \
+    x(cuMemcpyHtoDAsync_v2, hStream, stream) \
+    x(cuMemcpyDtoHAsync_v2, hStream, stream) \
+    x(cuMemcpyDtoDAsync_v2, hStream, stream) \
+    x(cuMemcpy3DBatchAsync_v2, hStream, stream) \
+    x(cuMemcpyHtoAAsync_v2, hStream, stream) \
+    x(cuMemcpyAtoHAsync_v2, hStream, stream) \
+    x(cuMemcpy3DBatchAsync, hStream, stream) \
+    x(cuMemcpy2DAsync_v2, hStream, stream) \
+    x(cuMemcpy3DAsync_v2, hStream, stream) \
+    x(cuMemcpy3DPeerAsync, hStream, stream) \
+    x(cuMemcpyPeerAsync, hStream, stream) \
+    x(cuMemcpyBatchAsync_v2, hStream, stream) \
+    x(cuMemcpyBatchAsync, hStream, stream) \
+    x(cuMemsetD8Async, hStream, stream) \
+    x(cuMemsetD16Async, hStream, stream) \
+    x(cuMemsetD32Async, hStream, stream) \
+    x(cuMemsetD2D8Async, hStream, stream) \
+    x(cuMemsetD2D16Async, hStream, stream) \
+    x(cuMemsetD2D32Async, hStream, stream) \
+    x(cuEventRecord, hStream, stream) \
+    x(cuEventRecord, hEvent, object) \
+    x(cuEventRecordWithFlags, hStream, stream) \
+    x(cuEventRecordWithFlags, hEvent, object) \
+    x(cuStreamWriteValue32_v2, stream, stream) \
+    x(cuStreamWriteValue64_v2, stream, stream) \
+    x(cuStreamWaitEvent, hStream, stream) \
+    x(cuStreamWaitEvent, hEvent, object) \
+    x(cuStreamWaitValue32_v2, stream, stream) \
+    x(cuStreamWaitValue64_v2, stream, stream) \
+    x(cuStreamSynchronize, hStream, stream) \
+    x(cuStreamQuery, hStream, stream) \
+    x(cuEventSynchronize, hEvent, object) \
+    x(cuEventQuery, hEvent, object) \
+    x(cuMemAllocAsync, hStream, stream) \
+    x(cuMemAllocFromPoolAsync, hStream, stream) \
+    x(cuMemFreeAsync, hStream, stream) \
+    x(cuStreamBeginCapture_v2, hStream, stream) \
+    x(cuStreamBeginCaptureToGraph, hStream, stream) \
+    x(cuStreamEndCapture, hStream, stream)
+// clang-format on
+#endif
+
+// Where CUPTI's own header says that the parameters lie.
+static void test_parameters(void) {
+#if defined(HAS_META) && CUDA_VERSION == 13000
+    static const struct {
+        const char* name;
+        int stream, at;
+    } rows[] = {
+#define stream_ 1
+#define object_ 0
+#define X(f, field, what) { #f, what##_, (int)offsetof(f##_params, field) },
+        PARAMETERS(X)
+#undef X
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool own;
+        const kbi_driver_call* c = kbi_driver_call_of(rows[i].name, &own);
+        CHECK_THAT(c && (rows[i].stream ? c->stream : c->object) == rows[i].at, "%s: %d", rows[i].name, rows[i].at);
+    }
+    CHECK_INT(offsetof(CUlaunchConfig, hStream), KBI_CONFIG_STREAM);
+    CHECK_INT(offsetof(cuStreamCreate_params, Flags), KBI_CREATE_FLAGS);
+    CHECK_INT(offsetof(cuStreamCreateWithPriority_params, flags), KBI_CREATE_FLAGS);
+#else
+    SKIP("no generated_cuda_meta.h of CUDA 13.0");
+#endif
+}
+
 // What CUPTI's callbacks say of the driver's functions.
 static void test_calls(void) {
     bool own = false;
@@ -1399,6 +1496,7 @@ int main(void) {
     test_seen();
     test_looks();
     test_calls();
+    test_parameters();
     test_shape();
     test_spans();
     test_buffers();
