@@ -7046,7 +7046,8 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     const char* error = run->backend->timing.wait ? run->backend->timing.wait() : NULL;
     if (!error) return;
     bool memory = strstr(error, "MemoryAllocation") != NULL;
-    kbi_stop(run, memory ? KB_FLAG_OOM : KB_FLAG_CUDA_ERROR, "%s %s", error, when);
+    if (memory) kbi_raise(run, KB_FLAG_OOM); // of a call of the function's own: KB_ALLOC has said its own before
+    kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
 // Whether this launch is timed alone, to be held against others.

@@ -39,7 +39,7 @@ due() {
             END { if (!seen) print "FAIL", name ": no record"; else if (good) print "good" }' "$tmp/$1.rows"
     done > "$tmp/$1.due"
     passed=$((passed + $(grep -c '^good' "$tmp/$1.due")))
-    while read -r line; do fail "$1: ${line#FAIL }"; done <<END
+    while read -r line; do [ -z "$line" ] || fail "$1: ${line#FAIL }"; done <<END
 $(grep '^FAIL' "$tmp/$1.due" | cut -c 1-400)
 END
 }

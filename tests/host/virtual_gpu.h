@@ -525,7 +525,9 @@ static void tell(cudaStream_t s, const operation* o) {
 }
 
 static cudaError_t submit(cudaStream_t s, operation o) {
+    static struct CUstream_st by_default;
     tell(s, &o);
+    if (!s) s = &by_default;
     if (gpu.capture) {
         if (o.kind != EVENT) gpu.capture->nodes[gpu.capture->n++] = o;
         return cudaSuccess;
