@@ -1212,34 +1212,75 @@ static struct kbi_process {
     kbi_set entry_set; // their addresses, from an addition to the next look at all of them
 } kbi_process;
 
-// What a terminal obeys instead of showing it: control characters, those of 0x80 to 0x9f too, and what turns the
-// direction of writing. How many bytes s begins with of such a one; 0: with text.
-static int kbi_obeyed(const char* s) {
-    const unsigned char* p = (const unsigned char*)s;
-    if (*p < 0x20 || *p == 0x7f) return *p != 0;
-    if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) return 2;
-    if (p[0] != 0xe2) return 0;
-    return (p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) || (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9) ? 3 : 0;
+// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const unsigned char* s) {
+    if (s[0] < 0x80) return 1;
+    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
+    return n;
 }
 
-// Such a one as text: a space for what parts words and lines, else the number of the character.
-static const char* kbi_spelled(const char* s, int n, char out[16]) {
-    const unsigned char* p = (const unsigned char*)s;
-    if (n == 1 && *p >= '\t' && *p <= '\r') return " ";
-    unsigned code = n == 1 ? p[0] : n == 2 ? p[1] : (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u);
-    snprintf(out, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
-    return out;
+static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
+    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
+    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
+    return code;
 }
 
-static void kbi_print_plain(FILE* f, const char* s) { // for a terminal
+// Characters that nobody sees and that a reader obeys: controls (C0, C1), directions of writing, zero widths, tags.
+static bool kbi_invisible(unsigned code) {
+    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
+                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
+                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
+                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
+    for (int i = 0; i < KBI_COUNT(ranges); i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    return false;
+}
+
+static bool kbi_obeyed(const char* s) { // whether s begins with one of these
+    int n = kbi_utf8((const unsigned char*)s);
+    return *s && n && kbi_invisible(kbi_code_point(s, n));
+}
+
+// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
+static bool kbi_log_command(const char* s) {
+    size_t n = 2;
+    if (s[0] != '#' || s[1] != '#') return false;
+    while (s[n] >= 'a' && s[n] <= 'z') n++;
+    return s[n] == '[';
+}
+
+// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
+// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
+// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
+// log obeys "::error::".
+static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
+    const char* p = *s;
+    int n = kbi_utf8((const unsigned char*)p);
+    unsigned code = n ? kbi_code_point(p, n) : 0;
+    *s += n ? n : 1;
+    *piece = spelled;
+    if (!n) return *piece = "\xef\xbf\xbd", 3;
+    bool command = starts && p[0] == ':' && p[1] == ':';
+    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
+    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
+    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
+}
+
+static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
+    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
+}
+
+static void kbi_print_plain(FILE* f, const char* s) { // a line, from its start
     char spelled[16];
-    while (*s) {
-        int obeyed = kbi_obeyed(s);
-        if (obeyed)
-            fputs(kbi_spelled(s, obeyed, spelled), f);
-        else
-            fputc(*s, f);
-        s += obeyed ? obeyed : 1;
+    for (bool starts = true; *s;) {
+        const char* piece;
+        size_t n = kbi_piece(&s, starts, &piece, spelled);
+        fwrite(piece, 1, n, f);
+        starts = kbi_starts_on(starts, *piece);
     }
 }
 
@@ -1252,7 +1293,8 @@ static void kbi_say(const char* level, const char* format, va_list list) {
     if (large) vsnprintf(large, (size_t)n + 1, format, again);
     va_end(again);
     fflush(stdout);
-    fprintf(stderr, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
+    kbi_print_plain(stderr, kbi_process.program ? kbi_process.program : "kbench");
+    fprintf(stderr, ": %s", level);
     kbi_print_plain(stderr, large ? large : small);
     fputs("\n", stderr);
     fflush(stderr);
@@ -1523,29 +1565,41 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
+static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in its last line yet
+    bool starts = true;
+    for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
+    return starts;
 }
 
-// Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
+// Adds text of others' making to one that is shown: see kbi_piece. No other way leads text into an output.
 static void kbi_clean(kbi_text* t, const char* s) {
     char spelled[16];
-    for (const char *p = s, *plain; *p;) {
-        for (plain = p; *p >= 0x20 && *p < 0x7f;) p++;
-        kbi_put(t, plain, (size_t)(p - plain));
-        if (!*p) break;
-        int obeyed = kbi_obeyed(p), n = obeyed ? obeyed : kbi_utf8((const unsigned char*)p);
-        kbi_puts(t, obeyed ? kbi_spelled(p, obeyed, spelled) : n ? "" : "\xef\xbf\xbd");
-        if (!obeyed) kbi_put(t, p, (size_t)n);
-        p += n ? n : 1;
+    while (*s) {
+        const char *plain = s, *piece;
+        while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
+        kbi_put(t, plain, (size_t)(s - plain));
+        if (!*s) break;
+        size_t n = kbi_piece(&s, s[0] == ':' && s[1] == ':' && kbi_line_starts(t), &piece, spelled);
+        kbi_put(t, piece, n);
     }
+}
+
+// Prints a line, without its end in the format, as it may be shown.
+KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
+    char small[512], *large = NULL;
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int n = vsnprintf(small, sizeof small, format, list);
+    if (n >= (int)sizeof small) {
+        large = (char*)kbi_grow(NULL, (size_t)n + 1);
+        vsnprintf(large, (size_t)n + 1, format, again);
+    }
+    va_end(again);
+    va_end(list);
+    kbi_print_plain(f, large ? large : small);
+    fputs("\n", f);
+    KBENCH_FREE(large);
 }
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
@@ -1681,6 +1735,14 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     slot->at = at;
 }
 
+static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
+    unsigned rest = code - 0x10000;
+    if (code > 0xffff)
+        kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
+    else
+        kbi_putf(t, "\\u%04x", code);
+}
+
 KBI_SLOW_END
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
@@ -1689,18 +1751,19 @@ static void kbi_json_text(kbi_text* t, const char* s) {
     }
     kbi_puts(t, "\"");
     for (const unsigned char *p = (const unsigned char*)s, *plain; *p;) {
-        for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\';) p++;
+        for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
         kbi_put(t, (const char*)plain, (size_t)(p - plain));
         if (!*p) break;
         int n = kbi_utf8(p);
+        unsigned code = n ? kbi_code_point((const char*)p, n) : 0;
         if (*p == '"' || *p == '\\')
             kbi_putf(t, "\\%c", *p);
         else if (*p == '\n')
             kbi_puts(t, "\\n");
         else if (*p == '\t')
             kbi_puts(t, "\\t");
-        else if (*p < 0x20 || *p == 0x7f)
-            kbi_putf(t, "\\u%04x", *p);
+        else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
+            kbi_json_code(t, code);
         else if (n)
             kbi_put(t, (const char*)p, (size_t)n);
         else
@@ -1913,7 +1976,6 @@ static const struct {
 };
 
 const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
-const char* kb_flag_advice(kb_flag flag) { return kbi_flag_table[flag].advice; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
 
 // The advice where there is no GPU: for some flags it is another. The guards of KB_ALLOC lie inside a block of malloc,
@@ -1922,9 +1984,13 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (!gpu && flag == KB_FLAG_OVERRUN)
         return "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds where";
     if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "--no-isolate under a debugger shows where";
+    if (!gpu && flag == KB_FLAG_THROTTLED) return "let the processor cool, or fix a clock that it can hold";
+    if (!gpu && flag == KB_FLAG_CLOCK_VARIES) return "fix the processor's clock, or try --thorough";
+    if (!gpu && flag == KB_FLAG_SHARED_GPU) return "end the other processes";
     if (!gpu && flag == KB_FLAG_NO_WORK) return "kb_keep(result) in the block: what nobody reads is not computed";
     return kbi_flag_table[flag].advice;
 }
+const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
 KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
@@ -4853,7 +4919,7 @@ static bool kbi_option_may(int id) {
 
 static void kbi_help(void) {
     const char* section = NULL;
-    printf("usage: %s [options] [FILTER...]\n", kbi_process.program);
+    kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
     for (int i = 0; i < KBI_COUNT(kbi_options_table); i++) {
         static const kbi_option host = { "device", "cpu", "choose", "the only one: this build is without CUDA" };
         const kbi_option* o = i == KBI_OPTION_device && !KBI_CUDA ? &host : &kbi_options_table[i];
@@ -13736,7 +13802,7 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
 }
 
 typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24], binary[24],
+    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
         shard[24];
     char* command;
     uint64_t seed;
@@ -13755,6 +13821,15 @@ static void kbi_session_cpu(kbi_session* s) {
     if (f) fclose(f);
 }
 
+// Git's name of a commit: 40 digits of SHA-1, or 64 of SHA-256.
+static bool kbi_is_commit(const char* s) {
+    size_t n = strspn(s, "0123456789abcdef");
+    return !s[n] && (n == 40 || n == 64);
+}
+
+// A branch's file below .git: never one outside, whatever HEAD says.
+static bool kbi_is_ref(const char* s) { return strncmp(s, "refs/", 5) == 0 && !strstr(s, ".."); }
+
 // The commit that is checked out here or in a folder above, read from .git itself.
 static void kbi_session_commit(kbi_session* s) {
     char path[512], up[256] = "", line[256], name[512];
@@ -13765,9 +13840,10 @@ static void kbi_session_commit(kbi_session* s) {
         if (kbi_first_line(path, line, (int)sizeof line)) {
             if (strncmp(line, "ref: ", 5) == 0) {
                 snprintf(name, sizeof name, "%s.git/%.200s", up, line + 5);
-                if (!kbi_first_line(name, line, (int)sizeof line)) return; // packed, or no commit yet
+                if (!kbi_is_ref(line + 5) || !kbi_first_line(name, line, (int)sizeof line))
+                    return; // packed, or no commit yet
             }
-            snprintf(s->git_commit, sizeof s->git_commit, "%.40s", line);
+            if (kbi_is_commit(line)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
             return;
         }
         if (strlen(up) + 4 > sizeof up) return;
@@ -15495,8 +15571,7 @@ static int kbi_character_width(const char* s, int n) {
                    { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
                    { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
                    { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
-    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
-    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
+    unsigned code = kbi_code_point(s, n);
     for (int i = 0; i < KBI_COUNT(ranges); i++)
         if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
     return 1;
@@ -15658,13 +15733,16 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 enum { KBI_PROFILE_ROWS = 10 }; // of each kind are shown
 
 static void kbi_profile_name(kbi_text* t, const char* name, int room) {
-    size_t n = strlen(name), most = (size_t)KBI_MAX(room, 8);
+    int most = KBI_MAX(room, 8), used;
     kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, name);
-    if (n <= most)
-        kbi_putf(t, "      %-*s", room, clean.s);
-    else // of a kernel the begin says most
-        kbi_putf(t, "      %.*s..", (int)most - 2, clean.s);
+    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
+    kbi_puts(t, "      ");
+    if (kbi_width(clean.s, clean.n) > most) { // of a kernel the begin says most
+        clean.n = kbi_fitting(clean.s, clean.n, most - 2, &used);
+        kbi_puts(&clean, "..");
+    }
+    kbi_put(t, clean.s, clean.n);
+    kbi_putf(t, "%*s", KBI_MAX(room - kbi_width(clean.s, clean.n), 0), "");
     kbi_text_free(&clean);
 }
 
@@ -15967,8 +16045,22 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
+// Wrapping may have put "::" at the start of a line.
 static void kbi_table_flush(kbi_table* t) {
-    if (t->text.n) fwrite(t->text.s, 1, t->text.n, t->how.out);
+    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
+        char spelled[16];
+        size_t n = strcspn(s, "\n"), before = 0;
+        while (before < n && kbi_starts_on(true, s[before])) before++;
+        fwrite(s, 1, before, t->how.out);
+        if (before < n) {
+            const char* p = s + before;
+            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
+            fwrite(piece, 1, first, t->how.out);
+            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
+        }
+        s += n;
+        if (*s) fputc(*s++, t->how.out);
+    }
     fflush(t->how.out);
     kbi_text_free(&t->text);
 }
@@ -16045,7 +16137,7 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) {
     else if (kbi_is(unit, "%") || kbi_is(unit, "FLOP/B"))
         kbi_putf(s, "%s %s", kbi_digits(x, 3, out), unit);
     else if ((!bytes && !plain) || fabs(x) < (bytes ? 1e3 : 1e7))
-        kbi_putf(s, "%s%s%s", kbi_show_count(x, out), plain ? "" : " ", plain ? "" : unit);
+        kbi_puts(s, kbi_show_count(x, out)), kbi_puts(s, plain ? "" : " "), kbi_clean(s, plain ? "" : unit);
     else {
         for (; fabs(x) * (1 + 5e-4) >= 1e3 && prefixes[k + 1]; k++) x *= 1e-3;
         kbi_putf(s, "%s %c%s", kbi_digits(x, 3, out), prefixes[k], bytes ? "B" : "");
@@ -16173,7 +16265,10 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     cell->scale = 1;
     cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&t->cells[t->n_cells - 1].what);
-    cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
+    kbi_text title = KBI_BLANK;
+    kbi_clean(&title, cell->title);
+    cell->width = what.column < 0 ? KBI_MAX(kbi_width(title.s, title.n), 8) : kbi_columns[what.column].width;
+    kbi_text_free(&title);
     kbi_cell_unit(cell, rows, n);
     for (int i = 0; i < n && what.column < 0; i++) {
         kbi_text s = KBI_BLANK;
@@ -16279,7 +16374,7 @@ static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const 
 
 // The names of the columns, beside the operation's own name when it has more than one case.
 static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    kbi_text name = KBI_BLANK, cut = KBI_BLANK;
+    kbi_text name = KBI_BLANK, cut = KBI_BLANK, title = KBI_BLANK;
     if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
     if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
     kbi_cut(&cut, name.s ? name.s : "", t->how.width);
@@ -16290,9 +16385,12 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
     if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
     for (int i = 0; i < t->n_cells; i++) {
         int width = t->cells[i].width;
-        kbi_putf(&t->text, " %*s", t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width, t->cells[i].title);
+        kbi_puts(&t->text, " ");
+        title.n = 0, kbi_clean(&title, t->cells[i].title);
+        kbi_table_pad(t, t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width, title.s ? title.s : "");
     }
     kbi_table_line_end(t);
+    kbi_text_free(&title);
     kbi_text_free(&name);
     kbi_text_free(&cut);
 }
@@ -16962,16 +17060,17 @@ typedef void (*kbi_render)(kbi_text* t, const kb_result* records, int64_t n);
 
 // --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis and counter:NAME for each counter ---
 
+// A cell of text of others' making: one line, and behind an apostrophe where a spreadsheet would take it for a formula.
 static void kbi_csv_text(kbi_text* t, const char* text) {
-    const char* quote = text[strcspn(text, ",\"\r\n")] ? "\"" : "";
+    kbi_text clean = KBI_BLANK;
+    kbi_clean(&clean, text), kbi_put(&clean, "", 0);
+    const char *p = clean.s + strspn(clean.s, " "), *quote = clean.s[strcspn(clean.s, ",;\"\t")] ? "\"" : "";
+    bool wide = strncmp(p, "\xef\xbc", 2) == 0 && strchr("\x8b\x8d\x9d\xa0", p[2]); // + - = @ of full width
     kbi_puts(t, quote);
-    for (const unsigned char* p = (const unsigned char*)text; *p;) {
-        int n = kbi_utf8(p);
-        if (*p == '"') kbi_puts(t, "\"");
-        kbi_put(t, n ? (const char*)p : "\xef\xbf\xbd", n ? (size_t)n : 3);
-        p += n ? n : 1;
-    }
+    if ((*p && strchr("=+-@", *p)) || wide) kbi_puts(t, "'");
+    for (p = clean.s; *p; p++) kbi_puts(t, *p == '"' ? "\"" : ""), kbi_put(t, p, 1);
     kbi_puts(t, quote);
+    kbi_text_free(&clean);
 }
 
 static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
@@ -17043,8 +17142,10 @@ static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const ch
         for (int64_t k = 0; k < object->n && !p; k++)
             if (strcmp(object->of[k].name, names[i]) == 0) p = &object->of[k];
         kbi_puts(t, ",");
-        if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r))) kbi_param_text(&value, p);
-        if (value.s) kbi_csv_text(t, value.s);
+        if (p && p->type == KB_AXIS_STRINGS)
+            kbi_csv_text(t, p->s ? p->s : "");
+        else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
+            kbi_param_text(&value, p), kbi_puts(t, value.s);
         kbi_text_free(&value);
     }
 }
@@ -17076,24 +17177,34 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
 
 // --- Markdown, as for a pull request ---
 
-// Text of others' making that stays in its cell: neither a column, nor HTML, nor emphasis.
+// Text of others' making that stays in its cell: neither a column, nor HTML, nor emphasis, nor a link.
 static void kbi_md_text(kbi_text* t, const char* s) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, s);
-    for (const char* p = clean.s ? clean.s : ""; *p; p++)
-        kbi_putf(t, strchr("|<>*_`\\[]#~&", *p) ? "\\%c" : "%c", *p);
+    for (const char* p = clean.s ? clean.s : ""; *p; p++) {
+        bool link = (*p == ':' && p[1] == '/') || (*p == '.' && p >= clean.s + 3 && strncmp(p - 3, "www", 3) == 0);
+        if (link || strchr("|<>*_`\\[]#~&$", *p)) kbi_puts(t, "\\");
+        kbi_put(t, p, 1);
+    }
     kbi_text_free(&clean);
 }
 
+static void kbi_md_part(kbi_text* t, const char* before, const char* s) { kbi_puts(t, before), kbi_md_text(t, s); }
+
 static void kbi_md_machine(kbi_text* t, const kb_result* r) {
-    char roof[40];
+    char roof[40], commit[13];
     kbi_md_text(t, r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown");
-    if (r->gpu) kbi_putf(t, ", driver %s, CUDA %s", r->driver ? r->driver : "-", r->cuda ? r->cuda : "-");
+    if (r->gpu) kbi_md_part(t, ", driver ", r->driver ? r->driver : "-");
+    if (r->gpu) kbi_md_part(t, ", CUDA ", r->cuda ? r->cuda : "-");
     if (r->gpu && kbi_finite(r->copy_roof_gbps))
         kbi_putf(t, ", copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
     if (!r->gpu) kbi_puts(t, " (CPU times)");
-    if (r->git_commit) kbi_putf(t, ", commit %.12s", r->git_commit);
-    kbi_putf(t, ", kbench %s\n", r->kbench_version ? r->kbench_version : "");
+    if (r->git_commit) {
+        snprintf(commit, sizeof commit, "%s", r->git_commit);
+        kbi_md_part(t, ", commit ", commit);
+    }
+    kbi_md_part(t, ", kbench ", r->kbench_version ? r->kbench_version : "");
+    kbi_puts(t, "\n");
 }
 
 static bool kbi_md_same_machine(const kb_result* a, const kb_result* b) {
@@ -19590,8 +19701,9 @@ static const char* const kbi_page_script[] = {
     "if(k==='params')Object.keys(r[k]).forEach(function(p){o['params.'+p]=r[k][p]});\n",
     "else if(k==='flags')o[k]=r[k].join(' ');else if(!Array.isArray(r[k]))o[k]=r[k]});\n",
     "Object.keys(o).forEach(function(k){if(keys.indexOf(k)<0)keys.push(k)});return o});\n",
-    "var cell=function(v){v=v===undefined||v===null?'':String(v);return/[\",",
-    "\\r\\n]/.test(v)?'\"'+v.replace(/\"/g,'\"\"')+'\"':v};\n",
+    "var cell=function(v){if(typeof v==='string'){v=v.replace(/[\\s\\x00-\\x1f]/g,' ');\n",
+    "if(/^ *[-=+@\\uff0b\\uff0d\\uff1d\\uff20]/.test(v))v='\\''+v}\n",
+    "v=v===undefined||v===null?'':String(v);return/[\",;]/.test(v)?'\"'+v.replace(/\"/g,'\"\"')+'\"':v};\n",
     "save('records.csv','text/csv',[keys.map(cell).join(',')].concat(rows.map(function(o){\n",
     "return keys.map(function(k){return cell(o[k])}).join(',')})).join('\\r\\n')+'\\r\\n')});\n",
     "on(window,'beforeprint',function(){all('details').forEach(function(e){e.open=true})});\n",
@@ -20833,7 +20945,7 @@ static void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     execv(argv[0], argv);
-    fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
+    kbi_print_line(stderr, "%s: %s", argv[0], strerror(errno));
     _exit(2);
 }
 #endif
@@ -21738,7 +21850,9 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     if (next == KBI_PUMP_LOST && !kbi_desk.interrupted)
         kbi_error("the worker ended before it began; --no-isolate shows why");
     else if (!kbi_desk.interrupted)
-        kbi_error("the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none", limit);
+        kbi_error(KBI_CUDA ? "the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none"
+                           : "the process that measures did not start in %.0f s; --no-isolate measures without it",
+                  limit);
     return false;
 }
 
@@ -21834,8 +21948,10 @@ static void kbi_code_show(const kb_result* r, FILE* out) {
     bool good = hot && *tool && kbi_code_command(&command, tool, kbi_texts_of(r->inside) + hot->symbol);
     FILE* f = good ? popen(command.s, "r") : NULL;
     for (bool on = false; f && kbi_get_line(line, (int)sizeof line, f);) {
-        if (!on && (on = strstr(line, "Function :") != NULL)) fprintf(out, "\n  machine code of %s\n", r->name);
-        if (on) fprintf(out, "    %s", line), lines++;
+        line[strcspn(line, "\r\n")] = 0;
+        if (!on && (on = strstr(line, "Function :") != NULL))
+            fputs("\n", out), kbi_print_line(out, "  machine code of %s", r->name);
+        if (on) kbi_print_line(out, "    %s", line), lines++;
     }
     if (f) pclose(f);
     fflush(out);
@@ -22612,9 +22728,18 @@ static const struct {
                          { "copied MB", "nsys.memory_bytes", 1e-6 },
                          { "registers", "launch__registers_per_thread", 1 } };
 
+static void kbi_look_name(kbi_table* t, const char* before, const char* name) { // of a tool's table
+    enum { KBI_LOOK_NAME = 100 };
+    int used;
+    kbi_text clean = KBI_BLANK;
+    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
+    size_t n = kbi_fitting(clean.s, clean.n, KBI_LOOK_NAME, &used);
+    kbi_puts(&t->text, before), kbi_put(&t->text, clean.s, n), kbi_puts(&t->text, n < clean.n ? "..." : "");
+    kbi_text_free(&clean);
+}
+
 static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, unsigned wanted) {
     char out[40];
-    kbi_text name = KBI_BLANK;
     snprintf(out, sizeof out, "%lld", (long long)l->calls);
     kbi_table_pad(t, 7, out);
     kbi_table_pad(t, 12, l->ns > 0 ? kbi_show_time(l->ns * 1e-6, out) : "-");
@@ -22624,11 +22749,12 @@ static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, u
             kbi_table_pad(
                 t, (int)strlen(kbi_look_columns[c].title) + 2,
                 kbi_show(kbi_look_value(l, kbi_look_columns[c].metric) * kbi_look_columns[c].scale, 4, out));
-    kbi_clean(&name, l->kernel);
-    kbi_putf(&t->text, "  %.100s%s", name.s, name.n > 100 ? "..." : "");
-    if (l->grid && *l->grid) kbi_putf(&t->text, "  %s x %s", l->grid, l->block);
+    kbi_look_name(t, "  ", l->kernel);
+    if (l->grid && *l->grid) {
+        kbi_puts(&t->text, "  "), kbi_clean(&t->text, l->grid);
+        kbi_puts(&t->text, " x "), kbi_clean(&t->text, l->block ? l->block : "");
+    }
     kbi_puts(&t->text, "\n");
-    kbi_text_free(&name);
 }
 
 static int kbi_api_order(const void* a, const void* b) {
@@ -22651,7 +22777,7 @@ static void kbi_api_show(kbi_table* t, const kbi_looks* looks) {
         kbi_table_pad(t, 12, kbi_show_time(x->ns * 1e-6, out));
         kbi_table_pad(t, 8, kbi_show_percent(x->ns / all, out));
         kbi_table_pad(t, 12, kbi_show_time(x->ns / x->calls * 1e-6, out));
-        kbi_putf(&t->text, " each  %.100s\n", x->name);
+        kbi_look_name(t, " each  ", x->name), kbi_puts(&t->text, "\n");
     }
     if (looks->n_api > KBI_API_ROWS) kbi_putf(&t->text, "        and %d others\n", looks->n_api - KBI_API_ROWS);
 }
@@ -22671,7 +22797,7 @@ static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* 
     for (int i = 0; i < plan->n; i++) {
         const kbi_look *all = kbi_look_all(looks, i), *end = looks->of + looks->n;
         const char* word = !all ? ": not seen" : all->calls ? "" : ": nothing on the GPU";
-        kbi_putf(&t->text, "%s%s\n", plan->cases[i].name, word);
+        kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", word);
         for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
     }
     kbi_api_show(t, looks);
@@ -22949,7 +23075,7 @@ static void kbi_host_caches(const char* root, kbi_text* out) {
 
 static void kbi_env_line(const char* name, double x, const char* unit) {
     char number[40];
-    printf("  %-34s %s %s\n", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
+    kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
 }
 
 static void kbi_env_host(const kbi_machine* m) {
@@ -22960,13 +23086,14 @@ static void kbi_env_host(const kbi_machine* m) {
     kbi_host_cores(root, (int)sysconf(_SC_NPROCESSORS_CONF), &cores, &threads);
     kbi_host_caches(root, &caches);
     if (cores)
-        printf("  %-34s %d, with %d hardware threads\n", "cores", cores, threads);
+        kbi_print_line(stdout, "  %-34s %d, with %d hardware threads", "cores", cores, threads);
     else
-        printf("  %-34s not known; %ld hardware threads\n", "cores", sysconf(_SC_NPROCESSORS_ONLN));
-    printf("  %-34s %s\n", "caches", caches.n ? caches.s : "not known");
-    printf("  %-34s %s\n", "measured on processors", m->cpus[0] ? m->cpus : "not known");
-    printf("  %-34s %s\n", "frequency governor", m->governor[0] ? m->governor : "not known: cpufreq tells of none");
-    printf("  %-34s %s\n", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
+        kbi_print_line(stdout, "  %-34s not known; %ld hardware threads", "cores", sysconf(_SC_NPROCESSORS_ONLN));
+    kbi_print_line(stdout, "  %-34s %s", "caches", caches.n ? caches.s : "not known");
+    kbi_print_line(stdout, "  %-34s %s", "measured on processors", m->cpus[0] ? m->cpus : "not known");
+    kbi_print_line(stdout, "  %-34s %s", "frequency governor",
+                   m->governor[0] ? m->governor : "not known: cpufreq tells of none");
+    kbi_print_line(stdout, "  %-34s %s", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
     if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_text_free(&caches);
 }
@@ -23026,24 +23153,24 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     if (!kbi_meet(s, (int)device)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
-    printf("  %-34s %s, Linux %s\n", "host", s->session.host, s->session.kernel_version);
+    kbi_print_line(stdout, "  %-34s %s, Linux %s", "host", s->session.host, s->session.kernel_version);
     kbi_env_host(&s->machine);
     kbi_env_compiler();
-    printf("  %-34s %s\n", "build", s->session.build);
+    kbi_print_line(stdout, "  %-34s %s", "build", s->session.build);
     for (int i = 0; i < s->session.facts.n; i++)
-        printf("  %-34s %s\n", s->session.facts.of[i].name, s->session.facts.of[i].value);
+        kbi_print_line(stdout, "  %-34s %s", s->session.facts.of[i].name, s->session.facts.of[i].value);
     kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
     kbi_env_roofs(&s->machine.core, ", one core");
     if (!s->machine.gpu_present) return KBI_EXIT_FINE;
     const kbi_machine* m = &s->machine;
-    printf("  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s\n", "GPU", m->multiprocessors,
-           (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
-           m->clocks_locked == 1 ? "locked" : "not locked");
+    kbi_print_line(stdout, "  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", "GPU", m->multiprocessors,
+                   (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
+                   m->clocks_locked == 1 ? "locked" : "not locked");
     kbi_env_roofs(&m->roofs, "");
     kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
     if (m->counted_why[0])
-        printf("  %-34s %s\n", "    by the counters of DRAM", m->counted_why);
+        kbi_print_line(stdout, "  %-34s %s", "    by the counters of DRAM", m->counted_why);
     else if (kbi_finite(m->counted_cold))
         kbi_env_line("    by the counters of DRAM", m->counted_cold, "%");
     kbi_env_line("step of event times", m->quantum, "ns");
@@ -23057,7 +23184,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
     kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
     if (m->own_error > 0) kbi_env_line("    or more or less by up to", m->own_error, "ns");
-    printf("  %-34s %s\n", "    what was used", m->truth);
+    kbi_print_line(stdout, "  %-34s %s", "    what was used", m->truth);
     KBENCH_FREE(s->session.command);
     return KBI_EXIT_FINE;
 }
@@ -23189,15 +23316,12 @@ static int64_t kbi_goals_show(const kbi_options* o, FILE* out, const kb_result* 
             of++;
             if (kbi_goal_met(&g, x)) continue;
             without++;
-            kbi_text line = KBI_BLANK;
-            kbi_clean(&line, r[k].name);
-            fprintf(out, "goal missed: %s %s in %s\n", g.what.counter[0] ? g.what.counter : g.what.key->name,
-                    kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", line.s);
-            kbi_text_free(&line);
+            kbi_print_line(out, "goal missed: %s %s in %s", g.what.counter[0] ? g.what.counter : g.what.key->name,
+                           kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", r[k].name);
         }
         if (of)
-            fprintf(out, "goal %s: reached by %lld of %lld case%s\n", o->goal.of[i], (long long)(of - without),
-                    (long long)of, of == 1 ? "" : "s");
+            kbi_print_line(out, "goal %s: reached by %lld of %lld case%s", o->goal.of[i], (long long)(of - without),
+                           (long long)of, of == 1 ? "" : "s");
         else
             kbi_warn("--goal %s: no case with a time matches", o->goal.of[i]);
         missed += without;
@@ -23337,11 +23461,9 @@ static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const 
 
 // Which run a side is: what a gate is for may differ, and is named.
 static void kbi_toll_side(FILE* out, const char* side, const char* file, const kb_result* r) {
-    fprintf(out, "%s  %s", side, file);
-    if (r->date) fprintf(out, "  %s", r->date);
-    if (r->git_commit) fprintf(out, "  commit %.12s", r->git_commit);
-    if (r->build) fprintf(out, "  %.60s", r->build);
-    fprintf(out, "\n");
+    kbi_print_line(out, "%s  %s%s%s%s%.12s%s%.60s", side, file, r->date ? "  " : "", r->date ? r->date : "",
+                   r->git_commit ? "  commit " : "", r->git_commit ? r->git_commit : "", r->build ? "  " : "",
+                   r->build ? r->build : "");
 }
 
 // The records of a history that may teach what runs of these cases differ by: of the same kind of machine.
@@ -23831,7 +23953,7 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     else
         kbi_error("--race: %s measured nothing (exit code %d); it said:", one->path.s, code);
     for (int i = 0; f && i < 5 && kbi_get_line(line, (int)sizeof line, f); i++)
-        fprintf(stderr, "    %.*s\n", (int)strcspn(line, "\n"), line);
+        kbi_print_line(stderr, "    %.*s", (int)strcspn(line, "\n"), line);
     if (f) fclose(f);
     return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
 }
@@ -23986,8 +24108,11 @@ static int kbi_race_show(kbi_race* r) {
     kbi_changes c = kbi_race_changes(r, &names);
     kbi_assessment a = kbi_assess(&c);
     kbi_how how = kbi_how_of(r->o, stdout);
-    for (int k = 1; k < r->n; k++) printf("%s%s", k > 1 ? ", " : "", r->of[k].path.s);
-    printf(" against %s: %d rounds in %.0f s\n", r->of[0].path.s, r->rounds, (double)(kbi_now() - r->began) * 1e-9);
+    kbi_text paths = KBI_BLANK;
+    for (int k = 1; k < r->n; k++) kbi_putf(&paths, "%s%s", k > 1 ? ", " : "", r->of[k].path.s);
+    kbi_print_line(stdout, "%s against %s: %d rounds in %.0f s", paths.s, r->of[0].path.s, r->rounds,
+                   (double)(kbi_now() - r->began) * 1e-9);
+    kbi_text_free(&paths);
     kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
     if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
         kbi_warn(
