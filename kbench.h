@@ -248,6 +248,11 @@ THE RECORD
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
     counts), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 2.
     --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
+    Text of a record, a file or the machine is shown and never obeyed. Every output spells control characters, invisible
+    ones (of writing direction and of no width) and commands of CI logs (::error:: at the start of a line, ##[error]), as
+    in \x1b; bytes that are no UTF-8 become U+FFFD. JSON has them as escapes, and keeps the text. A cell of --csv is one
+    line. An apostrophe precedes a text that a spreadsheet takes for a formula, because it begins with = + - or @;
+    numbers stay as they are.
 
 LAST REVISIONS
 
@@ -17523,7 +17528,13 @@ static void kbi_go_name(kbi_text* t, const char* name) {
     size_t end = clean.n;
     while (end && isdigit((unsigned char)clean.s[end - 1])) end--;
     if (end && end < clean.n && clean.s[end - 1] == '-') clean.s[end - 1] = '_';
-    for (size_t i = 0; i < clean.n; i++) kbi_putf(t, "%c", clean.s[i] == ' ' ? '_' : clean.s[i]);
+    for (size_t i = 0, n; i < clean.n; i += n) {
+        n = (size_t)kbi_utf8((const unsigned char*)clean.s + i);
+        unsigned code = kbi_code_point(clean.s + i, (int)n);
+        bool blank = code == ' ' || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) ||
+                     code == 0x202f || code == 0x205f || code == 0x3000;
+        kbi_put(t, blank ? "_" : clean.s + i, blank ? 1 : n);
+    }
     kbi_text_free(&clean);
 }
 
@@ -25063,12 +25074,12 @@ static void kbi_bars_collect(void* to, const kb_result* r) {
 enum { KBI_NOT_HELD = -1 }; // in place of whether a bar was passed
 
 KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, int passed, const char* what, const char* format, ...) {
+    char said[800];
     va_list list;
-    printf("%-5s %-30s ", passed == KBI_NOT_HELD ? "skip" : passed ? "pass" : "FAIL", what);
     va_start(list, format);
-    vprintf(format, list);
+    kbi_vfit(said, 0, sizeof said, format, list);
     va_end(list);
-    printf("\n");
+    kbi_print_line(stdout, "%-5s %-30s %s", passed == KBI_NOT_HELD ? "skip" : passed ? "pass" : "FAIL", what, said);
     fflush(stdout);
     b->failed += !passed;
     b->skipped += passed == KBI_NOT_HELD;
@@ -25255,7 +25266,8 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
             printf("      %-36s %9.3f us, speedup %.4f [%.4f, %.4f]\n", s->name, 1e3 * s->ms, s->speedup, s->low,
                    s->high);
         if (judged == KBI_LOST)
-            printf("      %-36s %s\n", s->name, s->message[0] ? s->message : "its baseline has no number");
+            kbi_print_line(stdout, "      %-36s %s", s->name,
+                           s->message[0] ? s->message : "its baseline has no number");
     }
 }
 
@@ -25321,8 +25333,8 @@ static void kbi_bar_mistakes(kbi_bars* b) {
     kbi_bar(b, good == n, "planted mistakes", "%d of %d got their word and no number", good, n);
     for (int i = 0; i < b->n; i++) {
         if (kbi_is_cold_test(&b->seen[i]) || kbi_mistake_found(&b->seen[i])) continue;
-        printf("      %s: not found%s%s\n", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
-               b->seen[i].message);
+        kbi_print_line(stdout, "      %s: not found%s%s", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
+                       b->seen[i].message);
     }
     kbi_bar_cold(b);
 }
