@@ -248,11 +248,11 @@ THE RECORD
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
     counts), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 2.
     --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
-    Text of a record, a file or the machine is shown and never obeyed. Every output spells control characters, invisible
-    ones (of writing direction and of no width) and commands of CI logs (::error:: at the start of a line, ##[error]), as
-    in \x1b; bytes that are no UTF-8 become U+FFFD. JSON has them as escapes, and keeps the text. A cell of --csv is one
-    line. An apostrophe precedes a text that a spreadsheet takes for a formula, because it begins with = + - or @;
-    numbers stay as they are.
+    Text of a record, a file or the machine is shown and never obeyed. Every output spells control characters,
+    invisible ones (of writing direction and of no width) and commands of CI logs (::error:: at the start of a line,
+    ##[error]), as in \x1b; bytes that are no UTF-8 become U+FFFD. JSON has them as escapes, and keeps the text. A cell
+    of --csv is one line. An apostrophe precedes a text that a spreadsheet takes for a formula, because it begins with
+    = + - or @; numbers stay as they are.
 
 LAST REVISIONS
 

@@ -12,7 +12,8 @@
 #include "kbench.h"
 
 static const char* const plants[] = {
-    "\x1b[5mplanted\x1b]0;t\x07\x9b" "31m\xff",
+    "\x1b[5mplanted\x1b]0;t\x07\x9b"
+    "31m\xff",
     "planted\n::error::planted\r\n##[error]planted ##vso[x] pla\nnted",
     "::error::planted",
     " \xc2\xa0::set-output name=x::planted",
@@ -28,7 +29,8 @@ static const char* const plants[] = {
     "planted\"><img src=x onerror=alert(1)>",
     "planted' onload='alert(1)",
     "planted | b [x](http://h) ![y](z) <b>c</b> `d` \\",
-    "planted\xe2\x80\xae\xe2\x81\xa6\xe2\x80\x8b\xef\xbb\xbf\xc2\xad\xd8\x9c\xf3\xa0\x81\x81\xc2\x85\xc2\x9b" "5m",
+    "planted\xe2\x80\xae\xe2\x81\xa6\xe2\x80\x8b\xef\xbb\xbf\xc2\xad\xd8\x9c\xf3\xa0\x81\x81\xc2\x85\xc2\x9b"
+    "5m",
     "planted]]></title></script><!--",
 };
 
@@ -176,8 +178,7 @@ static int line_checked(const char* kind, const char* line, size_t n, size_t at)
         if (!page || *line == '{') continue; // JSON, where a quote is a quote
         if (n - i > 4 && !strncmp(line + i, "<img", 4)) return found("an image", kind, at + i);
         if (n - i > 13 && !strncmp(line + i, "<script>alert", 13)) return found("a script", kind, at + i);
-        if (n - i > 8 && !strncmp(line + i, "' onload", 8))
-            return found("an attribute", kind, at + i);
+        if (n - i > 8 && !strncmp(line + i, "' onload", 8)) return found("an attribute", kind, at + i);
         if (n - i > 5 && !strncmp(line + i, "><!--", 5)) return found("a comment", kind, at + i);
     }
     return 0;
@@ -215,9 +216,10 @@ static int checked(const char* kind, const char* path) {
     bool colours = !strcmp(kind, "colour");
     const unsigned char *p = (const unsigned char*)text, *end = p + file_bytes;
     for (unsigned code; p < end;) {
-        static const unsigned obeyed[][2] = { { 0, 9 },           { 11, 31 },         { 127, 159 },       { 173, 173 },
-                                              { 0x61c, 0x61c },   { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f },
-                                              { 0xfeff, 0xfeff }, { 0xe0000, 0xe007f } };
+        static const unsigned obeyed[][2] = {
+            { 0, 9 },           { 11, 31 },         { 127, 159 },       { 173, 173 },       { 0x61c, 0x61c },
+            { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xe0000, 0xe007f }
+        };
         int n = decoded(p, end, &code);
         size_t at = (size_t)(p - (const unsigned char*)text);
         if (!n) return found("no UTF-8", kind, at);

@@ -17,6 +17,7 @@ shows() {
     what=$1 kind=$2 && shift 2
     run "$planted" "$@"
     if [ $rc -gt 128 ]; then fail "$what, text $n: $(said)"; fi
+    if grep -q planted "$out" "$err"; then pass; else fail "$what, text $n: it is not there"; fi
     harmless "$what" "$kind" "$out"
     harmless "$what: messages" term "$err"
 }
@@ -83,7 +84,7 @@ harmless "a program's name in its help" term "$out"
 cd repository || exit 2
 good=0123456789abcdef0123456789abcdef01234567
 echo "secret: $good" > ../secret && echo $good > ../other
-commit() { "$planted" --load ../run.json > /dev/null 2>&1; PLANT=2 "$planted" --op fails --no-isolate --no-progress --json - 2> /dev/null | sed -n 's/.*"git_commit": \([^,]*\),.*/\1/p'; }
+commit() { PLANT=2 "$planted" --op fails --no-isolate --no-progress --json - 2> /dev/null | sed -n 's/.*"git_commit": \([^,]*\),.*/\1/p'; }
 # head WANT TEXT
 head_is() {
     printf '%s\n' "$2" > .git/HEAD

@@ -755,9 +755,17 @@ static void test_tools(void) {
         kbi_put(&t, "", 0), kbi_go_value(&t, values[i].x, "u");
         CHECK_STR(t.s, values[i].want), kbi_text_free(&t);
     }
-    static const char* const names[][2] = { { "a b", "a_b" },   { "a-8", "a_8" },    { "a-", "a-" },
-                                            { "a8", "a8" },     { "-8", "_8" },      { "8", "8" },
-                                            { "a-8b", "a-8b" }, { "a--10", "a-_10" } };
+    static const char* const names[][2] = { { "a b", "a_b" },
+                                            { "a-8", "a_8" },
+                                            { "a-", "a-" },
+                                            { "a8", "a8" },
+                                            { "-8", "_8" },
+                                            { "8", "8" },
+                                            { "a-8b", "a-8b" },
+                                            { "a--10", "a-_10" },
+                                            { "a\xc2\xa0"
+                                              "b\xe3\x80\x80\xc3\xa9",
+                                              "a_b_\xc3\xa9" } };
     for (int i = 0; i < KBI_COUNT(names); i++) {
         kbi_go_name(&t, names[i][0]);
         CHECK_STR(t.s, names[i][1]), kbi_text_free(&t);
