@@ -68,6 +68,15 @@ while [ $n -lt "$count" ]; do
 done
 n=none
 
+# --- the CSV that a page makes in the browser
+if have node; then
+    "$planted" --load now.json --html - 2> messages | awk '/^var cell=/ { on = 1 } on { print } on && /};$/ { exit }' > cell.js
+    printf '%s\n' 'console.log([-1.5, null, "=1+1", "-x", "\t@x", "a,\n", "\u009b\u202eq\"", "\uff1d1"].map(cell).join("|"))' >> cell.js
+    check_same "a page's CSV" "$(node cell.js)" "-1.5||'=1+1|'-x|' @x|\"a, \"|\"  q\"\"\"|'$(printf '\357\274\235')1"
+else
+    skip "no node: the CSV that a page makes is not looked at"
+fi
+
 # --- files, folders and a program that have such names
 cd "$folder" || exit 2
 name=$(printf '::error::\033[5mplanted\342\200\256')
