@@ -4693,6 +4693,11 @@ void kb_add_from(kb_entry* entry, const kb_build* build) {
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
+    // clang copies a module's benchmarks, with what registers them, into each file that imports the module
+    for (const kb_entry* e = entry->line ? kbi_process.entries : NULL; e; e = e->next)
+        if (e->line == entry->line && e->order == entry->order && kbi_is(e->file, entry->file) &&
+            kbi_is(e->operation, entry->operation) && kbi_is(e->implementation, entry->implementation))
+            return;
     if (!entry->order) entry->order = kbi_process.entry_count;
     if (!entry->build) entry->build = build;
     entry->next = kbi_process.entries;
