@@ -39,6 +39,7 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype, files
+    >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
     >>clock        foundation: the host's monotonic clock, and a thread's own, in nanoseconds
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
@@ -258,6 +259,13 @@ LAST REVISIONS
 
     0.1.0   the first: faces, plan, measurement with gate and clean eviction, record, table, supervisor
 */
+#if !defined(KBENCH_H) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
+#define KBENCH_IMPLEMENTED /* no error follows from this one: the declarations alone are read, which gnu89 understands */
+#ifdef __STRICT_ANSI__
+#define KBENCH_H
+#endif
+#endif
 #ifndef KBENCH_H
 #define KBENCH_H
 
@@ -314,6 +322,23 @@ LAST REVISIONS
 #define KBI_OPTIMISED 1
 #else
 #define KBI_OPTIMISED 0
+#endif
+// The sanitizers that this file's compiler names, as bits of >>instruments; what it does not name is found at run time.
+#if defined(__has_feature)
+#define KBI_FEATURE(name) __has_feature(name)
+#else
+#define KBI_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || KBI_FEATURE(address_sanitizer)
+#define KBI_INSTRUMENTS 1u
+#elif defined(__SANITIZE_HWADDRESS__) || KBI_FEATURE(hwaddress_sanitizer)
+#define KBI_INSTRUMENTS 2u
+#elif defined(__SANITIZE_THREAD__) || KBI_FEATURE(thread_sanitizer)
+#define KBI_INSTRUMENTS 4u
+#elif KBI_FEATURE(memory_sanitizer)
+#define KBI_INSTRUMENTS 8u
+#else
+#define KBI_INSTRUMENTS 0u
 #endif
 
 // kbench_0_1_0 and kbench_0_1_0_built_with_KBENCH_CUDA: what a file with benchmarks asks of the implementation that it
@@ -418,7 +443,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(DECLARED_FLOPS, WARN,  "check the formula of kb_flops: --counters has what was done")                     \
     x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
     x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
-    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3")
+    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3, without sanitizers, coverage and -pg")
 // clang-format on
 typedef enum kb_flag {
 #define KBI_X(name, level, advice) KB_FLAG_##name,
@@ -450,6 +475,7 @@ typedef struct kb_build {
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // C++: calls body; what it throws goes to the record. NULL: C
     const char* demand;                       // of the implementation, at the link
+    unsigned instruments;                     // bits of >>instruments
 } kb_build;
 
 // One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
@@ -849,10 +875,11 @@ KBI_INLINE const kb_build* kbi_build(void) {
         0,
 #endif
 #if KBI_CUDA
-        KBI_DEMAND_CUDA
+        KBI_DEMAND_CUDA,
 #else
-        KBI_DEMAND
+        KBI_DEMAND,
 #endif
+        KBI_INSTRUMENTS | (KBI_FEATURE(undefined_behavior_sanitizer) ? 16u : 0u)
     };
     return &build;
 }
@@ -901,18 +928,23 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
 // other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
 // none is negative, none below 0: a function that works with such values says so by declaring one.
-#define KB_AXIS(name, ...) { name, KB_AXIS_INTS, { __VA_ARGS__, KB_LAST_INT }, { 0 }, { 0 } }
-#define KB_AXIS_REAL(name, ...) { name, KB_AXIS_REALS, { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { 0 } }
-#define KB_AXIS_STR(name, ...) { name, KB_AXIS_STRINGS, { 0 }, { 0 }, { __VA_ARGS__, 0 } }
+#define KB_AXIS(name, ...) { name, KB_AXIS_INTS, { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
+#define KB_AXIS_REAL(name, ...) { name, KB_AXIS_REALS, { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { NULL } }
+#define KB_AXIS_STR(name, ...) { name, KB_AXIS_STRINGS, { 0 }, { 0 }, { __VA_ARGS__, NULL } }
 // Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
 // One point (or small grid) of several axes at once, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
-#define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, 0 } }
+#define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, NULL } }
 
 // n elements of type T: on the GPU (on the cpu backend: host), on the host, on the host page-locked.
-#define KB_ALLOC(kb, T, n) ((T*)kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
-#define KB_ALLOC_HOST(kb, T, n) ((T*)kb_alloc((kb), KB_HOST, sizeof(T), (n)))
-#define KB_ALLOC_PINNED(kb, T, n) ((T*)kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
+#define KB_ALLOC(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
+#define KB_ALLOC_HOST(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_HOST, sizeof(T), (n)))
+#define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
+#ifdef __cplusplus
+#define KBI_POINTER(T, p) static_cast<T*>(p)
+#else
+#define KBI_POINTER(T, p) ((T*)(p))
+#endif
 
 // Keeps a value, and what a pointer leads to, from being optimised away. What the compiler knows of the value it still
 // knows: arguments that are constants belong into volatile variables.
@@ -942,12 +974,14 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TIME(kb, host)                                                                                       \
     for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0;       \
          --kbi_this.left)
+#elif !defined(__STDC_VERSION__)
+#define KBI_TIME(kb, host) while ((kb) == NULL) // behind the #error
 #else
 #define KBI_TIME(kb, host)                                                                                       \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
 
-#define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
+#define KBI_AXES_END { NULL, KB_AXIS_END, { 0 }, { 0 }, { NULL } }
 #define KBI_TAIL_1(...) KBI_TAIL_1_(__VA_ARGS__)
 #define KBI_TAIL_1_(op, ...) __VA_ARGS__
 #define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
@@ -956,8 +990,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_BENCH_(n, words, names, ...)                                                                         \
     static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */                       \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
-    static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0, false,  \
-                                      __FILE__, __LINE__, n + 1, 0, 0 };                                         \
+    static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
+                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
         __asm__ __volatile__(KBI_MARK("%c0") : : "i"(2 * __LINE__ + 1));                                         \
         kbi_register(&kbi_entry_##n, words, names, kbi_build());                                                 \
@@ -1007,7 +1041,7 @@ struct kbi_loop {
     }
 };
 KBI_INLINE kb_state* kb_open(const kb_desc& desc) { return kb_open(&desc); }
-template <class Callable> void kbi_call(kb_stream stream, void* user) { (*(Callable*)user)(stream); }
+template <class Callable> void kbi_call(kb_stream stream, void* user) { (*static_cast<Callable*>(user))(stream); }
 // fn: anything callable with a kb_stream, a lambda as a rule.
 template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
     return kb_run(&desc, kbi_call<Callable>, &fn);
@@ -1033,6 +1067,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -1862,6 +1897,117 @@ static void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
+              Public: none      Used by: >>handed, >>record
+---------------------------------------------------------------------------------------------------------------*/
+
+// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the code
+// calls functions of the instrument, so their symbols are in the symbol tables of the program or of a library. The
+// order is that of the bits in kb_build.
+enum { KBI_DEFINED = 1, KBI_NEEDED = 2, KBI_NOT_OF_LIBC = 4 };
+static const struct {
+    const char *name, *symbol;
+    int as; // defined in an object, or needed by it. A weak reference says nothing: libraries have them for sanitizers
+} kbi_instruments[] = { { "ASan", "__asan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "HWASan", "__hwasan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "TSan", "__tsan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "MSan", "__msan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "UBSan", "__ubsan_handle_", KBI_DEFINED | KBI_NEEDED }, // the beginning of names
+                        { "LSan", "__lsan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "gcov", "__gcov_init", KBI_DEFINED | KBI_NEEDED },
+                        { "gcov", "llvm_gcov_init", KBI_DEFINED | KBI_NEEDED },
+                        { "-fprofile-instr-generate", "__llvm_profile_runtime", KBI_DEFINED | KBI_NEEDED },
+                        { "-pg", "__gmon_start__", KBI_DEFINED }, // every object refers to it
+                        { "-pg", "mcount", KBI_NEEDED },          // glibc defines these three
+                        { "-pg", "_mcount", KBI_NEEDED },
+                        { "-pg", "__fentry__", KBI_NEEDED },
+                        { "-finstrument-functions", "__cyg_profile_func_enter",
+                          KBI_DEFINED | KBI_NEEDED | KBI_NOT_OF_LIBC } };
+enum { KBI_UBSAN = 1 << 4, KBI_RUNTIMES = 15 };
+
+// The bits of a symbol; info, section: as ELF has them.
+static unsigned kbi_instrument_of(const char* symbol, int info, int section, bool libc) {
+    if (*symbol != '_' && *symbol != 'm' && *symbol != 'l') return 0;
+    int as = section ? KBI_DEFINED : info >> 4 == 1 /* STB_GLOBAL */ ? KBI_NEEDED : 0;
+    for (int i = 0; i < KBI_COUNT(kbi_instruments); i++) {
+        const char* name = kbi_instruments[i].symbol;
+        bool same = 1u << i == KBI_UBSAN ? strncmp(symbol, name, strlen(name)) == 0 : strcmp(symbol, name) == 0;
+        if (same && kbi_instruments[i].as & as && !(libc && kbi_instruments[i].as & KBI_NOT_OF_LIBC)) return 1u << i;
+    }
+    return 0;
+}
+
+static bool kbi_within(uint64_t from, uint64_t bytes, uint64_t size) { return from <= size && bytes <= size - from; }
+
+// The bits of all symbols in an ELF file of this machine's own class.
+static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
+    const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)(const void*)at;
+    unsigned found = 0, defined = 0;
+    if (size < sizeof *head || memcmp(at, ELFMAG, SELFMAG) != 0 ||
+        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) ||
+        head->e_shentsize != sizeof(ElfW(Shdr)) || head->e_shoff % sizeof(void*) ||
+        !kbi_within(head->e_shoff, (uint64_t)head->e_shnum * sizeof(ElfW(Shdr)), size))
+        return 0;
+    const ElfW(Shdr)* sections = (const ElfW(Shdr)*)(const void*)(at + head->e_shoff);
+    for (int i = 0; i < head->e_shnum; i++) {
+        const ElfW(Shdr)* s = &sections[i];
+        if ((s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM) || s->sh_link >= head->e_shnum) continue;
+        const ElfW(Shdr)* text = &sections[s->sh_link];
+        if (s->sh_offset % sizeof(void*) || !kbi_within(s->sh_offset, s->sh_size, size) ||
+            !kbi_within(text->sh_offset, text->sh_size, size) || !text->sh_size ||
+            at[text->sh_offset + text->sh_size - 1])
+            continue;
+        const ElfW(Sym)* symbols = (const ElfW(Sym)*)(const void*)(at + s->sh_offset);
+        for (uint64_t k = 0; k < s->sh_size / sizeof *symbols; k++) {
+            if (symbols[k].st_name >= text->sh_size) continue;
+            unsigned bit = kbi_instrument_of(at + text->sh_offset + symbols[k].st_name, symbols[k].st_info,
+                                             symbols[k].st_shndx, libc);
+            found |= bit;
+            if (symbols[k].st_shndx) defined |= bit;
+        }
+    }
+    // clang's other runtimes bring UBSan's functions along
+    if (defined & KBI_UBSAN && defined & KBI_RUNTIMES) found &= ~(unsigned)KBI_UBSAN;
+    return found;
+}
+
+// Of the program and of the libraries that it has loaded when this is first asked.
+static unsigned kbi_instruments_here(void) {
+    static unsigned found;
+    static bool known;
+    if (known) return found;
+    known = true;
+    for (const struct link_map* m = (const struct link_map*)dlopen(NULL, RTLD_LAZY); m; m = m->l_next) {
+        const char* path = m->l_name && *m->l_name ? m->l_name : "/proc/self/exe";
+        const char* name = strrchr(path, '/');
+        struct stat about;
+        int file = kbi_open_file(path, O_RDONLY);
+        if (file < 0) continue; // the kernel's own has no file
+        if (fstat(file, &about) == 0 && about.st_size > 0) {
+            void* at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+            bool libc = name && (strncmp(name, "/libc.so", 8) == 0 || strncmp(name, "/libc-", 6) == 0);
+            if (at != MAP_FAILED) {
+                found |= kbi_instruments_in((const char*)at, (uint64_t)about.st_size, libc);
+                munmap(at, (size_t)about.st_size);
+            }
+        }
+        close(file);
+    }
+    return found;
+}
+
+// ", instrumented (ASan UBSan)", or nothing.
+static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
+    size_t n = 0;
+    *out = 0;
+    for (int i = 0; i < KBI_COUNT(kbi_instruments) && n < size; i++)
+        if (bits >> i & 1 && !(n && strstr(out, kbi_instruments[i].name)))
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", kbi_instruments[i].name);
+    if (n && n < size) snprintf(out + n, size - n, ")");
+    return out;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>names     foundation: what dtypes and flags are called.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -1963,7 +2109,7 @@ static const struct {
       "GFLOP/s and % of the roof rest on it" },
     { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
     { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
-    { "DEBUG_BUILD", "DB", "compiled without optimisation",
+    { "DEBUG_BUILD", "DB", "compiled without optimisation, or instrumented",
       "what the host does takes longer than it would for users" },
 };
 
@@ -3384,7 +3530,10 @@ static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
-static bool kbi_debug_build(const kb_entry* entry) { return !kbi_build_of(entry)->optimised; }
+static bool kbi_debug_build(const kb_entry* entry) {
+    const kb_build* b = kbi_build_of(entry);
+    return !b->optimised || b->instruments || kbi_instruments_here();
+}
 
 typedef struct kbi_case {
     const kb_entry* entry;
@@ -4356,10 +4505,10 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
-typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_OPTIMISED } kbi_env_how;
+typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
 // What a difference in each key means: it is told, or keeps times from being compared; of versions the first number
-// does, of builds whether they were optimised. Of the first three one says it all.
+// does, of builds whether they were optimised and instrumented. Of the first three one says it all.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: for people, where it keeps times apart
@@ -4371,7 +4520,7 @@ static const struct {
                      { "mig", "MIG", KBI_ENV_OFF },
                      { "cpu", "CPU", KBI_ENV_OFF },
                      { "mode", "mode", KBI_ENV_OFF },
-                     { "build", "optimisation", KBI_ENV_OPTIMISED },
+                     { "build", "build", KBI_ENV_BUILD },
                      { "cuda", NULL, KBI_ENV_TOLD },
                      { "clocks_locked", NULL, KBI_ENV_TOLD },
                      { "cpus", NULL, KBI_ENV_TOLD },
@@ -4391,18 +4540,26 @@ static const char* kbi_env_value(const kb_result* r, int key, char number[40]) {
     return words ? words : kbi_finite(x) ? kbi_number(x, number) : NULL;
 }
 
-static const char* kbi_env_build(const char* build) { // of the benchmark's own file
-    const char *not_so = strstr(build, ", not optimised"), *kbench = strstr(build, "; kbench:");
-    return not_so && (!kbench || not_so < kbench) ? "not optimised" : "optimised";
+// How the benchmark's own file was built: "optimised", "not optimised, instrumented (ASan)".
+static const char* kbi_env_build(const char* build, char out[160]) {
+    const char* kbench = strstr(build, "; kbench:");
+    char own[300];
+    snprintf(own, sizeof own, "%.*s", kbench ? (int)(kbench - build) : 299, build);
+    const char* instruments = strstr(own, ", instrumented (");
+    snprintf(out, 160, "%s%.*s", strstr(own, ", not optimised") ? "not optimised" : "optimised",
+             instruments ? (int)KBI_MIN(strcspn(instruments, ")") + 1, (size_t)140) : 0,
+             instruments ? instruments : "");
+    return out;
 }
 
 // Whether two values of a key keep times from being compared. What is not known is not different, but having no GPU is.
 static bool kbi_env_off(int key, const char* x, const char* y) {
+    char one[160], other[160];
     if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
     switch (kbi_env_keys[key].how) {
     case KBI_ENV_OFF: return strcmp(x, y) != 0;
     case KBI_ENV_MAJOR: return strcspn(x, ".") != strcspn(y, ".") || strncmp(x, y, strcspn(x, ".")) != 0;
-    case KBI_ENV_OPTIMISED: return !kbi_is(kbi_env_build(x), kbi_env_build(y));
+    case KBI_ENV_BUILD: return !kbi_is(kbi_env_build(x, one), kbi_env_build(y, other));
     default: return false;
     }
 }
@@ -4412,16 +4569,16 @@ static bool kbi_env_off(int key, const char* x, const char* y) {
 static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
     size_t before = what->n;
     for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
-        char one[40], other[40];
+        char one[160], other[160];
         if (kbi_env_keys[i].how == KBI_ENV_TOLD) continue;
         const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
         if (!kbi_env_off(i, x, y)) continue;
-        bool build = kbi_env_keys[i].how == KBI_ENV_OPTIMISED;
+        bool build = kbi_env_keys[i].how == KBI_ENV_BUILD;
         kbi_putf(what, "%s%s (%s, %s)", what->n ? ", " : "", kbi_env_keys[i].words,
-                 build ? kbi_env_build(x)
+                 build ? kbi_env_build(x, one)
                  : x   ? x
                        : "none",
-                 build ? kbi_env_build(y)
+                 build ? kbi_env_build(y, other)
                  : y   ? y
                        : "none");
         if (i < KBI_ENV_DRIVER) i = KBI_ENV_DRIVER;
@@ -4577,6 +4734,11 @@ void kb_add_from(kb_entry* entry, const kb_build* build) {
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
+    // clang copies a module's benchmarks, with what registers them, into each file that imports the module
+    for (const kb_entry* e = entry->line ? kbi_process.entries : NULL; e; e = e->next)
+        if (e->line == entry->line && e->order == entry->order && kbi_is(e->file, entry->file) &&
+            kbi_is(e->operation, entry->operation) && kbi_is(e->implementation, entry->implementation))
+            return;
     if (!entry->order) entry->order = kbi_process.entry_count;
     if (!entry->build) entry->build = build;
     entry->next = kbi_process.entries;
@@ -13787,16 +13949,18 @@ static void kbi_session_commit(kbi_session* s) {
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
     const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang says its own in its version
-    snprintf(text, size, "%s%.80s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
-             b->cuda ? ", CUDA" : "");
+    char instruments[120];
+    kbi_show_instruments(b->instruments | kbi_instruments_here(), instruments, sizeof instruments);
+    snprintf(text, size, "%s%.80s%s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
+             instruments, b->cuda ? ", CUDA" : "");
 }
 
 // How the file with the benchmark was compiled, and kbench itself where that was done otherwise.
 static void kbi_record_build(kb_result* r, const kb_entry* entry) {
-    char own[160], text[340];
+    char own[260], text[540];
     kbi_show_build(own, sizeof own, kbi_build());
-    kbi_show_build(text, sizeof text, kbi_build_of(entry));
-    if (strcmp(text, own) != 0) snprintf(text + strlen(text), 180, "; kbench: %s", own);
+    kbi_show_build(text, 260, kbi_build_of(entry));
+    if (strcmp(text, own) != 0) snprintf(text + strlen(text), 280, "; kbench: %s", own);
     r->build = kbi_arena_text(r->owned, text);
 }
 
@@ -17315,7 +17479,9 @@ static void kbi_gbench_context(kbi_text* t, const kb_result* r) {
     kbi_puts(t, ", \"caches\": [], \"load_avg\": [], \"library_version\": ");
     kbi_json_text(t, r && r->kbench_version ? r->kbench_version : KBENCH_VERSION);
     kbi_putf(t, ", \"library_build_type\": \"%s\", \"json_schema_version\": 1},\n\"benchmarks\": [",
-             r && r->build && strstr(r->build, ", not optimised") ? "debug" : "release");
+             r && r->build && (strstr(r->build, ", not optimised") || strstr(r->build, ", instrumented ("))
+                 ? "debug"
+                 : "release");
 }
 
 typedef struct kbi_gbench_family { // which of the families the record is of, and which of its instances

@@ -7,7 +7,7 @@
     kbench.table(results)
     kbench.save(results, "results.json")
 
-    print(kbench.judge("theirs.py:softmax", reference, (x,)))     # a function that one does not trust
+    print(kbench.judge("theirs.py:softmax", reference, (x,)))     # a submitted function; no security boundary
     y = kbench.kernels["softmax", "fwd", "onepass"](x)      # the kernel library: kbench_kernels.py
 
 Everything in a record is what kbench.h says of its keys: times in ms, rates per second, intervals of 95 %.
@@ -2127,13 +2127,13 @@ def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
     return lambda fn: Mark(fn, benchmarks)
 
 
-# --- the judge: a function that one does not trust ----------------------------------------------------------
+# --- the judge: a submitted function, checked for known ways to look fast ------------------------------------
 
 #
 # Two things must not lie with the candidate: the answer and the clock. It runs in a process of its own, which
 # is given inputs one call at a time, and holds no expected value and no clock; this process makes the inputs,
-# computes what is expected, times both sides with the engine, and decides. Against native code that attacks
-# the process it runs in this is no sandbox.
+# computes what is expected, times both sides with the engine, and decides. This is no security boundary: native
+# code that attacks the judge's processes, and tricks that nobody has thought of, can pass.
 
 # Of tensors the answer is the reference's in double, and what is allowed grows with the error of the reference
 # itself. On a GPU both sides are timed by the engine in the candidate's process, on one stage, with inputs that
@@ -2823,9 +2823,10 @@ class _Server:
                 continue
             if not self._by_torch_itself(name, now):
                 changed.append(name)
-        was = set(self.before)
-        new = [(n, n.rpartition(".")[0]) for n in _watched() if n not in was]
-        changed += [n for n, of in new if of in _CLASSES_WATCHED or of.startswith("kbench.")]
+        # what a class got since; a class that was imported since has replaced nothing
+        places = {name.rpartition(".")[0] for name in self.before}
+        new = [(n, n.rpartition(".")[0]) for n in _watched() if n not in self.before]
+        changed += [n for n, of in new if of in places and (of in _CLASSES_WATCHED or of.startswith("kbench."))]
         shadowed = [name for name, module in self.modules.items() if sys.modules.get(name) is not module]
         now_settings = _settings()
         return {
@@ -3351,7 +3352,7 @@ class _Inputs:
                 "judge: inputs are a tuple of examples, or a function of a random.Random that gives one: "
                 f"{type(error).__name__}: {error}"
             ) from error
-        self.places = [self._place(i, v) for i, v in enumerate(self.examples) if _shape_of(v)]
+        self.places = self.places_of(self.examples)
         self.scalars = not self.places
         self.edits = random.Random(seed ^ 0xED17)
         self.count = 0
@@ -3374,7 +3375,8 @@ class _Inputs:
 
     @property
     def modules(self) -> List[str]:
-        return sorted({_module_of(v) for v in self.examples if _is_array(v)} & {"numpy", "torch", "cupy"})
+        """Imported before the functions that must stay what they are are noted. Arrays in lists count."""
+        return sorted({_module_of(v) for v in _arrays_of(self.examples)} & {"numpy", "torch", "cupy"})
 
     def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
         if whole:
@@ -3398,6 +3400,8 @@ class _Inputs:
 
     def _like(self, kind: str, v: Any, sizes: Callable[[int], int], rng: Any) -> Any:
         shape = _shape_of(v)
+        if shape is None and type(v) in (list, tuple) and _arrays_of(v):
+            return type(v)(self._like(kind, e, sizes, rng) for e in v)
         if shape is None:
             return rng.gauss(0, 1) if self.scalars and isinstance(v, float) else _copy(v)
         return self._made(kind, v, tuple(sizes(d) if d > 3 else d for d in shape), rng)
@@ -3544,7 +3548,7 @@ class _Inputs:
     def draws(self, n: int) -> List[Any]:
         """For the inputs of n calls other contents, all over. None where that cannot be done."""
         if self.well["sets"]:
-            places = [self._place(i, v) for i, v in enumerate(self.well["sets"][0]) if _shape_of(v)]
+            places = self.places_of(self.well["sets"][0])
             which = lambda: self.edits.randrange(len(self.well["sets"]))
             return [(which(), [], self.edit(None, places)) for _ in range(n)]
         if not self.well["flat"]:
@@ -3560,6 +3564,10 @@ class _Inputs:
             return (i, *at, None, None)
         angle = (1 + 2 * self.edits.random()) * math.pi / 8 + self.edits.randrange(4) * math.pi / 2
         return (i, *at, math.cos(angle), math.sin(angle))
+
+    def places_of(self, args: Sequence[Any]) -> List[Any]:
+        """_place of the arguments that hold data. A task that makes its own inputs may give each call other sizes."""
+        return [self._place(i, v) for i, v in enumerate(args) if math.prod(_shape_of(v) or (0,))]
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
         """Which argument, its sizes, and of whole numbers the smallest and the largest."""
@@ -3751,6 +3759,14 @@ def _in_double(value: Any, shaken: Optional[float] = None) -> Any:
         share = max(shaken, torch.finfo(value.dtype).eps)
         wide = wide * (1 + share * (torch.rand_like(wide) - 0.5))
     return wide
+
+
+def _arrays_of(value: Any) -> List[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [a for v in value for a in _arrays_of(v)]
+    return [value] if _is_array(value) else []
 
 
 def _tensors_of(value: Any) -> List[Any]:
@@ -4354,7 +4370,7 @@ class _Judge:
         self.check("before a change", args)
         for _ in range(3):  # one element of what it knows already
             args = _copy(args)
-            edit = self.inputs.edit(7.0)
+            edit = self.inputs.edit(7.0, self.inputs.places_of(args))
             if edit:
                 _apply(args, edit)
                 self.check("one element changed", args, word="MEMOIZED")
@@ -4923,7 +4939,10 @@ def judge(
     compiled: bool = True,
     do_bench: bool = False,
 ) -> Verdict:
-    """Judges a function that one does not trust, and times it against a reference that one does.
+    """Checks a function of doubtful origin for the known ways to look fast, and times it against a trusted reference.
+
+    This is no security boundary: code that attacks the judge's own processes can still deceive it. Run a hostile
+    candidate in a container or a virtual machine, and read its source before you believe a speed.
 
     candidate: "file.py:name", or a function at the top of a module: a fresh process imports it, this one
         does not.
@@ -4977,7 +4996,8 @@ def _judge_main(words: Sequence[str]) -> int:
         prog="python -m kbench judge",
         description="Judges a function against a task: a Python file with a function `reference`, which says what is "
         "right, and `inputs`, a tuple of examples or a function of a random.Random that makes one; its `rtol`, `atol`, "
-        "`allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest, 1 not, 2 usage.",
+        "`allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 nothing was found, 1 something was, "
+        "2 usage. It looks for known tricks and is no security boundary.",
     )
     parser.add_argument(
         "file", metavar="FILE", help="FILE.py:NAME; without a name `candidate`, or who has the reference's name"
@@ -5049,7 +5069,7 @@ def _judge_with(o: Any, path: str) -> int:
 
 
 _USAGE = """\
-python -m kbench judge FILE [--task TASK.py]   judges a function that one does not trust (judge --help)
+python -m kbench judge FILE [--task TASK.py]   judges a submitted function (judge --help)
 python -m kbench --load FILE...                shows records: as a table, or with --html, --csv, ... as something else
 python -m kbench --selftest                    whether the times of this machine are right
 
