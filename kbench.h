@@ -1897,7 +1897,8 @@ static const struct {
     { "AUTOCORR", "AC", "samples hang together, worth fewer than 6", "the +- is a guess" },
     { "BIMODAL", "BI", "two groups, a quarter of the samples or more in each",
       "the median is of one, and the next run's may be of the other" },
-    { "OUTLIERS", "OU", "stragglers move the median beyond the +-", "something else seems to use this machine" },
+    { "OUTLIERS", "OU", "outliers move the median beyond the +-, or the mean by over 10 %",
+      "the median hides what rare long launches cost" },
     { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
     { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
     { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
@@ -12367,6 +12368,16 @@ static double kbi_judge_stragglers(const kb_stats* s, const double* ms, double* 
     return fabs(kbi_median_of(kept, n, kept) / s->median - 1);
 }
 
+// Whether the mean is another number than the median: over 10 % away, and outside the interval. The message has both.
+static bool kbi_judge_mean(kb_result* r, const kb_stats* s) {
+    char mean[40], median[40], longest[40];
+    bool apart = fabs(s->mean - s->median) > KBI_MAX(0.1, r->precision) * s->median;
+    if (apart)
+        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
+                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
+    return apart;
+}
+
 // Whether the later half of the samples, by its own interval, has another median than all of them. Theirs has grown by
 // what the halves differ.
 static bool kbi_judge_later(const kb_stats* s, const double* ms, double* scratch) {
@@ -12389,6 +12400,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
         kbi_flag_set(r, KB_FLAG_QUANTISED, step > KBI_STATS_NOTABLE && step > said);
         kbi_flag_set(r, KB_FLAG_OUTLIERS, stragglers > KBI_STATS_NOTABLE && stragglers > said);
     }
+    if (s->n >= KBI_STATS_ENOUGH) kbi_flag_set(r, KB_FLAG_OUTLIERS, kbi_judge_mean(r, s));
     kbi_flag_set(r, KB_FLAG_UNSETTLED, !m->settled && kbi_judge_later(s, ms, scratch));
     KBENCH_FREE(scratch);
     // a tenth is worth its word even where the interval has grown to hold it
