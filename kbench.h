@@ -10145,7 +10145,8 @@ static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false
     tensor cores and all others by products through cuBLASLt, if it is installed. If not, nobody can tell: no
     percentage of them, and nothing is above. --env shows what there is.
     On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; what is smaller than
-    f32 counts as f32. Threads and caches pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory.   */
+    f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
+    of less than twice the largest cache has no share of the memory's bandwidth.   */
 
 // What earlier processes of this run measured.
 static void kbi_roofs_set(const kbi_roofs* device, const kbi_roofs* core) {
@@ -10203,17 +10204,31 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
 }
 KBI_SLOW_BEGIN
 
-// Twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory.
-static size_t kbi_core_bytes(void) {
-    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8, wanted = (int64_t)64 << 20;
+// Bytes of the host's largest cache; 32 MiB if the system does not say.
+static int64_t kbi_core_cache(void) {
+    int64_t largest = 0;
     for (int i = 0; i < 10; i++) {
         char path[80], size[32];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
         if (!kbi_first_line(path, size, (int)sizeof size)) continue;
-        int64_t bytes = strtoll(size, NULL, 10) << (strchr(size, 'M') ? 20 : 10);
-        wanted = KBI_MAX(wanted, KBI_MIN(2 * bytes, (int64_t)512 << 20));
+        largest = KBI_MAX(largest, (int64_t)strtoll(size, NULL, 10) << (strchr(size, 'M') ? 20 : 10));
     }
+    return largest ? largest : (int64_t)32 << 20;
+}
+
+// Twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory.
+static size_t kbi_core_bytes(void) {
+    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
+    int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     return (size_t)KBI_MIN(wanted, memory) & ~(size_t)4095;
+}
+
+// Whether the data of a case may lie in the host's caches: the bandwidth of memory says nothing of it then. Twice the
+// largest cache is what evicts it. Data from KB_ALLOC may be small, and read many times in a run.
+static bool kbi_core_cached(const kbi_measured* m) {
+    double evicts = 2 * (double)kbi_core_cache();
+    double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
+    return m->bytes < evicts || (tracked > 0 && tracked < evicts);
 }
 
 // Large pages where the system has them: thousands of small ones take longer to come than to be measured.
@@ -10588,9 +10603,10 @@ static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
     m->core = !run->backend->stands_in && (run->work.host || !run->backend->gpu);
+    const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
-        if (kbi_finite(m->bytes) && m->bytes > 0) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+        if (kbi_finite(m->bytes) && m->bytes > 0 && !cached) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && kbi_finite(m->bytes) && !m->core && !m->traffic; i++)
             kbi_want_roof(run, i); // it may be any of them
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
@@ -10605,6 +10621,7 @@ static void kbi_want_roofs(kbi_run* run) {
         }
     }
     m->roofs = *roofs;
+    for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && cached; i++) m->roofs.of[i] = m->roofs.most[i] = NAN;
 }
 
 /*---------------------------------------------------------------------------------------------------------------

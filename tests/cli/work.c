@@ -202,6 +202,26 @@ KBENCH(brief) { // some 20 ns
     KB_TIME_HOST(kb) { spend(12); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
+// Copies of so many bytes, in the caches or beyond, from KB_ALLOC or from malloc; each run makes them so often.
+static void copies(kb_state* kb, size_t bytes, int times, bool own) {
+    char* x = own ? (char*)malloc(2 * bytes) : KB_ALLOC(kb, char, (int64_t)(2 * bytes));
+    if (!x) return;
+    memset(x, 1, 2 * bytes);
+    KB_TIME_HOST(kb) {
+        for (int i = 0; i < times; i++) {
+            memcpy(x + bytes, x, bytes);
+            kb_keep(x);
+        }
+    }
+    kb_bytes(kb, 2.0 * (double)bytes * times);
+    kb_check_that(kb, x[2 * bytes - 1] == 1, 0, 0, "not copied");
+    if (own) free(x);
+}
+KBENCH(in_cache) { copies(kb, 256 << 10, 1, false); }
+KBENCH(in_cache_again) { copies(kb, 256 << 10, 4000, false); } // more bytes than any cache has, of data that fits
+KBENCH(in_cache_own) { copies(kb, 256 << 10, 1, true); }
+KBENCH(in_memory) { copies(kb, (size_t)kbi_core_cache() + (1 << 20), 1, false); }
+KBENCH(in_memory_own) { copies(kb, (size_t)kbi_core_cache() + (1 << 20), 1, true); }
 static void own_main(void) { // the same without a registry
     kb_desc d;
     memset(&d, 0, sizeof d);

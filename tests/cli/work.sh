@@ -59,4 +59,15 @@ case $(of brief flags) in *FLOOR*) fail "brief: flags $(of brief flags)" ;; *) p
 run "$tmp/work" --op brief --iters 100 --launches 1 --json "$tmp/brief.json"
 "$tmp/flat" "$tmp/brief.json" > "$tmp/flat.txt"
 case $(of brief status)$(of brief flags) in *failed* | *FLOOR*) pass ;; *) fail "brief, one by one: $(of brief time_ms), flags $(of brief flags)" ;; esac
+# a share of the memory's bandwidth is of data that comes from memory
+run "$tmp/work" --fast --op in_cache,in_cache_again,in_cache_own,in_memory,in_memory_own --json "$tmp/cache.json"
+check_rc "data in the caches and beyond" 0
+"$tmp/flat" "$tmp/cache.json" > "$tmp/flat.txt"
+for name in in_cache in_cache_again in_cache_own; do
+    check_same "$name: no roof" "$(of $name roof) $(of $name gpu_efficiency)" "null null"
+done
+for name in in_memory in_memory_own; do
+    check "$name: GB/s and its share" awk -v roof="$(of $name roof)" -v share="$(of $name gpu_efficiency)" \
+        'BEGIN { exit !(roof == "\"copy\"" && share > 10 && share < 150) }'
+done
 finish
