@@ -6547,6 +6547,9 @@ typedef struct kbi_memory {
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
+    struct kbi_block* before; // the blocks, what they take of a stage and their number, when KB_SAMPLE was entered
+    size_t laid_before;
+    int taken_before;
     bool keeps;               // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
@@ -6610,9 +6613,10 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over;                 // KB_SAMPLE ended
+    bool over, reset;          // KB_SAMPLE ended; was entered
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
+    const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
     uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
@@ -6711,6 +6715,14 @@ static void kbi_sense(kbi_run* run) {
 }
 
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
+
+// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the block
+// ends: a block that was left by break may call what it likes. host: only a block of host work may not call it.
+static void kbi_note_call(kb_state* kb, const char* name, bool host) {
+    kbi_run* run = kb->run;
+    bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
+    if (timed && !run->call.called) run->call.called = name;
+}
 
 static void kbi_give_word(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
@@ -7762,6 +7774,29 @@ static kbi_block* kbi_memory_again(const kbi_backend* b, kbi_memory* m, kb_place
     return block;
 }
 
+static void kbi_check_guards(kbi_run* run, const kbi_block* last);
+
+// KB_SAMPLE's reset begins: what the resets before it took goes back, unless work that uses it is still to run, as that
+// behind a gate or in a captured graph. What the last one took is kept for the check behind the loop.
+static void kbi_memory_reset(kbi_run* run) {
+    kbi_memory* m = &run->memory;
+    const kbi_timer* timer = run->sampling.timer;
+    bool host = run->work.host || !run->backend->gpu;
+    kbi_block* taken = m->blocks;
+    if (!run->call.reset) {
+        run->call.reset = true;
+        m->before = m->blocks, m->laid_before = m->laid, m->taken_before = m->taken;
+    }
+    if (m->blocks == m->before || (!host && (!timer || timer->alone || run->sampling.open))) return;
+    kbi_check_guards(run, m->before);
+    kbi_block** end = &m->blocks;
+    while (*end != m->before) end = &(*end)->next;
+    *end = NULL;
+    m->blocks = m->before;
+    m->laid = m->laid_before, m->taken = m->taken_before;
+    kbi_blocks_free(run->backend, m, &taken, false);
+}
+
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
     size_t total = kbi_block_total(bytes);
@@ -7899,6 +7934,7 @@ static void kbi_memory_keep(kbi_run* run) {
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
+    kbi_note_call(kb, "KB_ALLOC", false);
     bool absent = KBI_CUDA && !run->backend->gpu && !run->backend->stands_in && place != KB_HOST;
     if (absent && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
@@ -7957,6 +7993,7 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
 
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
     int64_t n = (int64_t)bytes;
+    kbi_note_call(kb, "kb_to_host", false);
     if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
         return;
     kbi_mark_read(kb->run, from);
@@ -7965,6 +8002,7 @@ void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
+    kbi_note_call(kb, "kb_from_host", false);
     if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
         !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
         return;
@@ -7974,6 +8012,7 @@ void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_run* run = kb->run;
     uint32_t tensor = run->call.fills++;
+    kbi_note_call(kb, "kb_fill", false);
     run->call.zeros += kind == KB_ZERO;
     if (!kbi_may(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
     if (kind < KB_ZERO || kind > KB_IOTA) {
@@ -11227,6 +11266,7 @@ static void kbi_mark(kbi_run* run, bool begin) {
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     run->call.unit = unit;
+    run->call.called = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
@@ -11245,6 +11285,11 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
 
 static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
+    const char* called = run->call.called;
+    if (called)
+        kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
+                 "the timed block calls %s, whose time would count as the block's; call it before or after the block",
+                 called);
     if (unit == KBI_CHECKED) {
         if (run->backend->capture.settle) run->backend->capture.settle(run);
         kbi_mark(run, false);
@@ -11314,6 +11359,8 @@ bool kbi_sample(kb_state* kb) {
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
     run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
+    if (run->call.ready != KBI_NO_UNIT) kbi_memory_reset(run);
+    if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
     return run->call.ready != KBI_NO_UNIT;
 }
 
@@ -11391,6 +11438,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->call.last = last;
     run->call.unit = run->call.ready = KBI_NO_UNIT;
     run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
+    run->call.reset = false;
     run->sampling.batch = 1;
     run->call.fills = run->call.zeros = 0;
     kbi_phase_show(run);
@@ -11409,8 +11457,9 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-static void kbi_check_guards(kbi_run* run) {
-    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
+// Of the blocks before last in the list; NULL: of all.
+static void kbi_check_guards(kbi_run* run, const kbi_block* last) {
+    for (kbi_block* b = run->memory.blocks; b != last; b = b->next) {
         int64_t at = kbi_guard_broken(run->backend, b);
         if (at == KB_NONE) continue;
         kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
@@ -11463,7 +11512,7 @@ static void kbi_body_ended(kbi_run* run) {
                 "not proven that the last launch wrote the outputs: what they held could not be set back before it");
     if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
-    if (!lost) kbi_check_guards(run);
+    if (!lost) kbi_check_guards(run, NULL);
     bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
     if (!lost && first && kbi_all_constant(run)) run->m.constant = 1;
     if (!lost && run->work.graph) run->backend->capture.forget(run);
@@ -11623,22 +11672,26 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
 }
 
 int64_t kb_int(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_int", true);
     const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
 
 double kb_real(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_real", true);
     const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
 
 const char* kb_str(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_str", true);
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
     const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
 
 bool kb_has(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_has", true);
     const kbi_case* c = kb->run->of;
     for (int i = 0; i < c->n_params; i++)
         if (kbi_is(c->params[i].name, axis)) return true;
@@ -11646,6 +11699,7 @@ bool kb_has(kb_state* kb, const char* axis) {
 }
 
 static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {
+    kbi_note_call(kb, name, true);
     if (!(amount >= 0) || !kbi_finite(amount))
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
     else
@@ -11687,6 +11741,7 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     kbi_counter* c = m->counters;
     size_t n = name ? strlen(name) : 0;
     const char* wrong = NULL;
+    kbi_note_call(kb, "kb_count", true);
     while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
     if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
         wrong = "a name has 1 to 63 of a-z, 0-9 and _";
@@ -11741,6 +11796,7 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
                              int64_t n, kbi_match_how what, double tolerance) {
     kbi_run* run = kb->run;
     const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
+    kbi_note_call(kb, "kb_check", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     if (!kbi_may(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
         !kbi_may(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
@@ -11787,6 +11843,7 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     kbi_run* run = kb->run;
     char text[sizeof run->m.message];
     va_list list;
+    kbi_note_call(kb, "kb_check_that", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
     kbi_vfit(text, 0, sizeof text, format, list);
@@ -11823,6 +11880,7 @@ void kb_fail(kb_state* kb, const char* format, ...) {
 void kb_note(kb_state* kb, const char* format, ...) {
     char text[sizeof kb->run->m.message];
     va_list list;
+    kbi_note_call(kb, "kb_note", true);
     va_start(list, format);
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
@@ -11836,6 +11894,7 @@ void kb_note(kb_state* kb, const char* format, ...) {
 }
 
 void kb_expect(kb_state* kb, unsigned expectations) {
+    kbi_note_call(kb, "kb_expect", true);
     const unsigned known = KB_EXPECT_TRANSFER | KB_EXPECT_ALLOC | KB_EXPECT_SYNC | KB_EXPECT_NO_CAPTURE;
     kb->run->work.expect |= expectations & known;
     if (expectations & ~known)
