@@ -449,6 +449,7 @@ typedef struct kb_build {
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // C++: calls body; what it throws goes to the record. NULL: C
     const char* demand;                       // of the implementation, at the link
+    const int32_t *marks, *marks_end;         // what kb_keep and KBENCH noted in this program or shared library
 } kb_build;
 
 // One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
@@ -829,6 +830,10 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 }
 #endif
 
+// The linker knows where the section begins and ends, in the program and in each shared library.
+extern const int32_t __start_kbi_marks[] __attribute__((weak, visibility("hidden")));
+extern const int32_t __stop_kbi_marks[] __attribute__((weak, visibility("hidden")));
+
 KBI_INLINE const kb_build* kbi_build(void) {
     static const kb_build build = {
         __VERSION__
@@ -849,10 +854,12 @@ KBI_INLINE const kb_build* kbi_build(void) {
         0,
 #endif
 #if KBI_CUDA
-        KBI_DEMAND_CUDA
+        KBI_DEMAND_CUDA,
 #else
-        KBI_DEMAND
+        KBI_DEMAND,
 #endif
+        __start_kbi_marks,
+        __stop_kbi_marks
     };
     return &build;
 }
@@ -915,11 +922,21 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_ALLOC_HOST(kb, T, n) ((T*)kb_alloc((kb), KB_HOST, sizeof(T), (n)))
 #define KB_ALLOC_PINNED(kb, T, n) ((T*)kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
 
-// Keeps a value, and what a pointer leads to, from being optimised away. What the compiler knows of the value it still
-// knows: arguments that are constants belong into volatile variables.
-#define kb_keep(value) __asm__ __volatile__(KBI_MARK("%c1") : : "r,m"(value), "i,i"(2 * __LINE__) : "memory")
-// Notes a line in a section of its own, at no cost at run time: an empty block is told from one that keeps something.
+// kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
+// the work it hides them: somebody may have changed them, so that nothing is computed in advance. It takes any
+// expressions, in C up to 8. Hidden are in C variables and elements of arrays (written in up to 24 characters), in C++
+// all that can be changed, but for bit-fields.
+#ifdef __cplusplus
+#define kb_keep(...)                                                                                             \
+    kbi_keeper<kbi_has_member(#__VA_ARGS__, sizeof #__VA_ARGS__ - 1)>::template keep<__LINE__>(__VA_ARGS__)
+#else
+#define kb_keep(...)                                                                                             \
+    __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
+#endif
+// Notes a line in a section of its own, at no cost at run time, so that an empty block is told from one that keeps
+// something: 8 times the line, 4 for a constant that the compiler knows, 1 for a KBENCH.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
+#define KBI_KEPT KBI_MARK("%c1 + 4 * %c2")
 
 #ifndef __cplusplus // C++ has overloads for these in >>cxx
 #define KB_TYPE_OF(p)                                                                                            \
@@ -948,6 +965,74 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
 
+// How kb_keep keeps a value: in a register for numbers, another one for whole numbers and pointers, else in memory. An
+// asm whose output is the object hides it.
+#if defined(__SSE2__)
+#define KBI_IN_FLOATS "+x"
+#elif defined(__aarch64__)
+#define KBI_IN_FLOATS "+w"
+#else
+#define KBI_IN_FLOATS "+m"
+#endif
+#ifndef __cplusplus
+#define KBI_JOIN(a, b) KBI_JOIN_(a, b)
+#define KBI_JOIN_(a, b) a##b
+#define KBI_ARGUMENTS(a, b, c, d, e, f, g, h, n, ...) n
+#define KBI_KEEP_1(a) KBI_KEEP(a)
+#define KBI_KEEP_2(a, ...) KBI_KEEP(a); KBI_KEEP_1(__VA_ARGS__)
+#define KBI_KEEP_3(a, ...) KBI_KEEP(a); KBI_KEEP_2(__VA_ARGS__)
+#define KBI_KEEP_4(a, ...) KBI_KEEP(a); KBI_KEEP_3(__VA_ARGS__)
+#define KBI_KEEP_5(a, ...) KBI_KEEP(a); KBI_KEEP_4(__VA_ARGS__)
+#define KBI_KEEP_6(a, ...) KBI_KEEP(a); KBI_KEEP_5(__VA_ARGS__)
+#define KBI_KEEP_7(a, ...) KBI_KEEP(a); KBI_KEEP_6(__VA_ARGS__)
+#define KBI_KEEP_8(a, ...) KBI_KEEP(a); KBI_KEEP_7(__VA_ARGS__)
+// C has no way to ask whether an expression can be changed, but its text tells: letters, digits, _ and [] alone are a
+// name or an element. These are constants for the compiler, as no comparison of characters is.
+#define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
+#define KBI_IN_NAME(c)                                                                                           \
+    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") &&                       \
+        __builtin_memcmp(c, "^", 1) != 0)
+#define KBI_NAME_1(t, i) (sizeof(t) <= i + 1 || KBI_IN_NAME(&t[sizeof(t) > i ? i : 0]))
+#define KBI_NAME_4(t, i) (KBI_NAME_1(t, i) && KBI_NAME_1(t, i + 1) && KBI_NAME_1(t, i + 2) && KBI_NAME_1(t, i + 3))
+#define KBI_NAME(t)                                                                                              \
+    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
+        KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
+#define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
+#define KBI_NAMED(x) KBI_IF(kbi_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
+#define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
+// Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
+#define KBI_KEEP(x)                                                                                              \
+    do {                                                                                                         \
+        enum { kbi_named = KBI_NAME(#x) };                                                                       \
+        enum {                                                                                                   \
+            kbi_hides = kbi_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                                    \
+                !__builtin_types_compatible_p(                                                                   \
+                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
+                __builtin_types_compatible_p(                                                                    \
+                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x))))                               \
+        };                                                                                                       \
+        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
+        enum {                                                                                                   \
+            kbi_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole numbers, pointers; 8: floats */ \
+            kbi_size = sizeof(((void)0, KBI_OBJECT(x))),                                                         \
+            kbi_word = kbi_class <= 5 && kbi_size <= (int)sizeof(void*),                                         \
+            kbi_float = kbi_class == 8 && kbi_size <= 8                                                          \
+        };                                                                                                       \
+        double kbi_no_float;                                                                                     \
+        int kbi_no_word;                                                                                         \
+        if (kbi_word)                                                                                            \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_word, KBI_OBJECT(x), kbi_no_word), x);                                  \
+        else if (kbi_float)                                                                                      \
+            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
+        else                                                                                                     \
+            KBI_KEEP_AT(&KBI_IF(kbi_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);                \
+    } while (0)
+#define KBI_KEEP_IN(where, object, x)                                                                            \
+    __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
+#endif
+#define KBI_KEEP_AT(address, line, x)                                                                            \
+    __asm__ __volatile__(KBI_KEPT : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
+
 #define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
 #define KBI_TAIL_1(...) KBI_TAIL_1_(__VA_ARGS__)
 #define KBI_TAIL_1_(op, ...) __VA_ARGS__
@@ -960,7 +1045,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0, false,  \
                                       __FILE__, __LINE__, n + 1, 0, 0 };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
-        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(2 * __LINE__ + 1));                                         \
+        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1));                                         \
         kbi_register(&kbi_entry_##n, words, names, kbi_build());                                                 \
     }                                                                                                            \
     static void kbi_body_##n(kb_state* kb)
@@ -989,6 +1074,58 @@ KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 #undef KBI_X
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
+// kb_keep: a reference binds to no bit-field, so what may be one is bound as a constant, in memory.
+constexpr bool kbi_has_member(const char* text, size_t n) {
+    return n > 1 ? kbi_has_member(text, n / 2) || kbi_has_member(text + n / 2, n - n / 2)
+                 : n && (*text == '.' || *text == '>');
+}
+#define KBI_FORCED inline __attribute__((always_inline))
+template <class T> struct kbi_bare { typedef T type; };
+template <class T> struct kbi_bare<const T> : kbi_bare<T> {};
+template <class T> struct kbi_bare<volatile T> : kbi_bare<T> {};
+template <class T> struct kbi_bare<const volatile T> : kbi_bare<T> {};
+enum { KBI_IN_MEMORY, KBI_IN_WORD, KBI_IN_FLOAT };
+template <class T> struct kbi_kept_in {
+    enum { value = !__is_class(T) && !__is_union(T) && sizeof(T) <= sizeof(void*) ? KBI_IN_WORD : KBI_IN_MEMORY };
+};
+template <> struct kbi_kept_in<float> { enum { value = KBI_IN_FLOAT }; };
+template <> struct kbi_kept_in<double> { enum { value = KBI_IN_FLOAT }; };
+template <class T> struct kbi_kept_in<T[]> { enum { value = KBI_IN_MEMORY }; };
+template <class T, size_t n> struct kbi_kept_in<T[n]> { enum { value = KBI_IN_MEMORY }; };
+template <class To, class... From> struct kbi_kept_in<To(From...)> { enum { value = KBI_IN_MEMORY }; };
+template <int where> struct kbi_keeper_in {
+    template <int line, class T> static KBI_FORCED void keep(T& x) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
+};
+#define KBI_X(where, how)                                                                                        \
+    template <> struct kbi_keeper_in<where> {                                                                         \
+        template <int line, class T> static KBI_FORCED void keep(T& x) {                                         \
+            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory");    \
+        }                                                                                                        \
+        template <int line, class T> static KBI_FORCED void keep(const T& x) {                                   \
+            T value = x;                                                                                         \
+            keep<line>(value);                                                                                   \
+        }                                                                                                        \
+    };
+KBI_X(KBI_IN_WORD, "+r")
+KBI_X(KBI_IN_FLOAT, KBI_IN_FLOATS)
+#undef KBI_X
+template <bool member> struct kbi_keeper {
+    template <int line> static KBI_FORCED void keep() {}
+    template <int line, class T, class... Rest> static KBI_FORCED void keep(T&& x, Rest&&... rest) {
+        keep_one<line>(x);
+        keep<line>(static_cast<Rest&&>(rest)...);
+    }
+    template <int line, class T> static KBI_FORCED void keep_one(T& x) {
+        kbi_keeper_in<kbi_kept_in<typename kbi_bare<T>::type>::value>::template keep<line>(x);
+    }
+};
+template <> struct kbi_keeper<true> {
+    template <int line> static KBI_FORCED void keep() {}
+    template <int line, class T, class... Rest> static KBI_FORCED void keep(const T& x, const Rest&... rest) {
+        kbi_keeper_in<KBI_IN_MEMORY>::keep<line>(x);
+        keep<line>(rest...);
+    }
+};
 // clang-format on
 template <class T, class U> bool kb_check(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
     return kb_check_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
@@ -3399,6 +3536,8 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
     double value;
 } kbi_counter;
 
+typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
+
 typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
@@ -3422,7 +3561,8 @@ typedef struct kbi_measured {
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int64_t loops, idle;        // samples beside which empty loops were timed; those not 1.5 times as long
+    int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
+    int32_t kept;               // kbi_kept, of a block with such samples
     double bias_error_ns;       // standard deviation of what the bias may be off
     double bias_apart_ns;       // and of what of that it does not share with launches of another shape
     double bytes, flops, items; // NaN: not said
@@ -7353,19 +7493,45 @@ static double kbi_time_empty_loop(int64_t turns) {
     return KBI_MAX(least, 0.8 * most); // that 1.5 times of it be no more than 1.2 times the slowest
 }
 
-// Lines that kb_keep (even) and KBENCH (odd) noted; the linker knows where the section begins and ends.
-extern const int32_t __start_kbi_marks[] __attribute__((weak)), __stop_kbi_marks[] __attribute__((weak));
+// What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where
+// kb_keep stands, though an empty loop takes as long; unless all that is kept are constants that the compiler knew.
+static kbi_kept kbi_keeps(const kb_build* build, int line, int* places) {
+    int end = line + 100, constants = 0;
+    *places = 0;
+    for (const int32_t* m = build->marks; m < build->marks_end; m++)
+        if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
+    for (const int32_t* m = build->marks; m < build->marks_end; m++) {
+        if (*m % 2 || *m / 8 < line || *m / 8 >= end) continue;
+        *places += 1;
+        constants += *m / 4 % 2;
+    }
+    return !*places ? KBI_KEPT_NOTHING : constants == *places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
+}
 
-// Whether kb_keep stands between a line with KB_TIME and the next benchmark: then the block is not empty, though an
-// empty loop takes as long.
-static bool kbi_keeps(int line) {
-    int end = line + 100;
-    bool keeps = false;
-    for (const int32_t* m = __start_kbi_marks; m < __stop_kbi_marks; m++)
-        if (*m % 2 && *m / 2 > line) end = KBI_MIN(end, *m / 2);
-    for (const int32_t* m = __start_kbi_marks; m < __stop_kbi_marks; m++)
-        keeps |= *m % 2 == 0 && *m / 2 >= line && *m / 2 < end;
-    return keeps;
+static void kbi_no_function(kb_stream stream, void* user) { (void)stream, (void)user; }
+
+// kb_loop's loop with a function that does nothing: ns a turn.
+static double kbi_time_empty_call(int64_t turns) {
+    volatile kb_function fn = kbi_no_function;
+    kb_function called = fn;
+    int64_t began = kbi_now();
+    for (int64_t left = turns; left > 0; --left) called(NULL, NULL);
+    return (double)(kbi_now() - began) / (double)turns;
+}
+
+// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind. A value
+// that is kept is half a cycle: it is loaded, or stored.
+static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
+    const int called_ns = 10, loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
+    double loop[3];
+    int places = 0;
+    if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
+    run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
+                                   : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
+    for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
+        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs);
+    run->m.loops++;
+    run->m.idle += ns <= (1.5 + 0.5 * KBI_MIN(places, 8)) * kbi_trimmed(loop, 3, 1) * (double)runs;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -7414,7 +7580,7 @@ static void kbi_wall_add_alone(kbi_run* run, double ns) {
     if (warm) run->alike.early[run->alike.n - 1] = busy;
 }
 
-enum { KBI_BATCH_MAX = 1 << 30, KBI_LOOP_NS = 3 }; // nothing that a block does is so short; what may be an empty loop
+enum { KBI_BATCH_MAX = 1 << 30 };
 
 // During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
@@ -7457,12 +7623,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
-    bool short_enough = ns <= (double)KBI_LOOP_NS * (double)runs && !run->work.called;
-    if (run->call.unit != KBI_SAMPLE || run->call.sampled || !short_enough || kbi_keeps(run->work.line)) return;
-    double loop[3]; // in turn with the block: what slows one slows the other
-    for (int i = 0; i < 3; i++) loop[i] = kbi_time_empty_loop(runs);
-    run->m.loops++;
-    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
+    if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -12505,10 +12666,13 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
         ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    if (usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven) {
+    bool empty = usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven;
+    if (empty && (m->kept == KBI_KEPT_NOTHING || m->kept == KBI_KEPT_CONSTANTS)) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
-        r->message = "no longer than an empty loop: nothing of the block is left, or too little to be timed";
+        r->message = m->kept ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
+                               "advance; kb_keep(x) of an input, before the work, hides x from it"
+                             : "no longer than an empty loop: nothing of the block is left, or too little to be timed";
         return;
     }
     if (!usable || !(s.median > 0)) {
@@ -12535,7 +12699,11 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
     // what reads nothing is doubted.
     bool known = m->bias_error_ns > 0;
     bool floored = known ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median : r->time_ms_raw < 5 * r->floor_ms;
-    kbi_flag_set(r, KB_FLAG_FLOOR, floored);
+    kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
+    if (empty) // one instruction takes as long as none: the loop's own are beside it
+        kbi_judge_say(r, "no longer than an empty %s: if that is too little for the work, the compiler did it in "
+                         "advance; kb_keep(x) of an input, before the work, hides x from it",
+                      m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
     kbi_interval_add(s.median, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, s.median);
     if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0; // no time is less, however wide the noise
@@ -16457,7 +16625,9 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     }
     kbi_table_marks(t, r, used);
     kbi_table_line_end(t);
-    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_message(t, r->message);
+    // these two flags have numbers of their own
+    bool numbers = (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->mode, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
+    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_message(t, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
     if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
 }

@@ -285,7 +285,7 @@ static void test_machine(void) {
     kbi_record_machine(&r, &m), CHECK_STR(r.no_gpu, "scripted");
     kb_result_free(&r);
     char text[200];
-    kb_build b = { "13.2.0", true, true, NULL, NULL };
+    kb_build b = { "13.2.0", true, true, NULL, NULL, NULL, NULL };
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "gcc 13.2.0, optimised, CUDA");
     b.compiler = "Clang 14", b.optimised = b.cuda = false;
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "Clang 14, not optimised");
