@@ -476,6 +476,7 @@ typedef struct kb_build {
     void (*call)(kb_body body, kb_state* kb); // C++: calls body; what it throws goes to the record. NULL: C
     const char* demand;                       // of the implementation, at the link
     unsigned instruments;                     // bits of >>instruments
+    const int32_t *marks, *marks_end;         // what kb_keep and KBENCH noted in this program or shared library
 } kb_build;
 
 // One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
@@ -855,6 +856,10 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 }
 #endif
 
+// The linker knows where the section begins and ends, in the program and in each shared library.
+extern const int32_t __start_kbi_marks[] __attribute__((weak, visibility("hidden")));
+extern const int32_t __stop_kbi_marks[] __attribute__((weak, visibility("hidden")));
+
 KBI_INLINE const kb_build* kbi_build(void) {
     static const kb_build build = {
         __VERSION__
@@ -879,7 +884,9 @@ KBI_INLINE const kb_build* kbi_build(void) {
 #else
         KBI_DEMAND,
 #endif
-        KBI_INSTRUMENTS | (KBI_FEATURE(undefined_behavior_sanitizer) ? 16u : 0u)
+        KBI_INSTRUMENTS | (KBI_FEATURE(undefined_behavior_sanitizer) ? 16u : 0u),
+        __start_kbi_marks,
+        __stop_kbi_marks
     };
     return &build;
 }
@@ -946,11 +953,21 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_POINTER(T, p) ((T*)(p))
 #endif
 
-// Keeps a value, and what a pointer leads to, from being optimised away. What the compiler knows of the value it still
-// knows: arguments that are constants belong into volatile variables.
-#define kb_keep(value) __asm__ __volatile__(KBI_MARK("%c1") : : "r,m"(value), "i,i"(2 * __LINE__) : "memory")
-// Notes a line in a section of its own, at no cost at run time: an empty block is told from one that keeps something.
+// kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
+// the work it hides them: somebody may have changed them, so that nothing is computed in advance. It takes any
+// expressions, in C up to 8. Hidden are in C variables and elements of arrays (written in up to 24 characters), in C++
+// all that can be changed, but for bit-fields.
+#ifdef __cplusplus
+#define kb_keep(...)                                                                                             \
+    kbi_keeper<kbi_has_member(#__VA_ARGS__, sizeof #__VA_ARGS__ - 1)>::template keep<__LINE__>(__VA_ARGS__)
+#else
+#define kb_keep(...)                                                                                             \
+    __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
+#endif
+// Notes a line in a section of its own, at no cost at run time, so that an empty block is told from one that keeps
+// something: 8 times the line, 4 for a constant that the compiler knows, 1 for a KBENCH.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
+#define KBI_KEPT KBI_MARK("%c1 + 4 * %c2")
 
 #ifndef __cplusplus // C++ has overloads for these in >>cxx
 #define KB_TYPE_OF(p)                                                                                            \
@@ -981,6 +998,74 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
 
+// How kb_keep keeps a value: in a register for numbers, another one for whole numbers and pointers, else in memory. An
+// asm whose output is the object hides it.
+#if defined(__SSE2__)
+#define KBI_IN_FLOATS "+x"
+#elif defined(__aarch64__)
+#define KBI_IN_FLOATS "+w"
+#else
+#define KBI_IN_FLOATS "+m"
+#endif
+#ifndef __cplusplus
+#define KBI_JOIN(a, b) KBI_JOIN_(a, b)
+#define KBI_JOIN_(a, b) a##b
+#define KBI_ARGUMENTS(a, b, c, d, e, f, g, h, n, ...) n
+#define KBI_KEEP_1(a) KBI_KEEP(a)
+#define KBI_KEEP_2(a, ...) KBI_KEEP(a); KBI_KEEP_1(__VA_ARGS__)
+#define KBI_KEEP_3(a, ...) KBI_KEEP(a); KBI_KEEP_2(__VA_ARGS__)
+#define KBI_KEEP_4(a, ...) KBI_KEEP(a); KBI_KEEP_3(__VA_ARGS__)
+#define KBI_KEEP_5(a, ...) KBI_KEEP(a); KBI_KEEP_4(__VA_ARGS__)
+#define KBI_KEEP_6(a, ...) KBI_KEEP(a); KBI_KEEP_5(__VA_ARGS__)
+#define KBI_KEEP_7(a, ...) KBI_KEEP(a); KBI_KEEP_6(__VA_ARGS__)
+#define KBI_KEEP_8(a, ...) KBI_KEEP(a); KBI_KEEP_7(__VA_ARGS__)
+// C has no way to ask whether an expression can be changed, but its text tells: letters, digits, _ and [] alone are a
+// name or an element. These are constants for the compiler, as no comparison of characters is.
+#define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
+#define KBI_IN_NAME(c)                                                                                           \
+    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") &&                       \
+        __builtin_memcmp(c, "^", 1) != 0)
+#define KBI_NAME_1(t, i) (sizeof(t) <= i + 1 || KBI_IN_NAME(&t[sizeof(t) > i ? i : 0]))
+#define KBI_NAME_4(t, i) (KBI_NAME_1(t, i) && KBI_NAME_1(t, i + 1) && KBI_NAME_1(t, i + 2) && KBI_NAME_1(t, i + 3))
+#define KBI_NAME(t)                                                                                              \
+    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
+        KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
+#define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
+#define KBI_NAMED(x) KBI_IF(kbi_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
+#define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
+// Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
+#define KBI_KEEP(x)                                                                                              \
+    do {                                                                                                         \
+        enum { kbi_named = KBI_NAME(#x) };                                                                       \
+        enum {                                                                                                   \
+            kbi_hides = kbi_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                                    \
+                !__builtin_types_compatible_p(                                                                   \
+                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
+                __builtin_types_compatible_p(                                                                    \
+                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x))))                               \
+        };                                                                                                       \
+        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
+        enum {                                                                                                   \
+            kbi_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole numbers, pointers; 8: floats */ \
+            kbi_size = sizeof(((void)0, KBI_OBJECT(x))),                                                         \
+            kbi_word = kbi_class <= 5 && kbi_size <= (int)sizeof(void*),                                         \
+            kbi_float = kbi_class == 8 && kbi_size <= 8                                                          \
+        };                                                                                                       \
+        double kbi_no_float;                                                                                     \
+        int kbi_no_word;                                                                                         \
+        if (kbi_word)                                                                                            \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_word, KBI_OBJECT(x), kbi_no_word), x);                                  \
+        else if (kbi_float)                                                                                      \
+            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
+        else                                                                                                     \
+            KBI_KEEP_AT(&KBI_IF(kbi_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);                \
+    } while (0)
+#define KBI_KEEP_IN(where, object, x)                                                                            \
+    __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
+#endif
+#define KBI_KEEP_AT(address, line, x)                                                                            \
+    __asm__ __volatile__(KBI_KEPT : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
+
 #define KBI_AXES_END { NULL, KB_AXIS_END, { 0 }, { 0 }, { NULL } }
 #define KBI_TAIL_1(...) KBI_TAIL_1_(__VA_ARGS__)
 #define KBI_TAIL_1_(op, ...) __VA_ARGS__
@@ -993,7 +1078,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
                                       NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
-        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(2 * __LINE__ + 1));                                         \
+        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1));                                         \
         kbi_register(&kbi_entry_##n, words, names, kbi_build());                                                 \
     }                                                                                                            \
     static void kbi_body_##n(kb_state* kb)
@@ -1020,6 +1105,58 @@ KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 #undef KBI_X
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
+// kb_keep: a reference binds to no bit-field, so what may be one is bound as a constant, in memory.
+constexpr bool kbi_has_member(const char* text, size_t n) {
+    return n > 1 ? kbi_has_member(text, n / 2) || kbi_has_member(text + n / 2, n - n / 2)
+                 : n && (*text == '.' || *text == '>');
+}
+#define KBI_FORCED inline __attribute__((always_inline))
+template <class T> struct kbi_bare { typedef T type; };
+template <class T> struct kbi_bare<const T> : kbi_bare<T> {};
+template <class T> struct kbi_bare<volatile T> : kbi_bare<T> {};
+template <class T> struct kbi_bare<const volatile T> : kbi_bare<T> {};
+enum { KBI_IN_MEMORY, KBI_IN_WORD, KBI_IN_FLOAT };
+template <class T> struct kbi_kept_in {
+    enum { value = !__is_class(T) && !__is_union(T) && sizeof(T) <= sizeof(void*) ? KBI_IN_WORD : KBI_IN_MEMORY };
+};
+template <> struct kbi_kept_in<float> { enum { value = KBI_IN_FLOAT }; };
+template <> struct kbi_kept_in<double> { enum { value = KBI_IN_FLOAT }; };
+template <class T> struct kbi_kept_in<T[]> { enum { value = KBI_IN_MEMORY }; };
+template <class T, size_t n> struct kbi_kept_in<T[n]> { enum { value = KBI_IN_MEMORY }; };
+template <class To, class... From> struct kbi_kept_in<To(From...)> { enum { value = KBI_IN_MEMORY }; };
+template <int where> struct kbi_keeper_in {
+    template <int line, class T> static KBI_FORCED void keep(T& x) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
+};
+#define KBI_X(where, how)                                                                                        \
+    template <> struct kbi_keeper_in<where> {                                                                         \
+        template <int line, class T> static KBI_FORCED void keep(T& x) {                                         \
+            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory");    \
+        }                                                                                                        \
+        template <int line, class T> static KBI_FORCED void keep(const T& x) {                                   \
+            T value = x;                                                                                         \
+            keep<line>(value);                                                                                   \
+        }                                                                                                        \
+    };
+KBI_X(KBI_IN_WORD, "+r")
+KBI_X(KBI_IN_FLOAT, KBI_IN_FLOATS)
+#undef KBI_X
+template <bool member> struct kbi_keeper {
+    template <int line> static KBI_FORCED void keep() {}
+    template <int line, class T, class... Rest> static KBI_FORCED void keep(T&& x, Rest&&... rest) {
+        keep_one<line>(x);
+        keep<line>(static_cast<Rest&&>(rest)...);
+    }
+    template <int line, class T> static KBI_FORCED void keep_one(T& x) {
+        kbi_keeper_in<kbi_kept_in<typename kbi_bare<T>::type>::value>::template keep<line>(x);
+    }
+};
+template <> struct kbi_keeper<true> {
+    template <int line> static KBI_FORCED void keep() {}
+    template <int line, class T, class... Rest> static KBI_FORCED void keep(const T& x, const Rest&... rest) {
+        kbi_keeper_in<KBI_IN_MEMORY>::keep<line>(x);
+        keep<line>(rest...);
+    }
+};
 // clang-format on
 template <class T, class U> bool kb_check(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
     return kb_check_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
@@ -2098,7 +2235,8 @@ static const struct {
     { "AUTOCORR", "AC", "samples hang together, worth fewer than 6", "the +- is a guess" },
     { "BIMODAL", "BI", "two groups, a quarter of the samples or more in each",
       "the median is of one, and the next run's may be of the other" },
-    { "OUTLIERS", "OU", "stragglers move the median beyond the +-", "something else seems to use this machine" },
+    { "OUTLIERS", "OU", "outliers move the median beyond the +-, or the mean by over 10 %",
+      "the median hides what rare long launches cost" },
     { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
     { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
     { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
@@ -3595,6 +3733,8 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
     double value;
 } kbi_counter;
 
+typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
+
 typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
@@ -3618,7 +3758,8 @@ typedef struct kbi_measured {
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int64_t loops, idle;        // samples beside which empty loops were timed; those not 1.5 times as long
+    int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
+    int32_t kept;               // kbi_kept, of a block with such samples
     double bias_error_ns;       // standard deviation of what the bias may be off
     double bias_apart_ns;       // and of what of that it does not share with launches of another shape
     double bytes, flops, items; // NaN: not said
@@ -6739,6 +6880,9 @@ typedef struct kbi_memory {
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
+    struct kbi_block* before; // the blocks, what they take of a stage and their number, when KB_SAMPLE was entered
+    size_t laid_before;
+    int taken_before;
     bool keeps;               // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
@@ -6802,9 +6946,10 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over;                 // KB_SAMPLE ended
+    bool over, reset;          // KB_SAMPLE ended; was entered
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
+    const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
     uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
@@ -6903,6 +7048,14 @@ static void kbi_sense(kbi_run* run) {
 }
 
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
+
+// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the block
+// ends: a block that was left by break may call what it likes. host: only a block of host work may not call it.
+static void kbi_note_call(kb_state* kb, const char* name, bool host) {
+    kbi_run* run = kb->run;
+    bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
+    if (timed && !run->call.called) run->call.called = name;
+}
 
 static void kbi_give_word(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
@@ -7529,19 +7682,45 @@ static double kbi_time_empty_loop(int64_t turns) {
     return KBI_MAX(least, 0.8 * most); // that 1.5 times of it be no more than 1.2 times the slowest
 }
 
-// Lines that kb_keep (even) and KBENCH (odd) noted; the linker knows where the section begins and ends.
-extern const int32_t __start_kbi_marks[] __attribute__((weak)), __stop_kbi_marks[] __attribute__((weak));
+// What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where
+// kb_keep stands, though an empty loop takes as long; unless all that is kept are constants that the compiler knew.
+static kbi_kept kbi_keeps(const kb_build* build, int line, int* places) {
+    int end = line + 100, constants = 0;
+    *places = 0;
+    for (const int32_t* m = build->marks; m < build->marks_end; m++)
+        if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
+    for (const int32_t* m = build->marks; m < build->marks_end; m++) {
+        if (*m % 2 || *m / 8 < line || *m / 8 >= end) continue;
+        *places += 1;
+        constants += *m / 4 % 2;
+    }
+    return !*places ? KBI_KEPT_NOTHING : constants == *places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
+}
 
-// Whether kb_keep stands between a line with KB_TIME and the next benchmark: then the block is not empty, though an
-// empty loop takes as long.
-static bool kbi_keeps(int line) {
-    int end = line + 100;
-    bool keeps = false;
-    for (const int32_t* m = __start_kbi_marks; m < __stop_kbi_marks; m++)
-        if (*m % 2 && *m / 2 > line) end = KBI_MIN(end, *m / 2);
-    for (const int32_t* m = __start_kbi_marks; m < __stop_kbi_marks; m++)
-        keeps |= *m % 2 == 0 && *m / 2 >= line && *m / 2 < end;
-    return keeps;
+static void kbi_no_function(kb_stream stream, void* user) { (void)stream, (void)user; }
+
+// kb_loop's loop with a function that does nothing: ns a turn.
+static double kbi_time_empty_call(int64_t turns) {
+    volatile kb_function fn = kbi_no_function;
+    kb_function called = fn;
+    int64_t began = kbi_now();
+    for (int64_t left = turns; left > 0; --left) called(NULL, NULL);
+    return (double)(kbi_now() - began) / (double)turns;
+}
+
+// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind. A value
+// that is kept is half a cycle: it is loaded, or stored.
+static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
+    const int called_ns = 10, loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
+    double loop[3];
+    int places = 0;
+    if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
+    run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
+                                   : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
+    for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
+        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs);
+    run->m.loops++;
+    run->m.idle += ns <= (1.5 + 0.5 * KBI_MIN(places, 8)) * kbi_trimmed(loop, 3, 1) * (double)runs;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -7590,7 +7769,7 @@ static void kbi_wall_add_alone(kbi_run* run, double ns) {
     if (warm) run->alike.early[run->alike.n - 1] = busy;
 }
 
-enum { KBI_BATCH_MAX = 1 << 30, KBI_LOOP_NS = 3 }; // nothing that a block does is so short; what may be an empty loop
+enum { KBI_BATCH_MAX = 1 << 30 };
 
 // During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
@@ -7633,12 +7812,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
-    bool short_enough = ns <= (double)KBI_LOOP_NS * (double)runs && !run->work.called;
-    if (run->call.unit != KBI_SAMPLE || run->call.sampled || !short_enough || kbi_keeps(run->work.line)) return;
-    double loop[3]; // in turn with the block: what slows one slows the other
-    for (int i = 0; i < 3; i++) loop[i] = kbi_time_empty_loop(runs);
-    run->m.loops++;
-    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
+    if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -7949,6 +8123,29 @@ static kbi_block* kbi_memory_again(const kbi_backend* b, kbi_memory* m, kb_place
     return block;
 }
 
+static void kbi_check_guards(kbi_run* run, const kbi_block* last);
+
+// KB_SAMPLE's reset begins: what the resets before it took goes back, unless work that uses it is still to run, as that
+// behind a gate or in a captured graph. What the last one took is kept for the check behind the loop.
+static void kbi_memory_reset(kbi_run* run) {
+    kbi_memory* m = &run->memory;
+    const kbi_timer* timer = run->sampling.timer;
+    bool host = run->work.host || !run->backend->gpu;
+    kbi_block* taken = m->blocks;
+    if (!run->call.reset) {
+        run->call.reset = true;
+        m->before = m->blocks, m->laid_before = m->laid, m->taken_before = m->taken;
+    }
+    if (m->blocks == m->before || (!host && (!timer || timer->alone || run->sampling.open))) return;
+    kbi_check_guards(run, m->before);
+    kbi_block** end = &m->blocks;
+    while (*end != m->before) end = &(*end)->next;
+    *end = NULL;
+    m->blocks = m->before;
+    m->laid = m->laid_before, m->taken = m->taken_before;
+    kbi_blocks_free(run->backend, m, &taken, false);
+}
+
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
     size_t total = kbi_block_total(bytes);
@@ -8086,6 +8283,7 @@ static void kbi_memory_keep(kbi_run* run) {
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
+    kbi_note_call(kb, "KB_ALLOC", false);
     bool absent = KBI_CUDA && !run->backend->gpu && !run->backend->stands_in && place != KB_HOST;
     if (absent && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
@@ -8144,6 +8342,7 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
 
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
     int64_t n = (int64_t)bytes;
+    kbi_note_call(kb, "kb_to_host", false);
     if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
         return;
     kbi_mark_read(kb->run, from);
@@ -8152,6 +8351,7 @@ void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
+    kbi_note_call(kb, "kb_from_host", false);
     if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
         !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
         return;
@@ -8161,6 +8361,7 @@ void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_run* run = kb->run;
     uint32_t tensor = run->call.fills++;
+    kbi_note_call(kb, "kb_fill", false);
     run->call.zeros += kind == KB_ZERO;
     if (!kbi_may(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
     if (kind < KB_ZERO || kind > KB_IOTA) {
@@ -10322,7 +10523,8 @@ static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false
     tensor cores and all others by products through cuBLASLt, if it is installed. If not, nobody can tell: no
     percentage of them, and nothing is above. --env shows what there is.
     On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; what is smaller than
-    f32 counts as f32. Threads and caches pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory.   */
+    f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
+    of less than twice the largest cache has no share of the memory's bandwidth.   */
 
 // What earlier processes of this run measured.
 static void kbi_roofs_set(const kbi_roofs* device, const kbi_roofs* core) {
@@ -10380,17 +10582,31 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
 }
 KBI_SLOW_BEGIN
 
-// Twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory.
-static size_t kbi_core_bytes(void) {
-    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8, wanted = (int64_t)64 << 20;
+// Bytes of the host's largest cache; 32 MiB if the system does not say.
+static int64_t kbi_core_cache(void) {
+    int64_t largest = 0;
     for (int i = 0; i < 10; i++) {
         char path[80], size[32];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
         if (!kbi_first_line(path, size, (int)sizeof size)) continue;
-        int64_t bytes = strtoll(size, NULL, 10) << (strchr(size, 'M') ? 20 : 10);
-        wanted = KBI_MAX(wanted, KBI_MIN(2 * bytes, (int64_t)512 << 20));
+        largest = KBI_MAX(largest, (int64_t)strtoll(size, NULL, 10) << (strchr(size, 'M') ? 20 : 10));
     }
+    return largest ? largest : (int64_t)32 << 20;
+}
+
+// Twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory.
+static size_t kbi_core_bytes(void) {
+    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
+    int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     return (size_t)KBI_MIN(wanted, memory) & ~(size_t)4095;
+}
+
+// Whether the data of a case may lie in the host's caches: the bandwidth of memory says nothing of it then. Twice the
+// largest cache is what evicts it. Data from KB_ALLOC may be small, and read many times in a run.
+static bool kbi_core_cached(const kbi_measured* m) {
+    double evicts = 2 * (double)kbi_core_cache();
+    double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
+    return m->bytes < evicts || (tracked > 0 && tracked < evicts);
 }
 
 // Large pages where the system has them: thousands of small ones take longer to come than to be measured.
@@ -10765,9 +10981,10 @@ static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
     m->core = !run->backend->stands_in && (run->work.host || !run->backend->gpu);
+    const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
-        if (kbi_finite(m->bytes) && m->bytes > 0) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+        if (kbi_finite(m->bytes) && m->bytes > 0 && !cached) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && kbi_finite(m->bytes) && !m->core && !m->traffic; i++)
             kbi_want_roof(run, i); // it may be any of them
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
@@ -10782,6 +10999,7 @@ static void kbi_want_roofs(kbi_run* run) {
         }
     }
     m->roofs = *roofs;
+    for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && cached; i++) m->roofs.of[i] = m->roofs.most[i] = NAN;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -11383,6 +11601,7 @@ static void kbi_mark(kbi_run* run, bool begin) {
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     run->call.unit = unit;
+    run->call.called = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
@@ -11401,6 +11620,11 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
 
 static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
+    const char* called = run->call.called;
+    if (called)
+        kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
+                 "the timed block calls %s, whose time would count as the block's; call it before or after the block",
+                 called);
     if (unit == KBI_CHECKED) {
         if (run->backend->capture.settle) run->backend->capture.settle(run);
         kbi_mark(run, false);
@@ -11470,6 +11694,8 @@ bool kbi_sample(kb_state* kb) {
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
     run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
+    if (run->call.ready != KBI_NO_UNIT) kbi_memory_reset(run);
+    if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
     return run->call.ready != KBI_NO_UNIT;
 }
 
@@ -11546,6 +11772,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->call.last = last;
     run->call.unit = run->call.ready = KBI_NO_UNIT;
     run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
+    run->call.reset = false;
     run->sampling.batch = 1;
     run->call.fills = run->call.zeros = 0;
     kbi_phase_show(run);
@@ -11564,8 +11791,9 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-static void kbi_check_guards(kbi_run* run) {
-    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
+// Of the blocks before last in the list; NULL: of all.
+static void kbi_check_guards(kbi_run* run, const kbi_block* last) {
+    for (kbi_block* b = run->memory.blocks; b != last; b = b->next) {
         int64_t at = kbi_guard_broken(run->backend, b);
         if (at == KB_NONE) continue;
         kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
@@ -11618,7 +11846,7 @@ static void kbi_body_ended(kbi_run* run) {
                 "not proven that the last launch wrote the outputs: what they held could not be set back before it");
     if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
-    if (!lost) kbi_check_guards(run);
+    if (!lost) kbi_check_guards(run, NULL);
     bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
     if (!lost && first && kbi_all_constant(run)) run->m.constant = 1;
     if (!lost && run->work.graph) run->backend->capture.forget(run);
@@ -11774,22 +12002,26 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
 }
 
 int64_t kb_int(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_int", true);
     const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
 
 double kb_real(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_real", true);
     const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
 
 const char* kb_str(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_str", true);
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
     const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
 
 bool kb_has(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_has", true);
     const kbi_case* c = kb->run->of;
     for (int i = 0; i < c->n_params; i++)
         if (kbi_is(c->params[i].name, axis)) return true;
@@ -11797,6 +12029,7 @@ bool kb_has(kb_state* kb, const char* axis) {
 }
 
 static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {
+    kbi_note_call(kb, name, true);
     if (!(amount >= 0) || !kbi_finite(amount))
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
     else
@@ -11838,6 +12071,7 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     kbi_counter* c = m->counters;
     size_t n = name ? strlen(name) : 0;
     const char* wrong = NULL;
+    kbi_note_call(kb, "kb_count", true);
     while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
     if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
         wrong = "a name has 1 to 63 of a-z, 0-9 and _";
@@ -11892,6 +12126,7 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
                              int64_t n, kbi_match_how what, double tolerance) {
     kbi_run* run = kb->run;
     const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
+    kbi_note_call(kb, "kb_check", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     if (!kbi_may(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
         !kbi_may(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
@@ -11938,6 +12173,7 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     kbi_run* run = kb->run;
     char text[sizeof run->m.message];
     va_list list;
+    kbi_note_call(kb, "kb_check_that", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
     kbi_vfit(text, 0, sizeof text, format, list);
@@ -11974,6 +12210,7 @@ void kb_fail(kb_state* kb, const char* format, ...) {
 void kb_note(kb_state* kb, const char* format, ...) {
     char text[sizeof kb->run->m.message];
     va_list list;
+    kbi_note_call(kb, "kb_note", true);
     va_start(list, format);
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
@@ -11987,6 +12224,7 @@ void kb_note(kb_state* kb, const char* format, ...) {
 }
 
 void kb_expect(kb_state* kb, unsigned expectations) {
+    kbi_note_call(kb, "kb_expect", true);
     const unsigned known = KB_EXPECT_TRANSFER | KB_EXPECT_ALLOC | KB_EXPECT_SYNC | KB_EXPECT_NO_CAPTURE;
     kb->run->work.expect |= expectations & known;
     if (expectations & ~known)
@@ -12534,6 +12772,16 @@ static double kbi_judge_stragglers(const kb_stats* s, const double* ms, double* 
     return fabs(kbi_median_of(kept, n, kept) / s->median - 1);
 }
 
+// Whether the mean is another number than the median: over 10 % away, and outside the interval. The message has both.
+static bool kbi_judge_mean(kb_result* r, const kb_stats* s) {
+    char mean[40], median[40], longest[40];
+    bool apart = fabs(s->mean - s->median) > KBI_MAX(0.1, r->precision) * s->median;
+    if (apart)
+        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
+                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
+    return apart;
+}
+
 // Whether the later half of the samples, by its own interval, has another median than all of them. Theirs has grown by
 // what the halves differ.
 static bool kbi_judge_later(const kb_stats* s, const double* ms, double* scratch) {
@@ -12556,6 +12804,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
         kbi_flag_set(r, KB_FLAG_QUANTISED, step > KBI_STATS_NOTABLE && step > said);
         kbi_flag_set(r, KB_FLAG_OUTLIERS, stragglers > KBI_STATS_NOTABLE && stragglers > said);
     }
+    if (s->n >= KBI_STATS_ENOUGH) kbi_flag_set(r, KB_FLAG_OUTLIERS, kbi_judge_mean(r, s));
     kbi_flag_set(r, KB_FLAG_UNSETTLED, !m->settled && kbi_judge_later(s, ms, scratch));
     KBENCH_FREE(scratch);
     // a tenth is worth its word even where the interval has grown to hold it
@@ -12584,10 +12833,13 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
         ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    if (usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven) {
+    bool empty = usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven;
+    if (empty && (m->kept == KBI_KEPT_NOTHING || m->kept == KBI_KEPT_CONSTANTS)) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
-        r->message = "no longer than an empty loop: nothing of the block is left, or too little to be timed";
+        r->message = m->kept ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
+                               "advance; kb_keep(x) of an input, before the work, hides x from it"
+                             : "no longer than an empty loop: nothing of the block is left, or too little to be timed";
         return;
     }
     if (!usable || !(s.median > 0)) {
@@ -12614,7 +12866,11 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
     // what reads nothing is doubted.
     bool known = m->bias_error_ns > 0;
     bool floored = known ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median : r->time_ms_raw < 5 * r->floor_ms;
-    kbi_flag_set(r, KB_FLAG_FLOOR, floored);
+    kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
+    if (empty) // one instruction takes as long as none: the loop's own are beside it
+        kbi_judge_say(r, "no longer than an empty %s: if that is too little for the work, the compiler did it in "
+                         "advance; kb_keep(x) of an input, before the work, hides x from it",
+                      m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
     kbi_interval_add(s.median, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, s.median);
     if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0; // no time is less, however wide the noise
@@ -16557,7 +16813,9 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     }
     kbi_table_marks(t, r, used);
     kbi_table_line_end(t);
-    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_message(t, r->message);
+    // these two flags have numbers of their own
+    bool numbers = (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->mode, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
+    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_message(t, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
     if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
 }

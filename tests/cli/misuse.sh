@@ -42,6 +42,16 @@ bad expects_the_unknown "kb_expect knows"
 bad copy_beyond "kb_to_host of 320 bytes in a block of 256 bytes"
 bad copy_from_null "kb_from_host of a NULL pointer"
 bad axis_null "no axis"
+for call in check:kb_check that:kb_check_that fill:kb_fill copy:kb_to_host copy_back:kb_from_host bytes:kb_bytes \
+    queries:kb_queries count:kb_count axis:kb_has note:kb_note; do
+    bad "${call%:*}_inside" "the timed block calls ${call#*:}, whose time would count"
+done
+bad inside_sample "the timed block calls kb_check, whose time would count"
+check_same "KB_ALLOC in the block" "$(field alloc_inside flags) $(field alloc_inside time_ms)" '["ALLOC_INSIDE"] null'
+check_same "left by break: that is what counts" "$(field after_break flags)" '["LEFT_EARLY"]'
+check_same "memory of KB_SAMPLE" "$(field fresh_memory status) $(field fresh_memory verified)" '"ok" true'
+check "memory of KB_SAMPLE: of one reset" test "$(field fresh_memory memory_bytes)" -lt 1100000
+check_same "memory of KB_SAMPLE: what was written beside it" "$(field fresh_overrun flags)" '["OVERRUN"]'
 check_same "a check of no elements: it is measured" "$(field check_of_nothing status)" '"ok"'
 check_same "a check of no elements: not verified" "$(field check_of_nothing verified)" null
 case $(field check_of_nothing flags) in *UNVERIFIED*) pass ;; *) fail "a check of no elements: $(field check_of_nothing flags)" ;; esac
