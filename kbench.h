@@ -4185,7 +4185,6 @@ static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>streams   foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions.
-              Public: none      Used by: >>inspect
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_call_kind {
@@ -10534,7 +10533,6 @@ static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false
 
 /*---------------------------------------------------------------------------------------------------------------
   >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI's callbacks in a run that is not timed.
-              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
