@@ -4490,7 +4490,7 @@ static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
 
 // What the calls of a block mean for its time. Blocks that may wait or allocate are timed by the host's clock up to the
 // end of all work; of those that cannot be captured the default stream's work is in the time if kb->stream waits for it.
-static void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream,
+KBI_INLINE void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream,
                               unsigned expect) {
     bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
     memset(v, 0, sizeof *v);
