@@ -4488,8 +4488,8 @@ static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
                 v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// What the calls of a block mean for its time. Blocks that may wait or allocate are timed by the host's clock up to the
-// end of all work; of those that cannot be captured the default stream's work is in the time if kb->stream waits for it.
+// What the calls of a block mean for its time. A block that may wait or allocate is timed by the host's clock up to the
+// end of all work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
 KBI_INLINE void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream,
                               unsigned expect) {
     bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
@@ -9952,9 +9952,9 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Without an inspection the audit runs the block several times and looks whether the device is at work when kb->stream
-// has finished, or, where the run was captured, at all. One look may be long because the host was away, or short because
-// the work has ended: two that find nothing acquit, four that find it busy convict. Each is of a run of its own.
+// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
+// after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have been
+// preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give SIDE_STREAM.
 enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
 
 static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
