@@ -42,7 +42,7 @@
             -o libkbench_kernels.so               (a C compiler without CUDA: cc -O2 -shared -fPIC -x c ... -lm)
 
        gives kbk_abi and kbk_row_*: table, launch, formulas and oracles without a struct that holds pointers to
-       functions. examples/python/kbench_kernels.py is made of them. -DKBK_NO_<GROUP> leaves groups out here, too.
+       functions. examples/python/kbench_kernels.py is made of them. -DKBK_ONLY and -DKBK_TYPES work here, too.
 
    SCRATCH MEMORY
 
@@ -178,23 +178,27 @@
 
 /*------------------------------------------------------------------------------------------------------------
   >>options     What can be left out or turned on, and the few words that C, C++ and CUDA spell differently.
-                Public: KBK_NO_<GROUP>, KBK_ONLY_<GROUP>, KBK_NO_REGISTRY, KBK_CUBLAS      Used by: everything
+                Public: KBK_ONLY, KBK_TYPES, KBK_NO_REGISTRY, KBK_CUBLAS      Used by: everything
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Define before including:
-      KBK_NO_MEMORY KBK_NO_ACCESS KBK_NO_TRANSFER KBK_NO_DROPOUT
-      KBK_NO_REDUCTION KBK_NO_TRANSPOSE KBK_NO_EMBEDDING KBK_NO_RMSNORM KBK_NO_WSUM KBK_NO_ATTENTION
-      KBK_NO_ELEMENTWISE KBK_NO_ACTIVATION KBK_NO_SOFTMAX KBK_NO_LAYERNORM KBK_NO_MSE KBK_NO_CROSS_ENTROPY
-      KBK_NO_MATMUL KBK_NO_BMM   leave a group's rows out of the tables, hence its kernels out of the build
-      KBK_ONLY_<GROUP>      the same from the other side: these groups, several by several, and no other
-      KBK_NO_F32 KBK_NO_F16 KBK_NO_BF16   likewise an element type: a group in one type compiles in seconds
-      KBK_NO_REGISTRY       no tables: only launchers that are called are compiled
-      KBENCH_SHARED         a library for other languages: see >>shared
-      KBK_CUBLAS            the vendor's rows; needs cublas_v2.h and cublasLt.h to build, and opens libcublas
-                            or libcublasLt when first launched
-      KBK_NO_CUBLAS         wins over KBK_CUBLAS
-      KBK_TRAP_AFTER=2      to look for an error of mine or yours: a kernel that waits for bytes or for another warp
-                            more than so many seconds (of 2e9 clocks) traps, instead of waiting for ever */
+      KBK_ONLY=softmax,matmul  a list: the tables have the rows of these operations alone, so that no other kernel is
+                               compiled. A name that is none of these is a compile error:
+                               memory (copy, fill, read, triad), access (strided, gather, chase),
+                               transfer (h2d, d2h, d2d, alloc, null), elementwise (add, mul, div),
+                               activation (relu, gelu_erf, gelu_tanh, silu), dropout, softmax, layernorm, rmsnorm, sum,
+                               mse, weighted_sum, transpose, cross_entropy, embedding, matmul (and matmul_e4m3), bmm,
+                               attention
+      KBK_TYPES=f32,bf16       a list: these of the element types f32, f16, bf16. One operation in one type compiles in
+                               seconds. nvcc takes a comma in -D for the end of a macro: write \, to have all names
+                               checked, as in '-DKBK_ONLY=softmax\,matmul'
+      KBK_NO_REGISTRY          no tables: only launchers that are called are compiled
+      KBENCH_SHARED            a library for other languages: see >>shared
+      KBK_CUBLAS               the vendor's rows; needs cublas_v2.h and cublasLt.h to build, and opens libcublas
+                               or libcublasLt when first launched
+      KBK_NO_CUBLAS            wins over KBK_CUBLAS
+      KBK_TRAP_AFTER=2         to find a deadlock: a kernel that waits for bytes or for another warp for more than so
+                               many seconds (of 2e9 clocks) traps, instead of waiting for ever */
 
 // clang-format off
 #if defined(KBK_ONLY_MEMORY) || defined(KBK_ONLY_ACCESS) || defined(KBK_ONLY_TRANSFER) \
@@ -202,61 +206,155 @@
     || defined(KBK_ONLY_SOFTMAX) || defined(KBK_ONLY_LAYERNORM) || defined(KBK_ONLY_RMSNORM) \
     || defined(KBK_ONLY_REDUCTION) || defined(KBK_ONLY_MSE) || defined(KBK_ONLY_WSUM) \
     || defined(KBK_ONLY_TRANSPOSE) || defined(KBK_ONLY_CROSS_ENTROPY) || defined(KBK_ONLY_EMBEDDING) \
-    || defined(KBK_ONLY_MATMUL) || defined(KBK_ONLY_BMM) || defined(KBK_ONLY_ATTENTION)
-#if !defined(KBK_ONLY_MEMORY) && !defined(KBK_NO_MEMORY)
-#define KBK_NO_MEMORY
+    || defined(KBK_ONLY_MATMUL) || defined(KBK_ONLY_BMM) || defined(KBK_ONLY_ATTENTION) \
+    || defined(KBK_NO_MEMORY) || defined(KBK_NO_ACCESS) || defined(KBK_NO_TRANSFER) \
+    || defined(KBK_NO_ELEMENTWISE) || defined(KBK_NO_ACTIVATION) || defined(KBK_NO_DROPOUT) \
+    || defined(KBK_NO_SOFTMAX) || defined(KBK_NO_LAYERNORM) || defined(KBK_NO_RMSNORM) \
+    || defined(KBK_NO_REDUCTION) || defined(KBK_NO_MSE) || defined(KBK_NO_WSUM) || defined(KBK_NO_TRANSPOSE) \
+    || defined(KBK_NO_CROSS_ENTROPY) || defined(KBK_NO_EMBEDDING) || defined(KBK_NO_MATMUL) \
+    || defined(KBK_NO_BMM) || defined(KBK_NO_ATTENTION) || defined(KBK_NO_F32) || defined(KBK_NO_F16) \
+    || defined(KBK_NO_BF16)
+#error "kbench_kernels.cuh: KBK_ONLY_... and KBK_NO_... were replaced by -DKBK_ONLY=softmax,matmul and -DKBK_TYPES=f32,bf16"
 #endif
-#if !defined(KBK_ONLY_ACCESS) && !defined(KBK_NO_ACCESS)
-#define KBK_NO_ACCESS
+/*  Each name has a number, and #if compares numbers. A name without one is left as an identifier that is not declared,
+    so that the compiler's error shows the name, as in KBK_ONLY_has_no_sofmax. */
+#define KBK_ONLY_has_no_memory           1
+#define KBK_ONLY_has_no_access           2
+#define KBK_ONLY_has_no_transfer         3
+#define KBK_ONLY_has_no_elementwise      4
+#define KBK_ONLY_has_no_activation       5
+#define KBK_ONLY_has_no_dropout          6
+#define KBK_ONLY_has_no_softmax          7
+#define KBK_ONLY_has_no_layernorm        8
+#define KBK_ONLY_has_no_rmsnorm          9
+#define KBK_ONLY_has_no_sum              10
+#define KBK_ONLY_has_no_mse              11
+#define KBK_ONLY_has_no_weighted_sum     12
+#define KBK_ONLY_has_no_transpose        13
+#define KBK_ONLY_has_no_cross_entropy    14
+#define KBK_ONLY_has_no_embedding        15
+#define KBK_ONLY_has_no_matmul           16
+#define KBK_ONLY_has_no_bmm              17
+#define KBK_ONLY_has_no_attention        18
+#define KBK_TYPES_has_no_f32             1
+#define KBK_TYPES_has_no_f16             2
+#define KBK_TYPES_has_no_bf16            3
+#define KBK_ONLY_has_no_kbki_end 0
+#define KBK_TYPES_has_no_kbki_end 0
+#define KBK_at_most_24_names_not_kbki_end 0
+#define KBKI_ENDS_8 kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end
+#define KBKI_ENDS KBKI_ENDS_8, KBKI_ENDS_8, KBKI_ENDS_8, kbki_end, kbki_end
+#define KBKI_AMONG(prefix, number, ...) KBKI_AMONG_24(prefix, number, __VA_ARGS__)
+#define KBKI_AMONG_24(l, i, a1, a2, a3, a4, a5, a6, a7, a8, b1, b2, b3, b4, b5, b6, b7, b8, c1, c2, c3, c4, c5, c6, c7, \
+                      c8, rest, ...)                                                                                 \
+    (KBK_at_most_24_names_not_##rest                                                                                 \
+     || l##a1 == i || l##a2 == i || l##a3 == i || l##a4 == i \
+     || l##a5 == i || l##a6 == i || l##a7 == i || l##a8 == i \
+     || l##b1 == i || l##b2 == i || l##b3 == i || l##b4 == i \
+     || l##b5 == i || l##b6 == i || l##b7 == i || l##b8 == i \
+     || l##c1 == i || l##c2 == i || l##c3 == i || l##c4 == i \
+     || l##c5 == i || l##c6 == i || l##c7 == i || l##c8 == i)
+#ifdef KBK_ONLY
+/*  nvcc splits the value of -D at its commas: it passes on the first name in KBK_ONLY, and defines the others as macros.
+    These count as named, and are undefined again. nvcc hides a misspelt one among them: with \, for , it does not. */
+#ifdef __CUDACC__
+#ifdef memory
+#undef memory
+#define KBKI_ALSO_memory 1
 #endif
-#if !defined(KBK_ONLY_TRANSFER) && !defined(KBK_NO_TRANSFER)
-#define KBK_NO_TRANSFER
+#ifdef access
+#undef access
+#define KBKI_ALSO_access 1
 #endif
-#if !defined(KBK_ONLY_ELEMENTWISE) && !defined(KBK_NO_ELEMENTWISE)
-#define KBK_NO_ELEMENTWISE
+#ifdef transfer
+#undef transfer
+#define KBKI_ALSO_transfer 1
 #endif
-#if !defined(KBK_ONLY_ACTIVATION) && !defined(KBK_NO_ACTIVATION)
-#define KBK_NO_ACTIVATION
+#ifdef elementwise
+#undef elementwise
+#define KBKI_ALSO_elementwise 1
 #endif
-#if !defined(KBK_ONLY_DROPOUT) && !defined(KBK_NO_DROPOUT)
-#define KBK_NO_DROPOUT
+#ifdef activation
+#undef activation
+#define KBKI_ALSO_activation 1
 #endif
-#if !defined(KBK_ONLY_SOFTMAX) && !defined(KBK_NO_SOFTMAX)
-#define KBK_NO_SOFTMAX
+#ifdef dropout
+#undef dropout
+#define KBKI_ALSO_dropout 1
 #endif
-#if !defined(KBK_ONLY_LAYERNORM) && !defined(KBK_NO_LAYERNORM)
-#define KBK_NO_LAYERNORM
+#ifdef softmax
+#undef softmax
+#define KBKI_ALSO_softmax 1
 #endif
-#if !defined(KBK_ONLY_RMSNORM) && !defined(KBK_NO_RMSNORM)
-#define KBK_NO_RMSNORM
+#ifdef layernorm
+#undef layernorm
+#define KBKI_ALSO_layernorm 1
 #endif
-#if !defined(KBK_ONLY_REDUCTION) && !defined(KBK_NO_REDUCTION)
-#define KBK_NO_REDUCTION
+#ifdef rmsnorm
+#undef rmsnorm
+#define KBKI_ALSO_rmsnorm 1
 #endif
-#if !defined(KBK_ONLY_MSE) && !defined(KBK_NO_MSE)
-#define KBK_NO_MSE
+#ifdef sum
+#undef sum
+#define KBKI_ALSO_sum 1
 #endif
-#if !defined(KBK_ONLY_WSUM) && !defined(KBK_NO_WSUM)
-#define KBK_NO_WSUM
+#ifdef mse
+#undef mse
+#define KBKI_ALSO_mse 1
 #endif
-#if !defined(KBK_ONLY_TRANSPOSE) && !defined(KBK_NO_TRANSPOSE)
-#define KBK_NO_TRANSPOSE
+#ifdef weighted_sum
+#undef weighted_sum
+#define KBKI_ALSO_weighted_sum 1
 #endif
-#if !defined(KBK_ONLY_CROSS_ENTROPY) && !defined(KBK_NO_CROSS_ENTROPY)
-#define KBK_NO_CROSS_ENTROPY
+#ifdef transpose
+#undef transpose
+#define KBKI_ALSO_transpose 1
 #endif
-#if !defined(KBK_ONLY_EMBEDDING) && !defined(KBK_NO_EMBEDDING)
-#define KBK_NO_EMBEDDING
+#ifdef cross_entropy
+#undef cross_entropy
+#define KBKI_ALSO_cross_entropy 1
 #endif
-#if !defined(KBK_ONLY_MATMUL) && !defined(KBK_NO_MATMUL)
-#define KBK_NO_MATMUL
+#ifdef embedding
+#undef embedding
+#define KBKI_ALSO_embedding 1
 #endif
-#if !defined(KBK_ONLY_BMM) && !defined(KBK_NO_BMM)
-#define KBK_NO_BMM
+#ifdef matmul
+#undef matmul
+#define KBKI_ALSO_matmul 1
 #endif
-#if !defined(KBK_ONLY_ATTENTION) && !defined(KBK_NO_ATTENTION)
-#define KBK_NO_ATTENTION
+#ifdef bmm
+#undef bmm
+#define KBKI_ALSO_bmm 1
 #endif
+#ifdef attention
+#undef attention
+#define KBKI_ALSO_attention 1
+#endif
+#endif
+#define KBKI_BUILDS(name) (KBKI_AMONG(KBK_ONLY_has_no_, KBK_ONLY_has_no_##name, KBK_ONLY, KBKI_ENDS) || KBKI_ALSO_##name)
+enum { KBKI_ONLY_KNOWN = KBKI_AMONG(KBK_ONLY_has_no_, -1, KBK_ONLY, KBKI_ENDS) }; // the names there are: see above
+#else
+#define KBKI_BUILDS(name) 1
+#endif
+#ifdef KBK_TYPES
+#ifdef __CUDACC__
+#ifdef f32
+#undef f32
+#define KBKI_ALSO_f32 1
+#endif
+#ifdef f16
+#undef f16
+#define KBKI_ALSO_f16 1
+#endif
+#ifdef bf16
+#undef bf16
+#define KBKI_ALSO_bf16 1
+#endif
+#endif
+#define KBKI_IN(type) (KBKI_AMONG(KBK_TYPES_has_no_, KBK_TYPES_has_no_##type, KBK_TYPES, KBKI_ENDS) || KBKI_ALSO_##type)
+enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS) }; // f32, f16, bf16
+#else
+#define KBKI_IN(type) 1
 #endif
 // clang-format on
 
@@ -302,7 +400,7 @@
       origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED where atomics add in whatever order they come;
                | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE, | KBK_TF32: see >>shapes */
 // clang-format off
-#ifndef KBK_NO_MEMORY
+#if KBKI_BUILDS(memory)
 #define KBK_OPS_MEMORY(row)                                                                                      \
     row(copy,     run,  KBK_MAP,  none,       "y = x")                                                           \
     row(fill,     run,  KBK_MAP,  none,       "y = 1")                                                           \
@@ -330,7 +428,7 @@
 #define KBK_TABLE_MEMORY(row)
 #endif
 
-#ifndef KBK_NO_ACCESS
+#if KBKI_BUILDS(access)
 #define KBK_OPS_ACCESS(row)                                                                                      \
     row(strided,  run,  KBK_PICK, none,       "y[i] = x[i stride]")                                              \
     row(gather,   run,  KBK_PICK, none,       "y[i] = x[idx[i]]")                                                \
@@ -346,7 +444,7 @@
 #define KBK_TABLE_ACCESS(row)
 #endif
 
-#ifndef KBK_NO_TRANSFER
+#if KBKI_BUILDS(transfer)
 #define KBK_OPS_TRANSFER(row)                                                                                    \
     row(h2d,      run,  KBK_MAP,  none,       "y = x, host to device")                                           \
     row(d2h,      run,  KBK_MAP,  none,       "y = x, device to host")                                           \
@@ -371,7 +469,7 @@
 #define KBK_TABLE_TRANSFER(row)
 #endif
 
-#ifndef KBK_NO_ELEMENTWISE
+#if KBKI_BUILDS(elementwise)
 #define KBK_OPS_ELEMENTWISE(row)                                                                                 \
     row(add,      fwd,  KBK_MAP,  none,       "y = a + b")                                                       \
     row(mul,      fwd,  KBK_MAP,  none,       "y = a b")                                                         \
@@ -395,7 +493,7 @@
 #define KBK_TABLE_ELEMENTWISE(row)
 #endif
 
-#ifndef KBK_NO_ACTIVATION
+#if KBKI_BUILDS(activation)
 #define KBK_OPS_ACTIVATION(row)                                                                                  \
     row(relu,      fwd,  KBK_MAP,  none,       "y = x < 0 ? 0 : x")                                              \
     row(gelu_erf,  fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + erf(x / sqrt 2))")                                \
@@ -444,7 +542,7 @@
 #define KBK_TABLE_ACTIVATION(row)
 #endif
 
-#ifndef KBK_NO_DROPOUT
+#if KBKI_BUILDS(dropout)
 #define KBK_OPS_DROPOUT(row)                                                                                     \
     row(dropout,  fwd,  KBK_MAP,  none,       "y = keep ? x / (1 - p) : 0")                                      \
     row(dropout,  bwd,  KBK_MAP,  none,       "dx = keep ? dy / (1 - p) : 0, the mask of fwd")
@@ -460,7 +558,7 @@
 #define KBK_TABLE_DROPOUT(row)
 #endif
 
-#ifndef KBK_NO_SOFTMAX
+#if KBKI_BUILDS(softmax)
 #define KBK_OPS_SOFTMAX(row)                                                                                     \
     row(softmax,   fwd,  KBK_ROWS, none,       "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)")   \
     row(softmax,   bwd,  KBK_ROWS, none,       "dx[r,c] = y[r,c] (dy[r,c] - sum_c dy[r,c] y[r,c])")
@@ -481,7 +579,7 @@
 #define KBK_TABLE_SOFTMAX(row)
 #endif
 
-#ifndef KBK_NO_LAYERNORM
+#if KBKI_BUILDS(layernorm)
 #define KBK_OPS_LAYERNORM(row)                                                                                   \
     row(layernorm, fwd,  KBK_ROWS, none,       "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]")                \
     row(layernorm, bwd,  KBK_ROWS, layernorm_bwd, "dx = (g - mean g - xhat mean(g xhat)) rstd; dw; db")
@@ -500,7 +598,7 @@
 #define KBK_TABLE_LAYERNORM(row)
 #endif
 
-#ifndef KBK_NO_RMSNORM
+#if KBKI_BUILDS(rmsnorm)
 #define KBK_OPS_RMSNORM(row)                                                                                     \
     row(rmsnorm,   fwd,  KBK_ROWS, none,       "y[r,c] = x[r,c] rstd[r] w[c]")                                   \
     row(rmsnorm,   bwd,  KBK_ROWS, rmsnorm_bwd, "dx = (g - xhat mean(g xhat)) rstd; dw")
@@ -519,7 +617,7 @@
 #define KBK_TABLE_RMSNORM(row)
 #endif
 
-#ifndef KBK_NO_REDUCTION
+#if KBKI_BUILDS(sum)
 #define KBK_OPS_REDUCTION(row)                                                                                   \
     row(sum,       run,  KBK_SUM,  sum,        "out = sum(x)")
 #define KBK_TABLE_REDUCTION(row)                                                                                 \
@@ -532,7 +630,7 @@
 #define KBK_TABLE_REDUCTION(row)
 #endif
 
-#ifndef KBK_NO_MSE
+#if KBKI_BUILDS(mse)
 #define KBK_OPS_MSE(row)                                                                                         \
     row(mse,       fwd,  KBK_SUM,  mse,        "out = mean((x - y)^2)")                                          \
     row(mse,       bwd,  KBK_MAP,  none,       "dx = (2 g / n) (x - y)")
@@ -547,7 +645,7 @@
 #define KBK_TABLE_MSE(row)
 #endif
 
-#ifndef KBK_NO_WSUM
+#if KBKI_BUILDS(weighted_sum)
 #define KBK_OPS_WSUM(row)                                                                                        \
     row(weighted_sum, fwd, KBK_ROWS, weighted_sum_fwd, "y[r] = sum_c x[r,c] w[c]")                               \
     row(weighted_sum, bwd, KBK_ROWS, weighted_sum_bwd, "dx[r,c] = dy[r] w[c]; dw[c] = sum_r dy[r] x[r,c]")
@@ -568,7 +666,7 @@
 #define KBK_TABLE_WSUM(row)
 #endif
 
-#ifndef KBK_NO_TRANSPOSE
+#if KBKI_BUILDS(transpose)
 #define KBK_OPS_TRANSPOSE(row)                                                                                   \
     row(transpose, run,  KBK_ROWS, none,       "y[c,r] = x[r,c]")
 #define KBK_TABLE_TRANSPOSE(row)                                                                                 \
@@ -581,7 +679,7 @@
 #define KBK_TABLE_TRANSPOSE(row)
 #endif
 
-#ifndef KBK_NO_CROSS_ENTROPY
+#if KBKI_BUILDS(cross_entropy)
 #define KBK_OPS_CROSS_ENTROPY(row)                                                                               \
     row(cross_entropy, fwd, KBK_ROWS, ce,      "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])")   \
     row(cross_entropy, bwd, KBK_ROWS, none,    "dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))")               \
@@ -601,7 +699,7 @@
 #define KBK_TABLE_CROSS_ENTROPY(row)
 #endif
 
-#ifndef KBK_NO_EMBEDDING
+#if KBKI_BUILDS(embedding)
 #define KBK_OPS_EMBEDDING(row)                                                                                   \
     row(embedding, fwd,  KBK_LOOKUP, none,     "y[t,d] = W[ids[t],d]")                                           \
     row(embedding, bwd,  KBK_LOOKUP, embedding, "dW[v,d] = sum of dy[t,d] over the t with ids[t] == v")
@@ -617,7 +715,7 @@
 #define KBK_TABLE_EMBEDDING(row)
 #endif
 
-#ifndef KBK_NO_MATMUL
+#if KBKI_BUILDS(matmul)
 #define KBK_OPS_MATMUL(row)                                                                                      \
     row(matmul,    fwd,  KBK_GEMM, matmul,     "C = A B; NN, NT (B given as N x K), TN (A as K x M)")              \
     row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16")
@@ -658,7 +756,7 @@
 #define KBK_TABLE_MATMUL_E4M3(row)
 #endif
 // The vendor's product of 8-bit floats is in cuBLASLt alone; the word stays that of the vendor's other rows.
-#if defined(KBK_CUBLAS) && !defined(KBK_NO_MATMUL)
+#if defined(KBK_CUBLAS) && KBKI_BUILDS(matmul)
 #define KBK_TABLE_MATMUL_VENDOR(row)                                                                             \
     row(matmul,    fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")      \
     row(matmul_e4m3, fwd, cublas,  99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, not its fast accumulation")
@@ -666,7 +764,7 @@
 #define KBK_TABLE_MATMUL_VENDOR(row)
 #endif
 
-#ifndef KBK_NO_BMM
+#if KBKI_BUILDS(bmm)
 #define KBK_OPS_BMM(row)                                                                                         \
     row(bmm,       fwd,  KBK_GEMM, bmm,        "C[b] = A[b] B[b]; layouts as matmul")
 #define KBK_TABLE_BMM(row)                                                                                       \
@@ -678,14 +776,14 @@
 #define KBK_OPS_BMM(row)
 #define KBK_TABLE_BMM(row)
 #endif
-#if defined(KBK_CUBLAS) && !defined(KBK_NO_BMM)
+#if defined(KBK_CUBLAS) && KBKI_BUILDS(bmm)
 #define KBK_TABLE_BMM_VENDOR(row)                                                                                \
     row(bmm,       fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32")
 #else
 #define KBK_TABLE_BMM_VENDOR(row)
 #endif
 
-#ifndef KBK_NO_ATTENTION
+#if KBKI_BUILDS(attention)
 #define KBK_OPS_ATTENTION(row)                                                                                   \
     row(attention, fwd,  KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and its lse; causal or not")   \
     row(attention, bwd,  KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse")
@@ -708,7 +806,7 @@
 #define KBK_OPS_ATTENTION(row)
 #define KBK_TABLE_ATTENTION(row)
 #endif
-#if defined(KBK_CUBLAS) && !defined(KBK_NO_ATTENTION)
+#if defined(KBK_CUBLAS) && KBKI_BUILDS(attention)
 #define KBK_TABLE_ATTENTION_VENDOR(row)                                                                          \
     row(attention, fwd,  cublas,   2,  KBK_ALL,  0,   KBK_VENDOR, "vendor's batched GEMMs, own softmax")
 #else
@@ -15477,21 +15575,21 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 
 // clang-format off
 // The types that are built, and launchers in them.
-#ifdef KBK_NO_F32
+#if !KBKI_IN(f32)
 #define KBKI_HAS_F32 0u
 #define KBKI_IN_F32(f) NULL
 #else
 #define KBKI_HAS_F32 (1u << KBK_F32)
 #define KBKI_IN_F32(f) f<float>
 #endif
-#ifdef KBK_NO_F16
+#if !KBKI_IN(f16)
 #define KBKI_HAS_F16 0u
 #define KBKI_IN_F16(f) NULL
 #else
 #define KBKI_HAS_F16 (1u << KBK_F16)
 #define KBKI_IN_F16(f) f<__half>
 #endif
-#ifdef KBK_NO_BF16
+#if !KBKI_IN(bf16)
 #define KBKI_HAS_BF16 0u
 #define KBKI_IN_BF16(f) NULL
 #else
@@ -15580,7 +15678,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
     tensor's address is a multiple of alignment[dtype] where it has the row's element type, of its size where it is of
     another (kbk_tensor.kind); the workspace's is one of 256. */
 typedef struct kbk_row {
-    const char *operation, *direction, *implementation, *formula, *note, *group; // group: of KBK_NO_<GROUP>
+    const char *operation, *direction, *implementation, *formula, *note, *group; // group: its name in KBK_ONLY
     int32_t family, rung, origin;
     int32_t dtypes;                // bit 1 << KBK_F32, ...; 0: built without them
     int32_t sm, exact;             // least compute capability, 90 for 9.0 (75: 80 in bf16); exact: no later one does
@@ -15626,24 +15724,24 @@ KBK_FN const char* kbki_group(const kbk_op* op) {
         const char* name;
         int ops;
     } groups[] = {
-        { "MEMORY", 0 KBK_OPS_MEMORY(KBKI_ONE_OP) },
-        { "ACCESS", 0 KBK_OPS_ACCESS(KBKI_ONE_OP) },
-        { "TRANSFER", 0 KBK_OPS_TRANSFER(KBKI_ONE_OP) },
-        { "ELEMENTWISE", 0 KBK_OPS_ELEMENTWISE(KBKI_ONE_OP) },
-        { "ACTIVATION", 0 KBK_OPS_ACTIVATION(KBKI_ONE_OP) },
-        { "DROPOUT", 0 KBK_OPS_DROPOUT(KBKI_ONE_OP) },
-        { "SOFTMAX", 0 KBK_OPS_SOFTMAX(KBKI_ONE_OP) },
-        { "LAYERNORM", 0 KBK_OPS_LAYERNORM(KBKI_ONE_OP) },
-        { "RMSNORM", 0 KBK_OPS_RMSNORM(KBKI_ONE_OP) },
-        { "REDUCTION", 0 KBK_OPS_REDUCTION(KBKI_ONE_OP) },
-        { "MSE", 0 KBK_OPS_MSE(KBKI_ONE_OP) },
-        { "WSUM", 0 KBK_OPS_WSUM(KBKI_ONE_OP) },
-        { "TRANSPOSE", 0 KBK_OPS_TRANSPOSE(KBKI_ONE_OP) },
-        { "CROSS_ENTROPY", 0 KBK_OPS_CROSS_ENTROPY(KBKI_ONE_OP) },
-        { "EMBEDDING", 0 KBK_OPS_EMBEDDING(KBKI_ONE_OP) },
-        { "MATMUL", 0 KBK_OPS_MATMUL(KBKI_ONE_OP) },
-        { "BMM", 0 KBK_OPS_BMM(KBKI_ONE_OP) },
-        { "ATTENTION", 0 KBK_OPS_ATTENTION(KBKI_ONE_OP) },
+        { "memory", 0 KBK_OPS_MEMORY(KBKI_ONE_OP) },
+        { "access", 0 KBK_OPS_ACCESS(KBKI_ONE_OP) },
+        { "transfer", 0 KBK_OPS_TRANSFER(KBKI_ONE_OP) },
+        { "elementwise", 0 KBK_OPS_ELEMENTWISE(KBKI_ONE_OP) },
+        { "activation", 0 KBK_OPS_ACTIVATION(KBKI_ONE_OP) },
+        { "dropout", 0 KBK_OPS_DROPOUT(KBKI_ONE_OP) },
+        { "softmax", 0 KBK_OPS_SOFTMAX(KBKI_ONE_OP) },
+        { "layernorm", 0 KBK_OPS_LAYERNORM(KBKI_ONE_OP) },
+        { "rmsnorm", 0 KBK_OPS_RMSNORM(KBKI_ONE_OP) },
+        { "sum", 0 KBK_OPS_REDUCTION(KBKI_ONE_OP) },
+        { "mse", 0 KBK_OPS_MSE(KBKI_ONE_OP) },
+        { "weighted_sum", 0 KBK_OPS_WSUM(KBKI_ONE_OP) },
+        { "transpose", 0 KBK_OPS_TRANSPOSE(KBKI_ONE_OP) },
+        { "cross_entropy", 0 KBK_OPS_CROSS_ENTROPY(KBKI_ONE_OP) },
+        { "embedding", 0 KBK_OPS_EMBEDDING(KBKI_ONE_OP) },
+        { "matmul", 0 KBK_OPS_MATMUL(KBKI_ONE_OP) },
+        { "bmm", 0 KBK_OPS_BMM(KBKI_ONE_OP) },
+        { "attention", 0 KBK_OPS_ATTENTION(KBKI_ONE_OP) },
     };
     int at = (int)(op - kbk_ops), n = (int)(sizeof groups / sizeof *groups), i = 0;
     for (; i < n && at >= groups[i].ops; i++) at -= groups[i].ops;

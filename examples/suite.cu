@@ -22,27 +22,13 @@
     It takes a minute and more to compile, so make compiles two parts at once, which are linked: SUITE_PART=1 without
     products and attention, which are SUITE_PART=2. Without that word it is one program. */
 #if SUITE_PART == 2
-#define KBK_NO_MEMORY
-#define KBK_NO_ACCESS
-#define KBK_NO_TRANSFER
-#define KBK_NO_ELEMENTWISE
-#define KBK_NO_ACTIVATION
-#define KBK_NO_DROPOUT
-#define KBK_NO_SOFTMAX
-#define KBK_NO_LAYERNORM
-#define KBK_NO_RMSNORM
-#define KBK_NO_REDUCTION
-#define KBK_NO_MSE
-#define KBK_NO_WSUM
-#define KBK_NO_TRANSPOSE
-#define KBK_NO_CROSS_ENTROPY
-#define KBK_NO_EMBEDDING
+#define KBK_ONLY matmul, bmm, attention
 #else
 #define KBENCH_IMPLEMENTATION
 #if SUITE_PART == 1
-#define KBK_NO_MATMUL
-#define KBK_NO_BMM
-#define KBK_NO_ATTENTION
+#define KBK_ONLY                                                                                                   \
+    memory, access, transfer, elementwise, activation, dropout, softmax, layernorm, rmsnorm, sum, mse, weighted_sum, \
+        transpose, cross_entropy, embedding
 #endif
 #endif
 #include "kbench.h"

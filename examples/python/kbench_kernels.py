@@ -316,10 +316,10 @@ def _device(group: str, dtype: str, arch: str) -> _Library:
     if not nvcc:
         raise _no_nvcc(arch)
     code = _code_for(nvcc, arch)
-    options = [f"-DKBK_ONLY_{group}", *(f"-DKBK_NO_{t.upper()}" for t in _DTYPES if t != dtype)]
+    options = [f"-DKBK_ONLY={group}", f"-DKBK_TYPES={dtype}"]
     command = lambda header, output: _nvcc_command(nvcc, code, header, output, *options)
-    what = f"the kernels of {group.lower()} in {dtype} for {arch} once, which may take a minute"
-    path = kbench._kept(f"libkbench_{group.lower()}_{dtype}.so", _find_header(), command, what)
+    what = f"the kernels of {group} in {dtype} for {arch} once, which may take a minute"
+    path = kbench._kept(f"libkbench_{group}_{dtype}.so", _find_header(), command, what)
     with _lock:
         if key not in _loaded:
             _loaded[key] = _Library(path)

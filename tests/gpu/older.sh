@@ -5,8 +5,8 @@
 . tests/lib.sh
 
 if ! "$NVCC" --list-gpu-arch | grep -qx compute_75; then skip "$NVCC knows no compute_75" && finish; fi
-build "kernels.cu" $NVCC -O3 -gencode=arch=compute_75,code=compute_75 -DKBK_NO_F32 -DKBK_NO_BF16 -DKBK_ONLY_ATTENTION \
-    -DKBK_ONLY_MATMUL -I. tests/gpu/kernels.cu -o "$tmp/kernels"
+build "kernels.cu" $NVCC -O3 -gencode=arch=compute_75,code=compute_75 -DKBK_TYPES=f16 '-DKBK_ONLY=attention\,matmul' \
+    -I. tests/gpu/kernels.cu -o "$tmp/kernels"
 run "$tmp/kernels" --op attention --variant warpmma --quick
 check_rc "attention" 0
 check_out "attention" '^[1-9][0-9]* passed, 0 failed'

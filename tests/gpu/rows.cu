@@ -33,12 +33,8 @@
    us of one launch by itself, after 256 MiB of something else were read, between events, of which an empty kernel
    takes what the first line says; and the floor, bytes over 4276 GB/s, as a share of the first column. Medians, all
    plans in turn. Exit code 0, 1 after failures, 77 without a GPU. */
-#define KBK_NO_F16
-#define KBK_NO_F32
-#define KBK_ONLY_LAYERNORM
-#define KBK_ONLY_RMSNORM
-#define KBK_ONLY_SOFTMAX
-#define KBK_ONLY_CROSS_ENTROPY
+#define KBK_TYPES bf16
+#define KBK_ONLY layernorm, rmsnorm, softmax, cross_entropy
 #include "kbench_kernels.cuh"
 #include <algorithm>
 #include <stdio.h>
