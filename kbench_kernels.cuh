@@ -4,7 +4,7 @@
    Every operation of this library comes with the same five things, in the same order:
 
        card       formula, FLOPs, bytes, tolerance; one line per variant: what changed, and why it is faster
-       formulas   kbk_<op>_<dir>_flops(shape), kbk_<op>_<dir>_bytes(shape)    what every variant is divided by
+       formulas   kbk_<op>_<dir>_flops(shape), kbk_<op>_<dir>_bytes(shape, elem)    what every variant is divided by
        oracle     kbk_<op>_<dir>_ref(...)    plain C, in double, on inputs already rounded to the element type
        kernels    from the naive one up to the best one, each in the fewest lines that show the idea
        launchers  kbk_<op>_<dir>_<variant><T>(args, stream)
@@ -46,7 +46,7 @@
 
    SCRATCH MEMORY
 
-       kbk_workspace(v, &shape) says how many bytes a variant wants at a.workspace. The first KBK_TICKETS
+       kbk_workspace(v, dtype, &shape) says how many bytes a variant wants at a.workspace. The first KBK_TICKETS
        bytes are counters. Set them to zero once (all ones does as well); no kernel leaves anything else
        there, so one workspace serves every variant, one launch at a time.
 
@@ -875,7 +875,6 @@ typedef struct kbk_shape {
     double p;                                // dropout: probability of a zero
     int causal;
     int layout;
-    int elem;      // sizeof(T); formulas need it
     uint64_t seed; // dropout: the key of its mask
 } kbk_shape;
 
@@ -934,12 +933,12 @@ typedef struct kbk_op {
     int family;
     int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns how many
     int64_t (*units)(const kbk_shape* s);              // independent pieces of the result: rows, elements
-    // Outputs of units u0..u1-1 at out[k] + (u - u0) * per_unit, whole tensors at out[k], magnitudes at
+    // elem: bytes of an element, since magnitudes depend on the type. Outputs of units u0..u1-1 at out[k] + (u - u0) * per_unit, whole tensors at out[k], magnitudes at
     // out[KBK_OUTS + k]; a null out[k] is not wanted. Inputs are whole.
-    void (*ref)(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1);
+    void (*ref)(const kbk_shape* s, int elem, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
-    double (*bytes)(const kbk_shape* s);
-    size_t (*scratch)(const kbk_shape* s, int word); // word: of the variant, KBKI_WORD_<...>
+    double (*bytes)(const kbk_shape* s, int elem);
+    size_t (*scratch)(const kbk_shape* s, int elem, int word); // word: of the variant, KBKI_WORD_<...>
     kbk_check check[KBK_DTYPES];
 } kbk_op;
 
@@ -1008,22 +1007,31 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
     kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0 };
     return t;
 }
-KBK_FN size_t kbki_scratch_none(const kbk_shape* s, int word) {
-    (void)s, (void)word;
-    return 0;
-}
+/*  kbk_<op>_<dir>_ref and kbki_scratch_<name>: an operation's kbk_op.ref and kbk_op.scratch. elem: bytes of an element.
+    Not every one of them uses all of its arguments. */
+#define KBKI_MAYBE __attribute__((unused))
+#define KBKI_REF(op_dir)                                                                                           \
+    KBK_FN void kbk_##op_dir##_ref(const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE const double* const* in, \
+                                   double* const* out, int64_t u0, int64_t u1)
+#define KBKI_SCRATCH(name) \
+    KBK_FN size_t kbki_scratch_##name(KBKI_MAYBE const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE int word)
+KBKI_SCRATCH(none) { return 0; }
 KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->cols; }
 /*  kbk_<op>_<dir>_units, _flops and _bytes of an operation. The last two are written as its card has them, of numbers
     in double: n = rows * cols; rows, cols, depth; elem: bytes of an element. */
 #define KBKI_FORMULA(s, value)                                                      \
     const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
-    const double depth = (double)(s)->depth, elem = (s)->elem;                      \
-    (void)n, (void)rows, (void)cols, (void)depth, (void)elem;                       \
+    const double depth = (double)(s)->depth;                                        \
+    (void)n, (void)rows, (void)cols, (void)depth;                                   \
     return value
 #define KBKI_FORMULAS(op_dir, units, flops, bytes)                                       \
     KBK_FN int64_t kbk_##op_dir##_units(const kbk_shape* s) { return (void)s, (units); } \
     KBK_FN double kbk_##op_dir##_flops(const kbk_shape* s) { KBKI_FORMULA(s, flops); }   \
-    KBK_FN double kbk_##op_dir##_bytes(const kbk_shape* s) { KBKI_FORMULA(s, bytes); }
+    KBK_FN double kbk_##op_dir##_bytes(const kbk_shape* s, int size) {                  \
+        const double elem = size;                                                       \
+        (void)elem;                                                                     \
+        KBKI_FORMULA(s, bytes);                                                         \
+    }
 
 /*------------------------------------------------------------------------------------------------------------
   >>numbers     Philox, rounding to 16 bits and back, reproducible inputs; the same bits on host and device.
@@ -2842,15 +2850,15 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
 KBKI_MAP_FORMULAS(add_fwd, kbki_map2_tensors, n, 3 * n * elem)
 KBKI_MAP_FORMULAS(mul_fwd, kbki_map2_tensors, n, 3 * n * elem)
 KBKI_MAP_FORMULAS(div_fwd, kbki_map2_tensors, n, 3 * n * elem)
-KBK_FN void kbk_add_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(add_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + in[1][i];
 }
-KBK_FN void kbk_mul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(mul_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] * in[1][i];
 }
-KBK_FN void kbk_div_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(div_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] / in[1][i];
 }
@@ -2968,28 +2976,23 @@ KBKI_MAP_FORMULAS(copy_run, kbki_map1_tensors, 0, 2 * n * elem)
 KBKI_FORMULAS(fill_run, s->rows * s->cols, 0, 1 * n * elem)
 KBKI_MAP_FORMULAS(triad_run, kbki_map2_tensors, 2 * n, 3 * n * elem)
 KBKI_FORMULAS(read_run, s->rows && s->cols ? 1 : 0, 0, 1 * n * elem + 4)
-KBK_FN size_t kbki_scratch_read(const kbk_shape* s, int word) {
-    (void)s, (void)word;
+KBKI_SCRATCH(read) {
     return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint64_t);
 }
-KBK_FN void kbk_copy_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(copy_run) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i];
 }
-KBK_FN void kbk_fill_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(fill_run) {
     (void)s, (void)in;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = KBKI_FILL;
 }
-KBK_FN void kbk_read_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(read_run) {
     uint32_t fold = 0;
     for (int64_t i = 0; i < s->rows * s->cols; i++) fold ^= kbk_round(KBK_F32, in[0][i]);
     if (u0 < u1) out[0][0] = (double)(int32_t)fold;
 }
-KBK_FN void kbk_triad_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                              int64_t u1) {
+KBKI_REF(triad_run) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + KBKI_TRIAD * in[1][i];
 }
@@ -3261,7 +3264,7 @@ template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
     if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.fold, 4)) return KBKI_TEXT_ALIGN;
     if (io.n == 0) return NULL;
-    const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, KBKI_WORD_unroll));
+    const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, (int)sizeof(T), KBKI_WORD_unroll));
     if (why) return why;
     int64_t pieces = kbki_ceil(io.n, 480 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
     unsigned ctas = (unsigned)kbki_even(pieces, full < KBKI_READ_CTAS ? full : KBKI_READ_CTAS);
@@ -3362,28 +3365,24 @@ KBKI_FORMULAS(strided_run, s->rows * s->cols, 0, 2 * n * elem)
 KBK_FN int64_t kbk_gather_run_units(const kbk_shape* s) { return s->rows * s->cols; }
 KBKI_FORMULAS(chase_run, s->rows && s->cols ? 1 : 0, 0, 4.0 * KBK_HOPS)
 KBK_FN double kbk_gather_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_gather_run_bytes(const kbk_shape* s) {
+KBK_FN double kbk_gather_run_bytes(const kbk_shape* s, int elem) {
     double n = kbki_n(s), among = (double)kbki_among(s);
-    return n * (s->elem + 8.0) + (n < among ? n : among) * s->elem;
+    return n * (elem + 8.0) + (n < among ? n : among) * elem;
 }
-KBK_FN size_t kbki_scratch_chase(const kbk_shape* s, int word) {
-    (void)s, (void)word;
+KBKI_SCRATCH(chase) {
     return KBK_TICKETS + sizeof(int64_t);
 }
-KBK_FN void kbk_strided_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_REF(strided_run) {
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i * kbki_stride(s)];
 }
-KBK_FN void kbk_gather_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                               int64_t u1) {
+KBKI_REF(gather_run) {
     for (int64_t i = u0; i < u1; i++) {
         double at = in[1][i];
         int inside = at >= 0 && at < (double)kbki_among(s);
         out[0][i - u0] = inside ? in[0][(int64_t)at] : kbki_from_bits(0x7FF8ull << 48);
     }
 }
-KBK_FN void kbk_chase_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                              int64_t u1) {
+KBKI_REF(chase_run) {
     int64_t at = 0;
     (void)s;
     if (u0 >= u1) return;
@@ -3472,7 +3471,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     if (why || n == 0) return why;
     if (n > INT32_MAX) return "indices are 32 bits wide";
     if (!kbki_aligned(a->in[0], 4) || !kbki_aligned(a->out[0], 4)) return KBKI_TEXT_ALIGN;
-    if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, KBKI_WORD_naive))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL) return why;
     int64_t* clocks = (int64_t*)((char*)a->workspace + KBK_TICKETS);
     kbk_chase_run_naive_k<T><<<1, 256, 0, st>>>((const int*)a->in[0], (int*)a->out[0], clocks, (int)n);
     return kbki_launched();
@@ -3571,22 +3570,20 @@ KBKI_FORMULAS(d2h_run, s->rows * s->cols, 0, 1 * n * elem)
 KBKI_MAP_FORMULAS(d2d_run, kbki_map1_tensors, 0, 2 * n * elem)
 KBKI_FORMULAS(alloc_run, s->rows && s->cols ? 1 : 0, 0, n != 0 ? 4 : 0)
 KBKI_FORMULAS(null_run, 0, 0, 0)
-KBK_FN void kbk_h2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
-    kbk_copy_run_ref(s, in, out, u0, u1);
+KBKI_REF(h2d_run) {
+    kbk_copy_run_ref(s, elem, in, out, u0, u1);
 }
-KBK_FN void kbk_d2h_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
-    kbk_copy_run_ref(s, in, out, u0, u1);
+KBKI_REF(d2h_run) {
+    kbk_copy_run_ref(s, elem, in, out, u0, u1);
 }
-KBK_FN void kbk_d2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
-    kbk_copy_run_ref(s, in, out, u0, u1);
+KBKI_REF(d2d_run) {
+    kbk_copy_run_ref(s, elem, in, out, u0, u1);
 }
-KBK_FN void kbk_alloc_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                              int64_t u1) {
+KBKI_REF(alloc_run) {
     (void)s, (void)in;
     for (int64_t u = u0; u < u1; u++) out[0][u - u0] = 1;
 }
-KBK_FN void kbk_null_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(null_run) {
     (void)s, (void)in, (void)out, (void)u0, (void)u1;
 }
 
@@ -3699,8 +3696,7 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBKI_MAP_FORMULAS(relu_fwd, kbki_map1_tensors, n, 2 * n * elem)
-KBK_FN void kbk_relu_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(relu_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] < 0 ? 0 : in[0][i];
 }
@@ -3764,21 +3760,18 @@ KBKI_MAP_FORMULAS(gelu_erf_fwd, kbki_map1_tensors, 5 * n, 2 * n * elem)
 KBKI_MAP_FORMULAS(gelu_tanh_fwd, kbki_map1_tensors, 9 * n, 2 * n * elem)
 KBKI_MAP_FORMULAS(silu_fwd, kbki_map1_tensors, 3 * n, 2 * n * elem)
 
-KBK_FN void kbk_gelu_erf_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                 int64_t u1) {
+KBKI_REF(gelu_erf_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = 0.5 * in[0][i] * erfc(-in[0][i] * 0.7071067811865476);
 }
-KBK_FN void kbk_gelu_tanh_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(gelu_tanh_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[0][i], u = KBKI_GELU_K * x * (1 + KBKI_GELU_A * x * x);
         out[0][i - u0] = 0.5 * x * (1 + tanh(u));
     }
 }
-KBK_FN void kbk_silu_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(silu_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] / (1 + exp(-in[0][i]));
 }
@@ -3924,8 +3917,7 @@ KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, in
     if (out[KBK_OUTS]) out[KBK_OUTS][i] = fabs(dy) * (fabs(p) + fabs(q));
 }
 KBK_FN double kbki_near(double x) { return x > KBKI_FAR ? KBKI_FAR : x < -KBKI_FAR ? -KBKI_FAR : x; }
-KBK_FN void kbk_gelu_erf_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                 int64_t u1) {
+KBKI_REF(gelu_erf_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = kbki_near(in[1][i]);
@@ -3933,8 +3925,7 @@ KBK_FN void kbk_gelu_erf_bwd_ref(const kbk_shape* s, const double* const* in, do
                        i - u0);
     }
 }
-KBK_FN void kbk_gelu_tanh_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(gelu_tanh_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = kbki_near(in[1][i]), u = KBKI_GELU_K * x * (1 + KBKI_GELU_A * x * x);
@@ -3942,8 +3933,7 @@ KBK_FN void kbk_gelu_tanh_bwd_ref(const kbk_shape* s, const double* const* in, d
         kbki_bwd_terms(in[0][i], p, 2 * x * p / (1 + exp(2 * u)) * slope, out, i - u0);
     }
 }
-KBK_FN void kbk_silu_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(silu_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[1][i], p = 1 / (1 + exp(-x));
@@ -4086,15 +4076,13 @@ KBK_FN KBK_HD uint32_t kbki_half(kbk_u4 r, int h) {
 KBK_FN KBK_HD int kbk_dropout_keeps(uint64_t seed, double p, int64_t i) {
     return kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= kbki_dropout_threshold(p);
 }
-KBK_FN void kbk_dropout_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_REF(dropout_fwd) {
     double scale = (double)kbki_dropout_scale(kbki_dropout_threshold(s->p));
     for (int64_t i = u0; i < u1; i++)
         out[0][i - u0] = kbk_dropout_keeps(s->seed, s->p, i) ? kbk_round_value(KBK_F32, in[0][i] * scale) : 0;
 }
-KBK_FN void kbk_dropout_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
-    kbk_dropout_fwd_ref(s, in, out, u0, u1);
+KBKI_REF(dropout_bwd) {
+    kbk_dropout_fwd_ref(s, elem, in, out, u0, u1);
 }
 
 #ifdef __CUDACC__
@@ -4596,8 +4584,7 @@ KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 2;
 }
 KBKI_FORMULAS(softmax_fwd, s->rows, 5 * n + rows, 2 * n * elem)
-KBK_FN void kbk_softmax_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_REF(softmax_fwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * n;
@@ -5089,8 +5076,7 @@ KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 3;
 }
 KBKI_FORMULAS(softmax_bwd, s->rows, 4 * n, 3 * n * elem)
-KBK_FN void kbk_softmax_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_REF(softmax_bwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
         const double *dy = in[0] + r * n, *y = in[1] + r * n;
@@ -5101,7 +5087,7 @@ KBK_FN void kbk_softmax_bwd_ref(const kbk_shape* s, const double* const* in, dou
             square += y[c] * y[c];
         }
         for (int64_t c = 0; out[0] && c < n; c++) out[0][(r - u0) * n + c] = y[c] * (dy[c] - dot);
-        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size * sqrt(square / (double)n) : 0;
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = elem == 4 ? size * sqrt(square / (double)n) : 0;
     }
 }
 
@@ -5512,8 +5498,7 @@ KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 6;
 }
 KBKI_FORMULAS(layernorm_fwd, s->rows, 7 * n + 4 * rows, (2 * n + 2 * cols) * elem + 8 * rows)
-KBK_FN void kbk_layernorm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(layernorm_fwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * n;
@@ -5526,7 +5511,7 @@ KBK_FN void kbk_layernorm_fwd_ref(const kbk_shape* s, const double* const* in, d
         for (int64_t c = 0; out[0] && c < n; c++) out[0][u * n + c] = (x[c] - mean) * rstd * in[1][c] + in[2][c];
         if (out[1]) out[1][u] = mean;
         if (out[2]) out[2][u] = rstd;
-        if (out[KBK_OUTS]) out[KBK_OUTS][u] = s->elem == 4 ? fabs(mean) * rstd / 15 : 0;
+        if (out[KBK_OUTS]) out[KBK_OUTS][u] = elem == 4 ? fabs(mean) * rstd / 15 : 0;
         if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size; // a mean near 0 is no better than what it was summed from
     }
 }
@@ -6441,21 +6426,19 @@ KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const do
             if (db) db[c] += size ? fabs(g) * size : g;
         }
 }
-KBK_FN void kbk_layernorm_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(layernorm_bwd) {
     int64_t n = s->cols;
     double size = 0;
     for (int64_t r = u0; r < u1; r++) {
         kbki_norm_bwd_row(n, in[0] + r * n, in[1] + r * n, in[2], in[3][r], in[4][r], 1,
                           out[0] ? out[0] + (r - u0) * n : NULL, &size);
-        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size : 0.001 * size;
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = elem == 4 ? size : 0.001 * size;
     }
     kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[1], out[2], 0);
     kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[KBK_OUTS + 1], out[KBK_OUTS + 2],
-                          s->elem == 4 ? 1 : 0.01);
+                          elem == 4 ? 1 : 0.01);
 }
-KBK_FN size_t kbki_scratch_layernorm_bwd(const kbk_shape* s, int word) {
-    (void)word;
+KBKI_SCRATCH(layernorm_bwd) {
     return kbki_part_bytes(2 * s->cols);
 }
 
@@ -6855,8 +6838,7 @@ KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 4;
 }
 KBKI_FORMULAS(rmsnorm_fwd, s->rows, 4 * n + 3 * rows, (2 * n + cols) * elem + 4 * rows)
-KBK_FN void kbk_rmsnorm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_REF(rmsnorm_fwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * n;
@@ -6900,20 +6882,18 @@ KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 6;
 }
 KBKI_FORMULAS(rmsnorm_bwd, s->rows, 9 * n + rows, (3 * n + 2 * cols) * elem + 4 * rows)
-KBK_FN void kbk_rmsnorm_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_REF(rmsnorm_bwd) {
     int64_t n = s->cols;
     double size = 0;
     for (int64_t r = u0; r < u1; r++) {
         kbki_norm_bwd_row(n, in[0] + r * n, in[1] + r * n, in[2], 0, in[3][r], 0,
                           out[0] ? out[0] + (r - u0) * n : NULL, &size);
-        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size : 0.001 * size;
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = elem == 4 ? size : 0.001 * size;
     }
     kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[1], NULL, 0);
-    kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[KBK_OUTS + 1], NULL, s->elem == 4 ? 1 : 0.01);
+    kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[KBK_OUTS + 1], NULL, elem == 4 ? 1 : 0.01);
 }
-KBK_FN size_t kbki_scratch_rmsnorm_bwd(const kbk_shape* s, int word) {
-    (void)word;
+KBKI_SCRATCH(rmsnorm_bwd) {
     return kbki_part_bytes(s->cols);
 }
 
@@ -6962,11 +6942,10 @@ KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 2;
 }
 KBKI_FORMULAS(sum_run, s->rows && s->cols ? 1 : 0, n, 1 * n * elem + 4)
-KBK_FN size_t kbki_scratch_sum(const kbk_shape* s, int word) {
-    (void)s, (void)word;
+KBKI_SCRATCH(sum) {
     return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(uint64_t);
 }
-KBK_FN void kbk_sum_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(sum_run) {
     double sum = 0, magnitude = 0;
     int64_t n = s->rows * s->cols;
     for (int64_t i = 0; i < n; i++) sum += in[0][i], magnitude += fabs(in[0][i]);
@@ -7058,7 +7037,7 @@ template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* 
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->out, 4)) return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, KBKI_WORD_ticket));
+    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
 }
 // What the first three have in common: a total of 0, the kernel with at most `full` CTAs, one rounding.
 template <class T, class Kernel>
@@ -7134,11 +7113,10 @@ KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 3;
 }
 KBKI_FORMULAS(mse_fwd, s->rows && s->cols ? 1 : 0, 3 * n + 1, 2 * n * elem + 4)
-KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, int word) {
-    (void)s, (void)word;
+KBKI_SCRATCH(mse) {
     return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(uint64_t);
 }
-KBK_FN void kbk_mse_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(mse_fwd) {
     double sum = 0;
     int64_t n = s->rows * s->cols;
     for (int64_t i = 0; i < n; i++) sum += (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
@@ -7228,7 +7206,7 @@ template <class T> const char* kbki_mse_args(const kbk_args* a, kbki_mse_io<T>* 
         return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_mse(&a->s, KBKI_WORD_ticket));
+    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_mse(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
 }
 template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
     kbki_mse_io<T> io;
@@ -7286,7 +7264,7 @@ KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 4;
 }
 KBKI_FORMULAS(mse_bwd, s->rows * s->cols, 2 * n + 2, 3 * n * elem + 4)
-KBK_FN void kbk_mse_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(mse_bwd) {
     double c = 2 * in[2][0] / ((double)s->rows * (double)s->cols);
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = c * (in[0][i] - in[1][i]);
 }
@@ -7398,18 +7376,17 @@ KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 3;
 }
 KBKI_FORMULAS(weighted_sum_fwd, s->rows, 2 * n, (n + rows + cols) * elem)
-KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                     int64_t u1) {
+KBKI_REF(weighted_sum_fwd) {
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * s->cols;
         double sum = 0, size = 0;
         for (int64_t c = 0; c < s->cols; c++) sum += x[c] * in[1][c], size += fabs(x[c] * in[1][c]);
         if (out[0]) out[0][r - u0] = sum;
-        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size : 0.002 * size;
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = elem == 4 ? size : 0.002 * size;
     }
 }
 
-KBK_FN size_t kbki_scratch_weighted_sum_fwd(const kbk_shape* s, int word) {
+KBKI_SCRATCH(weighted_sum_fwd) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
 }
 #ifdef __CUDACC__
@@ -7568,7 +7545,7 @@ template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk
 }
 template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, KBKI_WORD_split), &io);
+    const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
     if (why || io.rows * io.cols == 0) return why;
     kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io);
@@ -7645,8 +7622,7 @@ KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 5;
 }
 KBKI_FORMULAS(weighted_sum_bwd, s->rows, 3 * n, (2 * n + rows + 2 * cols) * elem)
-KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                     int64_t u1) {
+KBKI_REF(weighted_sum_bwd) {
     int64_t n = s->cols;
     double *dw = out[1], *size = out[KBK_OUTS + 1];
     for (int64_t r = u0; out[0] && r < u1; r++)
@@ -7659,11 +7635,11 @@ KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in
         for (int64_t c = 0; c < n; c++) {
             double term = in[0][r] * in[1][r * n + c];
             if (dw) dw[c] += term;
-            if (size) size[c] += fabs(term) * (s->elem == 4 ? 1 : 0.01);
+            if (size) size[c] += fabs(term) * (elem == 4 ? 1 : 0.01);
         }
 }
 
-KBK_FN size_t kbki_scratch_weighted_sum_bwd(const kbk_shape* s, int word) {
+KBKI_SCRATCH(weighted_sum_bwd) {
     int split = word == KBKI_WORD_split,
         parts = word == KBKI_WORD_ticket || word == KBKI_WORD_fused || word == KBKI_WORD_vec;
     return split   ? (kbki_part_bytes(s->cols) + 255) / 256 * 256 + (size_t)s->rows * (size_t)s->cols * 4
@@ -7809,7 +7785,7 @@ template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk
 }
 template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_split), &io);
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_product_k<T, true><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     why = kbki_follow(kbki_wsum_dx_k<T>, dim3(kbki_wsum_grid(io.rows * io.cols)), 256, st, io);
@@ -7845,7 +7821,7 @@ const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
 }
 template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_ticket), &io);
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_ticket), &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
@@ -7857,7 +7833,7 @@ template <class T> bool kbki_wsum_packs(const kbki_wsum<T>& io) {
 template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_fused), &io);
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_fused), &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
     if (!kbki_wsum_packs(io)) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
     if (io.cols / Width <= 32) return kbki_wsum_bwd<T, Width, 32, 4, true>(io, st);
@@ -7866,7 +7842,7 @@ template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Threads = 256, U = 8;
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_vec), &io);
+    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_vec), &io);
     if (why) return why;
     int64_t y = kbki_ceil(io.cols, Threads * KBKI_WIDTH(T)), x = y ? 1024 / Threads * kbki_sms() / y : 0;
     if (x > io.rows) x = io.rows;
@@ -7918,9 +7894,8 @@ KBK_FN double kbk_transpose_run_flops(const kbk_shape* s) {
     (void)s;
     return 0;
 }
-KBK_FN double kbk_transpose_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN void kbk_transpose_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBK_FN double kbk_transpose_run_bytes(const kbk_shape* s, int elem) { return 2 * kbki_n(s) * elem; }
+KBKI_REF(transpose_run) {
     for (int64_t c = u0; c < u1; c++)
         for (int64_t r = 0; r < s->rows; r++) out[0][(c - u0) * s->rows + r] = in[0][r * s->cols + c];
 }
@@ -8087,12 +8062,11 @@ KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 4;
 }
 KBKI_FORMULAS(cross_entropy_fwd, s->cols ? s->rows : 0, 4 * n + 3 * rows, 1 * n * elem + 12 * rows)
-KBK_FN size_t kbki_scratch_ce(const kbk_shape* s, int word) {
+KBKI_SCRATCH(ce) {
     if (word != KBKI_WORD_split) return 0;
     return KBK_TICKETS + (size_t)(s->rows * s->cols) * sizeof(float);
 }
-KBK_FN void kbk_cross_entropy_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                      int64_t u1) {
+KBKI_REF(cross_entropy_fwd) {
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * s->cols;
         double top = -HUGE_VAL, sum = 0, loss = 0, t = in[1][r];
@@ -8299,7 +8273,7 @@ template <class T> const char* kbk_cross_entropy_fwd_split(const kbk_args* a, kb
     kbki_ce_io<T> io;
     const char* why = kbki_ce_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, KBKI_WORD_split))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split))) != NULL) return why;
     io.logp = (float*)((char*)a->workspace + KBK_TICKETS);
     kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io);
     kbki_cross_entropy_fwd_gather_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
@@ -8359,8 +8333,7 @@ KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 5;
 }
 KBKI_FORMULAS(cross_entropy_bwd, s->cols ? s->rows : 0, 3 * n + rows, 2 * n * elem + 8 * rows + 4)
-KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                      int64_t u1) {
+KBKI_REF(cross_entropy_bwd) {
     for (int64_t r = u0; r < u1; r++) {
         const double *x = in[0] + r * s->cols, t = in[1][r], lse = in[2][r], g = in[3][0];
         double *dx = out[0] + (r - u0) * s->cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (r - u0) * s->cols : NULL;
@@ -8368,7 +8341,7 @@ KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* i
         for (int64_t c = 0; c < s->cols; c++) {
             dx[c] = good ? g * (exp(x[c] - lse) - (t == (double)c)) : kbki_from_bits(0x7FF8ull << 48);
             if (t == KBK_IGNORE) dx[c] = 0;
-            if (size) size[c] = t == (double)c ? fabs(g) * (s->elem == 4 ? 2 : 1e-3) : 0;
+            if (size) size[c] = t == (double)c ? fabs(g) * (elem == 4 ? 2 : 1e-3) : 0;
         }
     }
 }
@@ -8565,15 +8538,14 @@ KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 4;
 }
 KBKI_FORMULAS(cross_entropy_fwdbwd, s->cols ? s->rows : 0, 5 * n + 5 * rows, 2 * n * elem + 8 * rows)
-KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, int word) {
+KBKI_SCRATCH(ce_both) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float);
 }
-KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                         int64_t u1) {
+KBKI_REF(cross_entropy_fwdbwd) {
     for (int64_t r = u0; r < u1; r++) {
         double loss, top = -HUGE_VAL, log_sum = 0, one = 1, *both[2] = { &loss, NULL }, *dx[2 * KBK_OUTS] = { NULL };
         const double *x = in[0] + r * s->cols, *grad[4] = { NULL, in[1] + r, &log_sum, &one };
-        kbk_cross_entropy_fwd_ref(s, in, both, r, r + 1);
+        kbk_cross_entropy_fwd_ref(s, elem, in, both, r, r + 1);
         if (out[0]) out[0][r - u0] = loss;
         if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = kbk_is_nan(loss) || kbk_is_inf(loss) ? 0 : fabs(loss) + 0.25;
         if (!out[1]) continue;
@@ -8583,7 +8555,7 @@ KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const
         for (int64_t c = 0; c < s->cols; c++) top = x[c] > top ? x[c] : top;
         for (int64_t c = 0; c < s->cols; c++) log_sum += exp(dx[0][c] = x[c] - top);
         log_sum = log(log_sum);
-        kbk_cross_entropy_bwd_ref(s, grad, dx, 0, 1);
+        kbk_cross_entropy_bwd_ref(s, elem, grad, dx, 0, 1);
     }
 }
 
@@ -8888,7 +8860,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a,
     kbki_ce_both<T> io;
     const char* why = kbki_ce_both_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, KBKI_WORD_split))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split))) != NULL) return why;
     kbki_pair* pair = (kbki_pair*)((char*)a->workspace + KBK_TICKETS);
     kbki_ce_io<T> fwd = { io.x, io.t, io.loss, NULL, NULL, io.rows, io.cols, pair };
     kbki_ce_grad<T> bwd = { io.x, io.t, NULL, NULL, io.dx, io.rows, io.cols, pair, io.scale };
@@ -8993,13 +8965,12 @@ KBK_FN double kbk_embedding_fwd_flops(const kbk_shape* s) {
     (void)s;
     return 0;
 }
-KBK_FN double kbk_embedding_fwd_bytes(const kbk_shape* s) {
+KBK_FN double kbk_embedding_fwd_bytes(const kbk_shape* s, int elem) {
     double rows = (double)s->rows, all = (double)s->depth, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
-    return (distinct + rows) * (double)s->cols * s->elem + 4 * rows;
+    return (distinct + rows) * (double)s->cols * elem + 4 * rows;
 }
-KBK_FN void kbk_embedding_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(embedding_fwd) {
     for (int64_t t = u0; t < u1; t++) {
         double id = in[1][t];
         int good = id >= 0 && id < (double)s->depth;
@@ -9178,13 +9149,12 @@ KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words that 
 }
 // Per token its count, a place in a list, one among the hot rows, one in the order; per class two numbers and the
 // bits.
-KBK_FN size_t kbki_scratch_embedding(const kbk_shape* s, int word) {
+KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->depth);
     if (word != KBKI_WORD_sorted || s->depth <= 0) return 0;
     return KBK_TICKETS + (size_t)s->rows * 28 + ((size_t)(8 + 4 * kbki_emb_words(s->depth, bits)) << bits);
 }
-KBK_FN void kbk_embedding_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(embedding_bwd) {
     double *dw = out[0], *magnitude = out[KBK_OUTS];
     for (int64_t i = 0; i < (u1 - u0) * s->cols; i++) {
         if (dw) dw[i] = 0;
@@ -9559,7 +9529,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     kbki_embedding_grad<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
     if (why || !io.dw || io.entries * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, KBKI_WORD_sorted))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, (int)sizeof(T), KBKI_WORD_sorted))) != NULL) return why;
     char* work = (char*)a->workspace + KBK_TICKETS;
     return io.vector ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
                      : kbki_embedding_sorted<T, 1>(io, work, st);
@@ -9619,9 +9589,9 @@ KBK_FN int kbk_matmul_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 }
 KBK_FN int64_t kbk_matmul_fwd_units(const kbk_shape* s) { return s->rows; }
 KBK_FN double kbk_matmul_fwd_flops(const kbk_shape* s) { return 2 * kbki_n(s) * (double)s->depth; }
-KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s) {
+KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s, int elem) {
     double m = (double)s->rows, n = (double)s->cols, k = (double)s->depth;
-    return (m * k + k * n + m * n) * s->elem;
+    return (m * k + k * n + m * n) * elem;
 }
 /*  Into how many pieces K is cut, so that few tiles of 128 x 256 become enough CTAs: one for each of 132
     multiprocessors, but no piece shorter than 64. The answer depends on the shape alone: so does the result,
@@ -9639,8 +9609,8 @@ KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
-KBK_FN size_t kbki_mm_copies(const kbk_shape* s) { // bytes, of one product of a batch; a multiple of 256
-    return s->elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
+KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) { // bytes, of one product of a batch; a multiple of 256
+    return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
 /*  The same for mmapipe and its tiles of 128 x 128, where they are so few that most multiprocessors would have none:
     two CTAs for each of 132, no piece shorter than 512. */
@@ -9650,9 +9620,9 @@ KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     if (n > most) n = most;
     return n < 1 ? 1 : n < 66 ? n : 66;
 }
-KBK_FN size_t kbki_select_pieces(const kbk_shape* s); // >>matmul_select
+KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem); // >>matmul_select
 KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch);
-KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, int word) {
+KBKI_SCRATCH(matmul) {
     size_t results = (size_t)(s->rows * s->cols) * sizeof(float), bytes = 0;
     int64_t splits = kbki_mm_splits(s), pieces = kbki_mma_splits(s);
     int select = word == KBKI_WORD_select;
@@ -9660,12 +9630,11 @@ KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, int word) {
     if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s, 1);
     if (word == KBKI_WORD_warptile && splits > 1) bytes = (size_t)splits * results;
     if (word == KBKI_WORD_mmapipe && pieces > 1) bytes = (size_t)pieces * results;
-    if (select) bytes = kbki_select_pieces(s);
-    if (word == KBKI_WORD_mmapipe || select) bytes += kbki_mm_copies(s);
+    if (select) bytes = kbki_select_pieces(s, elem);
+    if (word == KBKI_WORD_mmapipe || select) bytes += kbki_mm_copies(s, elem);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
-KBK_FN void kbk_matmul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                               int64_t u1) {
+KBKI_REF(matmul_fwd) {
     int64_t rows = s->rows, cols = s->cols, depth = s->depth, step = s->layout == KBK_TN ? rows : 1;
     for (int64_t m = u0; m < u1; m++) {
         const double *a = in[0] + (s->layout == KBK_TN ? m : m * depth), *b = in[1];
@@ -10422,7 +10391,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     if (why || ctas == 0) return why;
     if ((why = kbki_needs<80>()) != NULL) return why;
     if (splits > 1) {
-        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, KBKI_WORD_warptile))) != NULL) return why;
+        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, (int)sizeof(T), KBKI_WORD_warptile))) != NULL) return why;
         io.part = (float*)((char*)a->workspace + KBK_TICKETS);
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
     }
@@ -10794,7 +10763,7 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
 template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
 // Of both operands, where it takes copies; they take a's workspace, which is what is left of it afterwards.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
-    size_t copies = (size_t)batch * kbki_mm_copies(&a->s);
+    size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
     const char* why = kbki_check_workspace(a, KBK_TICKETS + copies);
     T* room = (T*)((char*)a->workspace + KBK_TICKETS);
@@ -11878,8 +11847,8 @@ KBK_FN int kbki_wg_has(int way, int layout) {
     return kbki_wg_way_of(way).tile_n % 64 == 0 || (layout == KBK_TN) == (way == KBKI_WG_TURNS_160);
 }
 // K in numbers of 16 bits: those of 32 take twice the time and the room, those of 8 half of both.
-KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
-    return s->elem == 4 ? s->depth * 2 : s->elem == 1 ? (s->depth + 1) / 2 : s->depth;
+KBK_FN int64_t kbki_wg_k16(const kbk_shape* s, int elem) {
+    return elem == 4 ? s->depth * 2 : elem == 1 ? (s->depth + 1) / 2 : s->depth;
 }
 /*  What the choice depends on of a device. l2: bytes per clock that all CTAs without pairs get of whole K. That depends
     on how much neighbouring multiprocessors share of what they ask for, and so on which of them a chip has: H200s gave
@@ -11894,11 +11863,11 @@ KBK_FN kbki_wg_device kbki_wg_h200(void) {
     return h200;
 }
 // Whether lines of A, or of B, start within a sector of memory, which is 32 bytes.
-KBK_FN int kbki_wg_off(const kbk_shape* s, int b) {
+KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     int64_t line = s->depth;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
     if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
-    return line * s->elem % 32 != 0;
+    return line * elem % 32 != 0;
 }
 // Units of a product that is not cut, and how many there are at once.
 KBK_FN int64_t kbki_wg_layer(const kbk_shape* s, kbki_wg_way w) {
@@ -11916,23 +11885,24 @@ KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0
     tiles as all of them can; those that memory keeps waiting take all of what they get from L2, and a fifth less of
     memory. A launch with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces
     come to, out and back in. The figures are fits to an H200. */
-KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_device* on, int which, int64_t splits) {
+KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on, int which,
+                             int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int uneven = w.tile_n % 64 != 0, turned = uneven && s->layout == KBK_NN, panels = uneven && s->layout == KBK_TN;
     int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
     int64_t tiles = kbki_wg_layer(s, w) * batch, slots = kbki_wg_at_once(w, on->sms);
     int64_t whole = splits > 1 ? tiles / slots * slots : 0, units = whole + (tiles - whole) * splits;
-    int64_t rounds = (units + slots - 1) / slots, deep = kbki_wg_k16(s), all = (deep + 63) / 64;
+    int64_t rounds = (units + slots - 1) / slots, deep = kbki_wg_k16(s, elem), all = (deep + 63) / 64;
     int64_t runs = (all + KBKI_WG_RUN - 1) / KBKI_WG_RUN, piece = (runs + splits - 1) / splits * KBKI_WG_RUN;
     int64_t stages = whole / slots * all + (rounds - whole / slots) * (piece < all ? piece : all); // of an SM
     double busy = (double)(units < slots ? units : slots) * w.pair;
     double m = (double)rows, n = (double)cols, k = (double)deep, results = m * n * (double)batch;
     double columns = panels ? (w.tile_n + 63) / 64 * 64 : w.tile_n;
     double of_a = 128 * (m < w.tile_m ? m : w.tile_m), of_b = 128 * (n < columns ? n : columns) / w.pair;
-    double bytes = of_a + of_b, off = kbki_wg_off(s, turned) * of_a + kbki_wg_off(s, !turned) * of_b;
-    int alone = w.pair == 1 && (splits == 1 || whole) && s->elem != 1;
+    double bytes = of_a + of_b, off = kbki_wg_off(s, elem, turned) * of_a + kbki_wg_off(s, elem, !turned) * of_b;
+    int alone = w.pair == 1 && (splits == 1 || whole) && elem != 1;
     double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
-    double far = s->layout == KBK_TN ? 6600 : 7500, pieces = s->elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
+    double far = s->layout == KBK_TN ? 6600 : 7500, pieces = elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
     double l2 = (!alone ? pieces : operands > 25e6 && far < on->l2 ? far : on->l2) / busy;
     double pace = bytes / (l2 > sm ? sm : l2), within = 4070 / busy > 41 ? 41 : 4070 / busy;
     if (which == KBKI_WG_WIDE || which == KBKI_WG_MID) within /= 1.13;
@@ -11946,7 +11916,7 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_de
     double memory = (operands + 2 * results) / 2450;
     work += end;
     double most = work > memory ? work + memory / 8 : memory + work / 8;
-    if (splits > 1 && !whole && s->elem != 1 && work <= memory)
+    if (splits > 1 && !whole && elem != 1 && work <= memory)
         most = 0.81 * memory + (double)(units * w.pair * stages) * bytes / 6800;
     double clocks = most + 5300 + (w.pair > 1 && splits == 1 ? 1750 : 0);
     double cut = results * (double)(tiles - whole) / (double)tiles;
@@ -11954,9 +11924,9 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_de
 }
 /*  The way that should take least. Nothing but the shape and the device counts, so that the result has the same bits
     each time. Pieces are at least 256 deep, and all of them under way at once, behind what is not cut. */
-KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, const kbki_wg_device* on) {
-    int first = s->elem == 1 ? KBKI_WG_E4M3_BIG : s->elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
-    int end = s->elem == 1 ? KBKI_WG_WAYS : s->elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
+KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on) {
+    int first = elem == 1 ? KBKI_WG_E4M3_BIG : elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
+    int end = elem == 1 ? KBKI_WG_WAYS : elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
     kbki_wg_choice best = { first, 1, 0, 0 };
     for (int way = first; way < end; way++) {
         kbki_wg_way w = kbki_wg_way_of(way);
@@ -11964,9 +11934,9 @@ KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, const kb
         int64_t whole = units / slots * slots;
         if (!kbki_wg_has(way, s->layout)) continue;
         if (w.split && (w.split == 1 || whole) && batch == 1 && units > whole) most = slots / (units - whole);
-        if (most > kbki_wg_k16(s) / 256) most = kbki_wg_k16(s) / 256;
+        if (most > kbki_wg_k16(s, elem) / 256) most = kbki_wg_k16(s, elem) / 256;
         for (int64_t splits = most > 1 ? most : 1; splits > 0; splits = splits > 1 ? splits / 2 : 0) {
-            double clocks = kbki_wg_clocks(s, batch, on, way, splits);
+            double clocks = kbki_wg_clocks(s, elem, batch, on, way, splits);
             if (best.clocks != 0 && clocks >= best.clocks) continue;
             best.way = way, best.splits = splits, best.whole = splits > 1 ? whole : 0, best.clocks = clocks;
         }
@@ -11979,9 +11949,9 @@ KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
     int64_t rooms = by.splits * (kbki_wg_layer(s, w) - by.whole) * w.pair;
     return by.splits > 1 ? (size_t)(rooms * w.tile_m * w.tile_n) * sizeof(float) : 0;
 }
-KBK_FN size_t kbki_select_pieces(const kbk_shape* s) {
+KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem) {
     kbki_wg_device on = kbki_wg_h200();
-    return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, 1, &on)) : 0;
+    return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, elem, 1, &on)) : 0;
 }
 // Of tf32: an operand's transposed copy, of all of a batch, where there is one, and everything.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
@@ -11991,10 +11961,10 @@ KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
 KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     kbk_shape f32 = *s;
     int turned = s->layout != KBK_NT && s->cols % 4 == 0;
-    f32.elem = 4, f32.layout = turned ? KBKI_TT : KBK_NT;
+    f32.layout = turned ? KBKI_TT : KBK_NT;
     if (turned) f32.rows = s->cols, f32.cols = s->rows;
     size_t bytes = kbki_tf32_copy(s, batch, 0) + kbki_tf32_copy(s, batch, 1);
-    if (batch == 1) bytes += kbki_select_pieces(&f32);
+    if (batch == 1) bytes += kbki_select_pieces(&f32, 4);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
 
@@ -12086,10 +12056,10 @@ KBK_FN kbki_wg_device kbki_wg_this(void) {
     if (rate > 0 && rate < 4e12) on.l2 = 7000;
     return on;
 }
-KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int64_t batch) { // on this device
+KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) { // on this device
     const kbki_wg_device h200 = kbki_wg_h200(), on = kbki_wg_this();
-    kbki_wg_choice by = kbki_wg_choose(s, batch, &h200), here = by;
-    if (on.sms != h200.sms || on.l2 != h200.l2) here = kbki_wg_choose(s, batch, &on);
+    kbki_wg_choice by = kbki_wg_choose(s, elem, batch, &h200), here = by;
+    if (on.sms != h200.sms || on.l2 != h200.l2) here = kbki_wg_choose(s, elem, batch, &on);
     return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is that of `by`
 }
 /*  Any number of products, at 16 bits. Operands whose lines do not start on 16 bytes are copied first; those that TMA
@@ -12103,7 +12073,7 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
     if (io.k && !(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb)))
         return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
-    return kbki_wg_select(&rest, io, batch, kbki_wg_here(&a->s, batch), st);
+    return kbki_wg_select(&rest, io, batch, kbki_wg_here(&a->s, (int)sizeof(T), batch), st);
 }
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     if constexpr (sizeof(T) == 2) {
@@ -12177,7 +12147,7 @@ template <class T>
 const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kbki_mm<T>* io, kbk_stream st) {
     size_t bytes = kbki_scratch_tf32(&a->s, batch);
     const char* why = kbki_needs_hopper();
-    *rest = *a, rest->s.layout = KBK_NT, rest->s.elem = 4;
+    *rest = *a, rest->s.layout = KBK_NT;
     if (why) return why;
     if (io->k && (io->k % 4 || !kbki_aligned(io->a, 16) || !kbki_aligned(io->b, 16))) return KBKI_TEXT_TF32;
     if (bytes && (why = kbki_check_workspace(a, bytes)) != NULL) return why;
@@ -12194,7 +12164,7 @@ template <class T> const char* kbki_tf32(const kbk_args* a, int64_t batch, kbk_s
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
     why = kbki_tf32_ready(a, batch, &rest, &io, st);
-    return why ? why : kbki_tf32_select(&rest, io, batch, kbki_wg_here(&rest.s, batch), st);
+    return why ? why : kbki_tf32_select(&rest, io, batch, kbki_wg_here(&rest.s, (int)sizeof(T), batch), st);
 }
 template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream st) {
     return kbki_tf32<T>(a, 1, st);
@@ -12346,23 +12316,20 @@ KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 }
 KBK_FN int64_t kbk_matmul_e4m3_fwd_units(const kbk_shape* s) { return s->rows; }
 KBK_FN double kbk_matmul_e4m3_fwd_flops(const kbk_shape* s) { return kbk_matmul_fwd_flops(s); }
-KBK_FN double kbk_matmul_e4m3_fwd_bytes(const kbk_shape* s) {
-    return ((double)s->rows + (double)s->cols) * (double)s->depth + kbki_n(s) * s->elem + 8;
+KBK_FN double kbk_matmul_e4m3_fwd_bytes(const kbk_shape* s, int elem) {
+    return ((double)s->rows + (double)s->cols) * (double)s->depth + kbki_n(s) * elem + 8;
 }
-KBK_FN size_t kbki_scratch_matmul_e4m3(const kbk_shape* s, int word) {
-    kbk_shape e4m3 = *s;
-    e4m3.elem = 1;
+KBKI_SCRATCH(matmul_e4m3) {
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    size_t pieces = word == KBKI_WORD_select ? kbki_select_pieces(&e4m3) : 0;
+    size_t pieces = word == KBKI_WORD_select ? kbki_select_pieces(s, 1) : 0;
     return pieces ? pieces + KBK_TICKETS : 0;
 }
-KBK_FN void kbk_matmul_e4m3_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                    int64_t u1) {
+KBKI_REF(matmul_e4m3_fwd) {
     kbk_shape nt = *s;
     const double factor = s->depth ? in[2][0] * in[3][0] : 0;
     double* size = out[KBK_OUTS];
     nt.layout = KBK_NT;
-    kbk_matmul_fwd_ref(&nt, in, out, u0, u1);
+    kbk_matmul_fwd_ref(&nt, elem, in, out, u0, u1);
     for (int64_t i = 0; i < (u1 - u0) * s->cols; i++) out[0][i] *= factor;
     for (int64_t i = 0; size && i < (u1 - u0) * s->cols; i++) size[i] *= fabs(factor);
 }
@@ -12395,10 +12362,8 @@ template <class T> const char* kbki_e4m3_select(const kbk_args* a, kbki_wg_choic
     return kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st, { by.splits, by.whole });
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_select(const kbk_args* a, kbk_stream st) {
-    kbk_shape s = a->s;
     const char* why = kbki_e4m3_refuses(a);
-    s.elem = 1;
-    return why ? why : kbki_e4m3_select<T>(a, kbki_wg_here(&s, 1), st);
+    return why ? why : kbki_e4m3_select<T>(a, kbki_wg_here(&a->s, (int)sizeof(kbk_e4m3), 1), st);
 }
 #endif // __CUDACC__
 
@@ -12570,25 +12535,27 @@ KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 }
 KBK_FN int64_t kbk_bmm_fwd_units(const kbk_shape* s) { return s->batch * s->rows; }
 KBK_FN double kbk_bmm_fwd_flops(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_flops(s); }
-KBK_FN double kbk_bmm_fwd_bytes(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_bytes(s); }
-KBK_FN size_t kbki_scratch_bmm(const kbk_shape* s, int word) {
+KBK_FN double kbk_bmm_fwd_bytes(const kbk_shape* s, int elem) {
+    return (double)s->batch * kbk_matmul_fwd_bytes(s, elem);
+}
+KBKI_SCRATCH(bmm) {
     size_t bytes = 0;
     int64_t batch = s->batch > 0 ? s->batch : 0;
     int select = word == KBKI_WORD_select;
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
     if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s, batch);
-    if (select && batch == 1) bytes = kbki_select_pieces(s); // one product is matmul's
-    if (select || word == KBKI_WORD_mmapipe) bytes += (size_t)batch * kbki_mm_copies(s);
+    if (select && batch == 1) bytes = kbki_select_pieces(s, elem); // one product is matmul's
+    if (select || word == KBKI_WORD_mmapipe) bytes += (size_t)batch * kbki_mm_copies(s, elem);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
-KBK_FN void kbk_bmm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(bmm_fwd) {
     for (int64_t u = u0; u < u1;) {
         int64_t b = u / s->rows, first = u % s->rows, last = first + (u1 - u);
         if (last > s->rows) last = s->rows;
         const double* one[2] = { in[0] + b * s->rows * s->depth, in[1] + b * s->depth * s->cols };
         double* piece[2 * KBK_OUTS] = { out[0] + (u - u0) * s->cols };
         if (out[KBK_OUTS]) piece[KBK_OUTS] = out[KBK_OUTS] + (u - u0) * s->cols;
-        kbk_matmul_fwd_ref(s, one, piece, first, last);
+        kbk_matmul_fwd_ref(s, elem, one, piece, first, last);
         u += last - first;
     }
 }
@@ -12684,21 +12651,21 @@ KBK_FN double kbk_attention_fwd_flops(const kbk_shape* s) {
     double n = (double)s->rows, full = 4.0 * (double)kbki_attn_heads(s) * n * n * (double)s->cols;
     return s->causal ? full / 2 : full;
 }
-KBK_FN double kbk_attention_fwd_bytes(const kbk_shape* s) {
+KBK_FN double kbk_attention_fwd_bytes(const kbk_shape* s, int elem) {
     double rows = (double)kbki_attn_heads(s) * (double)s->rows;
-    return 4 * rows * (double)s->cols * s->elem + 4 * rows;
+    return 4 * rows * (double)s->cols * elem + 4 * rows;
 }
 // Heads whose scores the vendor's row keeps at a time: about 1 GiB of them.
-KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s) {
-    int64_t each = s->rows * s->rows * (4 + s->elem) + 1, n = ((int64_t)1 << 30) / each;
+KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
+    int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
     int64_t heads = kbki_attn_heads(s);
     return n < 1 ? 1 : n > heads ? heads : n;
 }
-KBK_FN size_t kbki_scratch_attention_fwd(const kbk_shape* s, int word) {
+KBKI_SCRATCH(attention_fwd) {
     size_t square = (size_t)s->rows * (size_t)s->rows;
     if (word == KBKI_WORD_naive) return KBK_TICKETS + (size_t)kbki_attn_heads(s) * square * 4;
     if (word == KBKI_WORD_cublas)
-        return KBK_TICKETS + ((size_t)32 << 20) + (size_t)kbki_attn_chunk(s) * square * (size_t)(4 + s->elem);
+        return KBK_TICKETS + ((size_t)32 << 20) + (size_t)kbki_attn_chunk(s, elem) * square * (size_t)(4 + elem);
     return word == KBKI_WORD_flashpp ? KBK_TICKETS : 0;
 }
 KBK_FN double kbki_attn_dot(const double* a, const double* b, int64_t d, double* sum_of_sizes) {
@@ -12708,8 +12675,7 @@ KBK_FN double kbki_attn_dot(const double* a, const double* b, int64_t d, double*
     return sum;
 }
 KBK_FN double kbki_attn_finite(double x) { return kbk_is_nan(x) || kbk_is_inf(x) ? 0 : x; }
-KBK_FN void kbk_attention_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(attention_fwd) {
     int64_t n = s->rows, d = s->cols;
     double scale = 1 / sqrt((double)d);
     for (int64_t u = u0; u < u1; u++) {
@@ -12810,7 +12776,7 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
     if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL) return why;
     float* scores = (float*)((char*)a->workspace + KBK_TICKETS);
     int64_t rows = io.heads * io.rows, ctas = kbki_ceil(rows * io.rows, 256);
     int64_t outs = kbki_ceil(rows * a->s.cols, 256);
@@ -13071,11 +13037,11 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     cublasHandle_t h;
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, KBKI_WORD_cublas))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_cublas))) != NULL) return why;
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
     kbki_attn_gemm gemm = kbki_attn_gemm_get();
     if (!gemm) return "cublasGemmStridedBatchedEx not found";
-    int64_t n = io.rows, chunk = kbki_attn_chunk(&a->s);
+    int64_t n = io.rows, chunk = kbki_attn_chunk(&a->s, (int)sizeof(T));
     int rows = (int)n, d = (int)a->s.cols;
     float *scores = (float*)((char*)a->workspace + KBK_TICKETS + ((size_t)32 << 20)), one = 1, zero = 0;
     T* p = (T*)(scores + chunk * n * n);
@@ -14316,11 +14282,11 @@ KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 }
 KBK_FN int64_t kbk_attention_bwd_units(const kbk_shape* s) { return kbki_attn_heads(s) * s->rows; }
 KBK_FN double kbk_attention_bwd_flops(const kbk_shape* s) { return 2.5 * kbk_attention_fwd_flops(s); }
-KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s) {
+KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s, int elem) {
     double rows = (double)kbki_attn_heads(s) * (double)s->rows;
-    return 8 * rows * (double)s->cols * s->elem + 4 * rows;
+    return 8 * rows * (double)s->cols * elem + 4 * rows;
 }
-KBK_FN size_t kbki_scratch_attention_bwd(const kbk_shape* s, int word) {
+KBKI_SCRATCH(attention_bwd) {
     size_t heads = (size_t)kbki_attn_heads(s), rows = (size_t)s->rows, padded = (rows + 63) / 64 * 64;
     if (word == KBKI_WORD_naive) return KBK_TICKETS + heads * rows * (8 * rows + 4);
     if (word == KBKI_WORD_shared || word == KBKI_WORD_flash || word == KBKI_WORD_warpmma)
@@ -14351,8 +14317,7 @@ KBK_FN void kbki_attn_add(double* y, double* mag, double w, double about, const 
         if (mag) mag[c] += about * about * x[c] * x[c];
     }
 }
-KBK_FN void kbk_attention_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(attention_bwd) {
     int64_t n = s->rows, d = s->cols;
     for (int64_t u = u0; u < u1; u++) {
         int64_t head = u / n * n;
@@ -14409,7 +14374,7 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
 
 // Scratch of the variants that keep no scores.
 template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, kbki_attn_back<T>* io) {
-    const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, word));
+    const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word));
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
     io->sum = (float*)(io->stat + io->heads * kbki_ceil(io->rows, 64) * 64);
     return why;
@@ -14456,7 +14421,7 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL) return why;
     int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
     float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *dot = ds + pairs;
     int d = (int)a->s.cols;
@@ -14515,7 +14480,7 @@ template <class T> const char* kbk_attention_bwd_shared(const kbk_args* a, kbk_s
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_shared))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_shared))) != NULL) return why;
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, 8);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -14665,7 +14630,7 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_flash))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_flash))) != NULL) return why;
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     return a->s.cols == 64 ? kbki_attn_back_flash<T, 64>(io, dot, st) : kbki_attn_back_flash<T, 128>(io, dot, st);
 }
@@ -14724,7 +14689,7 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if ((why = kbki_needs_mma<T>()) != NULL) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_warpmma))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_warpmma))) != NULL) return why;
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, 64);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -15635,7 +15600,9 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
 }
 
 // Bytes of scratch memory that a launch wants.
-KBK_FN size_t kbk_workspace(const kbk_variant* v, const kbk_shape* s) { return v->op->scratch(s, v->word); }
+KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
+    return v->op->scratch(s, kbk_dtype_size(dtype), v->word);
+}
 
 // A variant's KBK_SM_<...> in an element type.
 KBK_FN int kbk_least_sm(const kbk_variant* v, int dtype) {
@@ -15689,16 +15656,16 @@ typedef struct kbk_row {
 KBK_API int64_t kbk_abi(const char* what);
 KBK_API int kbk_row_get(int row, kbk_row* r); // 1, or 0 where there is no such row
 KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation); // -1: none
-// Of a shape; -1: no such row, or a shape with a negative number or an element size that is none.
+// Of a shape; -1: no such row, or a shape with a negative number. elem: bytes of an element.
 KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t); // t[KBK_MAX_TENSORS]; how many
 KBK_API int64_t kbk_row_units(int row, const kbk_shape* s);
-KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s);
+KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
-KBK_API double kbk_row_bytes(int row, const kbk_shape* s);
+KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
 // NULL, or why not. device: that of the memory and the stream, current for the launch alone; -1: the current one.
 // Outputs that a card calls optional may be null.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
-KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* const* in, double* const* out,
+KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // as kbk_op.ref
 // Elements i0..i0+n-1 of tensor number id, an input.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
@@ -15713,10 +15680,10 @@ KBK_FN const kbk_variant* kbki_numbered(int row) {
 // The variant, where the shape is one that formulas and oracles can be asked about.
 KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
     int good = s && s->batch >= 0 && s->heads >= 0 && s->rows >= 0 && s->cols >= 0 && s->depth >= 0 &&
-               s->layout >= 0 && s->layout <= KBK_TN && (s->elem == 2 || s->elem == 4 || s->elem == 8);
+               s->layout >= 0 && s->layout <= KBK_TN;
     return good ? kbki_numbered(row) : NULL;
 }
-#define KBKI_TEXT_ROW "no such row, or a shape with a negative number or an element size that is none"
+#define KBKI_TEXT_ROW "no such row, or a shape with a negative number"
 
 #define KBKI_ONE_OP(op, dir, family, scratch, formula) +1
 KBK_FN const char* kbki_group(const kbk_op* op) {
@@ -15800,17 +15767,17 @@ KBK_API int64_t kbk_row_units(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered_of(row, s);
     return v ? v->op->units(s) : -1;
 }
-KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s) {
+KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem) {
     const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? (int64_t)kbk_workspace(v, s) : -1;
+    return v ? (int64_t)v->op->scratch(s, elem, v->word) : -1;
 }
 KBK_API double kbk_row_flops(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered_of(row, s);
     return v ? v->op->flops(s) : -1;
 }
-KBK_API double kbk_row_bytes(int row, const kbk_shape* s) {
+KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem) {
     const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->bytes(s) : -1;
+    return v ? v->op->bytes(s, elem) : -1;
 }
 
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream) {
@@ -15818,7 +15785,6 @@ KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int de
     kbk_tensor t[KBK_MAX_TENSORS];
     if (!v) return KBKI_TEXT_ROW;
     if (dtype < 0 || dtype >= KBK_DTYPES) return "no such element type";
-    if (a->s.elem != kbk_dtype_size(dtype)) return "the shape's element size is not that of the element type";
     for (int i = 0, n = v->op->tensors(&a->s, t), ins = 0, outs = 0; i < n; i++) {
         if (t[i].role == KBK_IN && !a->in[ins++] && t[i].count > 0) return "an input is null";
         if (t[i].role != KBK_IN && outs++ == 0 && !a->out[0] && t[i].count > 0 && !(v->origin & KBK_ALLOCATES))
@@ -15838,7 +15804,7 @@ KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int de
 #endif
 }
 
-KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* const* in, double* const* out,
+KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1) {
     const kbk_variant* v = kbki_numbered_of(row, s);
     kbk_tensor t[KBK_MAX_TENSORS];
@@ -15847,7 +15813,7 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* co
     for (int i = 0, n = v->op->tensors(s, t), ins = 0; i < n; i++)
         if (t[i].role == KBK_IN && (!in || !in[ins++]) && t[i].count > 0) return "an input is null";
     if (!out[0] && !out[1] && !out[2] && !out[3]) return "no output is wanted";
-    v->op->ref(s, in, out, u0, u1);
+    v->op->ref(s, elem, in, out, u0, u1);
     return NULL;
 }
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,

@@ -183,7 +183,7 @@ static void set_factors(float sa, float sb) {
 static kbk_args arguments(const byte* a, const byte* b, void* c, shape s) {
     kbk_args args = {};
     args.s.batch = args.s.heads = 1, args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k;
-    args.s.layout = KBK_NT, args.s.elem = 2;
+    args.s.layout = KBK_NT;
     args.in[0] = a, args.in[1] = b, args.in[2] = factors, args.in[3] = factors + 4, args.out[0] = c;
     args.workspace = work, args.workspace_bytes = work_bytes;
     return args;

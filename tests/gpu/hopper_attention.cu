@@ -227,7 +227,7 @@ __global__ void hold_k(unsigned long long ns) {
 static kbk_args arguments(const void* q, const void* k, const void* v, void* o, void* lse, shape s) {
     kbk_args a = {};
     a.s.batch = s.heads % 2 ? 1 : 2, a.s.heads = s.heads / a.s.batch, a.s.rows = s.n, a.s.cols = s.d;
-    a.s.causal = s.causal, a.s.elem = 2;
+    a.s.causal = s.causal;
     a.in[0] = q, a.in[1] = k, a.in[2] = v, a.out[0] = o, a.out[1] = lse;
     a.workspace = tickets, a.workspace_bytes = KBK_TICKETS;
     return a;

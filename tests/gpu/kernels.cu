@@ -247,7 +247,6 @@ static int prepare(job* j) {
     int ins = 0, outs = 0, big_enough = 1;
     kbk_tensor t[KBK_MAX_TENSORS];
     memset(j->x, 0, sizeof j->x), memset(j->out, 0, sizeof j->out), memset(j->in, 0, sizeof j->in);
-    j->s.elem = kbk_dtype_size(j->dtype);
     j->n = j->op->tensors(&j->s, t), j->units = j->op->units(&j->s);
     for (int k = 0; k < j->n; k++) {
         side* x = &j->x[k];
@@ -286,7 +285,7 @@ static int prepare(job* j) {
             kbk_narrow(x->t.kind, j->dtype, x->values, x->raw, x->t.count);
             kbk_widen(x->t.kind, j->dtype, x->raw, x->values, x->t.count);
         }
-    j->op->ref(&j->s, j->in, j->out, 0, j->units);
+    j->op->ref(\&j->s, kbk_dtype_size(j->dtype), j->in, j->out, 0, j->units);
     for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++) // magnitudes allow for scores that were rounded
         if (j->x[k].t.scales) memset(j->x[k].scales, 0, (size_t)(j->x[k].t.scales * j->units) * sizeof(double));
     return big_enough;
@@ -408,7 +407,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     kbk_args a;
     kbk_report r;
     int which = 0;
-    j->work_bytes = kbk_workspace(v, &j->s);
+    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
     char* mark = arena_at;
     j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
     arena_at = mark;
@@ -461,7 +460,7 @@ static void try_graph(job* j, const kbk_variant* v) {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
     char* mark = arena_at;
-    j->work_bytes = kbk_workspace(v, &j->s);
+    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
     j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
     arena_at = mark;
     if (j->work_bytes && !j->work) return; // counted by try_variant
@@ -494,7 +493,7 @@ static void try_in_place(job* j, const kbk_variant* v, int shift) {
     kbk_args a;
     const char* why = NULL;
     char *mark = arena_at, *to[2] = { dx->got, x->got };
-    j->work_bytes = kbk_workspace(v, &j->s);
+    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
     j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
     arena_at = mark;
     if (j->work_bytes && !j->work) return; // counted by try_variant
@@ -698,7 +697,6 @@ static void run_empty(const kbk_op* op, int dtype) {
             if (!wanted(v, op, dtype)) continue;
             memset(&a, 0, sizeof a);
             a.s.batch = a.s.heads = 1, a.s.rows = zero ? 0 : 5, a.s.cols = zero ? 5 : 0, a.s.depth = 3;
-            a.s.elem = kbk_dtype_size(dtype);
             const char* why = kbk_launch(v, dtype, &a, stream);
             if (!why && cudaStreamSynchronize(stream) != cudaSuccess) why = "failed on the device";
             if (why)
@@ -718,7 +716,7 @@ static void run_no_rows(const kbk_op* op, int dtype) {
     enum { ROOM = 512 }; // bytes of a tensor, more than it has
     static unsigned char got[KBK_MAX_TENSORS * ROOM];
     kbk_tensor t[KBK_MAX_TENSORS];
-    kbk_shape s = { 1, 1, 0, 37, 3, 0, 0, 0, kbk_dtype_size(dtype), 0 };
+    kbk_shape s = { 1, 1, 0, 37, 3, 0, 0, 0, 0 };
     int n = op->tensors(&s, t), sums = 0;
     for (int k = 0; k < n; k++) sums += t[k].role != KBK_IN && !t[k].per_unit;
     for (int i = 0; i < KBK_VARIANT_COUNT && sums; i++) {
@@ -726,7 +724,7 @@ static void run_no_rows(const kbk_op* op, int dtype) {
         kbk_args a = {};
         int ins = 0, outs = 0;
         if (!wanted(v, op, dtype)) continue;
-        arena_at = arena, a.s = s, a.workspace_bytes = kbk_workspace(v, &s), a.workspace = take(a.workspace_bytes);
+        arena_at = arena, a.s = s, a.workspace_bytes = kbk_workspace(v, dtype, &s), a.workspace = take(a.workspace_bytes);
         CUDA(cudaMemsetAsync(arena, 0xFF, (size_t)(arena_at - arena), stream));
         char* from = arena_at;
         for (int k = 0; k < n; k++)
@@ -784,7 +782,7 @@ static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const 
         whole[ins] = (const double*)((uintptr_t)in[ins] - (uintptr_t)first * 8), ins++;
         free(raw);
     }
-    op->ref(s, whole, out, u, u + 1);
+    op->ref(s, kbk_dtype_size(dtype), whole, out, u, u + 1);
     for (int k = 0; k < ins; k++) free(in[k]);
 }
 // Whether a unit's outputs are as its oracle says; the report says why not.
@@ -813,7 +811,7 @@ static void large_sum(const kbk_op* op, const kbk_shape* s, double* const* in, i
         kbk_shape of = *s;
         of.rows = 1, of.cols = parts[i];
         part[0] = &value, part[KBK_OUTS] = &scale;
-        op->ref(&of, (const double* const*)in, part, 0, 1);
+        op->ref(&of, kbk_dtype_size(KBK_BF16), (const double* const*)in, part, 0, 1);
         double weight = (double)times[i] * (is(op, "mse") ? (double)parts[i] / (double)n : 1); // a mean, or a sum
         out[0][0] += weight * value, out[KBK_OUTS][0] += weight * scale;
     }
@@ -834,7 +832,7 @@ static void run_large(const kbk_op* op) {
     enum { PERIOD = 40009 * 256 }; // bytes; not a divisor of any row
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
-    kbk_shape s = { 1, 1, 65537, 32771, 0, 0.1, 0, 0, 2, 42 }; // 2^31 + 229 thousand elements, odd rows
+    kbk_shape s = { 1, 1, 65537, 32771, 0, 0.1, 0, 0, 42 }; // 2^31 + 229 thousand elements, odd rows
     char *dev[KBK_MAX_TENSORS] = {}, *block, *work = NULL;
     double* period[KBK_MAX_TENSORS] = {};
     int n = op->tensors(&s, t), enough = 1, periods = 0;
@@ -875,7 +873,7 @@ static void run_large(const kbk_op* op) {
         kbk_report r = {};
         int ins = 0, outs = 0, right = 1, at = 0;
         if (!enough || !wanted(v, op, dtype)) continue;
-        a.s = s, a.workspace_bytes = kbk_workspace(v, &s);
+        a.s = s, a.workspace_bytes = kbk_workspace(v, dtype, &s);
         if (a.workspace_bytes && cudaMalloc((void**)&work, a.workspace_bytes) != cudaSuccess) {
             cudaGetLastError(), skipped++;
             continue;
@@ -924,14 +922,14 @@ static void run_smaller_gpu(const kbk_op* op, int dtype) {
     if (counting || !wanted(v, op, dtype) || !room) return;
     only = v->name;
     for (int i = 0; i < 4; i++) {
-        kbk_shape s = { 1, 2, i / 2 ? 65 : 300, 128, 0, 0, i % 2, 0, 0, 0 };
+        kbk_shape s = { 1, 2, i / 2 ? 65 : 300, 128, 0, 0, i % 2, 0, 0 };
         if (sanitize && s.rows == 300) continue;
         room->value = 99 * 1024 + 1, run_shape(op, dtype, s, 0, 0);
     }
     room->value = was, only = option;
     if (!my_part()) return;
     kbk_args a = {};
-    a.s.batch = a.s.heads = 1, a.s.rows = 64, a.s.cols = 128, a.s.elem = kbk_dtype_size(dtype);
+    a.s.batch = a.s.heads = 1, a.s.rows = 64, a.s.cols = 128;
     a.workspace = arena, a.workspace_bytes = (size_t)(arena_end - arena);
     room->value = 64 * 1024 + 1;
     const char* why = kbk_launch(v, dtype, &a, stream);
@@ -954,7 +952,6 @@ static void run_attention(const kbk_op* op, int dtype) {
                         0,
                         i % 2,
                         0,
-                        0,
                         0 };
         const bool heads = s.batch * s.heads > 100;
         if (quick && !heads && (i / 2 % 3 == 0 || i / 2 > 8)) continue;
@@ -966,7 +963,7 @@ static void run_attention(const kbk_op* op, int dtype) {
     if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
     if (!my_part()) return;
     memset(&a, 0, sizeof a);
-    a.s.batch = a.s.heads = 1, a.s.rows = 4, a.s.cols = 96, a.s.elem = kbk_dtype_size(dtype);
+    a.s.batch = a.s.heads = 1, a.s.rows = 4, a.s.cols = 96;
     for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
         if (!wanted(&kbk_table[i], op, dtype)) continue;
         if (kbk_launch(&kbk_table[i], dtype, &a, stream))
@@ -977,7 +974,7 @@ static void run_attention(const kbk_op* op, int dtype) {
 }
 static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     int gemm = op->family == KBK_GEMM, pick = op->family == KBK_PICK, layouts = gemm ? 3 : pick ? 2 : 1;
-    kbk_shape s = { 1, 1, d.rows, d.cols, 0, 0, 0, 0, 0, 0 };
+    kbk_shape s = { 1, 1, d.rows, d.cols, 0, 0, 0, 0, 0 };
     if (sanitize && !d.small) return;
     if (is(op, "bmm")) s.batch = 3;
     if (is(op, "bmm") && s.rows * s.cols > 60000) return; // the oracle would take long
