@@ -911,6 +911,7 @@ typedef struct kbk_tensor {
     int fill;         // normal: mean a, deviation b.  uniform: [a, b).  ids: integers of [a, b).  same: a
     double a, b;      // sequence: i mod b.  cycle: what follows i on one cycle through all of [0, b)
     int place;        // on the host: pinned, except for a variant whose origin says KBK_PAGEABLE
+    int optional;     // 1: an output that is not written if its pointer is null
 } kbk_tensor;
 
 /*  How far a result may be from its oracle. Let w = max(|ref|, row scale, magnitude given by the oracle); the
@@ -933,8 +934,9 @@ typedef struct kbk_op {
     int family;
     int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns how many
     int64_t (*units)(const kbk_shape* s);              // independent pieces of the result: rows, elements
-    // elem: bytes of an element, since magnitudes depend on the type. Outputs of units u0..u1-1 at out[k] + (u - u0) * per_unit, whole tensors at out[k], magnitudes at
-    // out[KBK_OUTS + k]; a null out[k] is not wanted. Inputs are whole.
+    // Outputs of units u0..u1-1 at out[k] + (u - u0) * per_unit, whole tensors at out[k], magnitudes at
+    // out[KBK_OUTS + k]; a null out[k] is not wanted. Inputs are whole. elem: bytes of an element of the variant that is
+    // compared, since magnitudes depend on it.
     void (*ref)(const kbk_shape* s, int elem, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
     double (*bytes)(const kbk_shape* s, int elem);
@@ -996,21 +998,21 @@ KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI6
 
 // The rows of _tensors, one call each.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
-    kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0 };
+    kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0, 0 };
     return t;
 }
 KBK_FN kbk_tensor kbki_ids(const char* name, int64_t count, int64_t per_unit, int64_t below) {
-    kbk_tensor t = { name, KBK_IN, KBK_KI32, count, per_unit, 0, KBK_IDS, 0, (double)below, 0 };
+    kbk_tensor t = { name, KBK_IN, KBK_KI32, count, per_unit, 0, KBK_IDS, 0, (double)below, 0, 0 };
     return t;
 }
 KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t per_unit, int64_t scales) {
-    kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0 };
+    kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0, 0 };
     return t;
 }
 /*  kbk_<op>_<dir>_ref and kbki_scratch_<name>: an operation's kbk_op.ref and kbk_op.scratch. elem: bytes of an element.
     Not every one of them uses all of its arguments. */
 #define KBKI_MAYBE __attribute__((unused))
-#define KBKI_REF(op_dir)                                                                                           \
+#define KBKI_REF(op_dir)                                                                                        \
     KBK_FN void kbk_##op_dir##_ref(const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE const double* const* in, \
                                    double* const* out, int64_t u0, int64_t u1)
 #define KBKI_SCRATCH(name) \
@@ -1027,11 +1029,49 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
 #define KBKI_FORMULAS(op_dir, units, flops, bytes)                                       \
     KBK_FN int64_t kbk_##op_dir##_units(const kbk_shape* s) { return (void)s, (units); } \
     KBK_FN double kbk_##op_dir##_flops(const kbk_shape* s) { KBKI_FORMULA(s, flops); }   \
-    KBK_FN double kbk_##op_dir##_bytes(const kbk_shape* s, int size) {                  \
-        const double elem = size;                                                       \
-        (void)elem;                                                                     \
-        KBKI_FORMULA(s, bytes);                                                         \
+    KBK_FN double kbk_##op_dir##_bytes(const kbk_shape* s, int size) {                   \
+        const double elem = size;                                                        \
+        (void)elem;                                                                      \
+        KBKI_FORMULA(s, bytes);                                                          \
     }
+
+/*  NULL, or why no operation takes this shape: a negative number, a layout that does not exist, a tensor of more than
+    2^56 elements. For every other shape, formulas, oracles and kbk_workspace stay within 64 bits. */
+KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
+    if (s->batch < 0 || s->heads < 0 || s->rows < 0 || s->cols < 0 || s->depth < 0) return "a dimension is negative";
+    const double rows = (double)s->rows, cols = (double)s->cols, depth = (double)s->depth;
+    double batch = op->family == KBK_GEMM || op->family == KBK_ATTN ? (double)s->batch : 1, most = rows * cols;
+    if (op->family == KBK_ATTN) batch *= (double)s->heads;
+    if (op->family == KBK_ATTN && rows > cols) most = rows * rows; // the scores
+    if (op->family == KBK_PICK && depth > 1) most *= depth;
+    if (op->family == KBK_GEMM && rows * depth > most) most = rows * depth;
+    if ((op->family == KBK_GEMM || op->family == KBK_LOOKUP) && cols * depth > most) most = cols * depth;
+    if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "no such layout";
+    const double limit = (double)((int64_t)1 << 56);
+    return rows > limit || cols > limit || depth > limit || batch > limit || most * (batch > 1 ? batch : 1) > limit
+               ? "a tensor has more than 2^56 elements"
+               : NULL;
+}
+/*  NULL, or why these arguments cannot be launched on any device: the shape; a null output that would be written; a null
+    input that has elements, unless nothing is written. */
+KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
+    kbk_tensor t[KBK_MAX_TENSORS];
+    int writes = 0, ins = 0, outs = 0;
+    if (!a) return "the arguments are null";
+    const char* why = kbk_check_shape(op, &a->s);
+    if (why) return why;
+    const int n = op->tensors(&a->s, t);
+    const int64_t units = op->units(&a->s);
+    for (int i = 0; i < n; i++) {
+        if (t[i].role == KBK_IN) continue;
+        const int written = t[i].count > 0 && (units > 0 || !t[i].per_unit);
+        if (written && !a->out[outs] && !t[i].optional) return "an output is null";
+        writes += written, outs++;
+    }
+    for (int i = 0; i < n; i++)
+        if (t[i].role == KBK_IN && !a->in[ins++] && t[i].count > 0 && writes) return "an input is null";
+    return NULL;
+}
 
 /*------------------------------------------------------------------------------------------------------------
   >>numbers     Philox, rounding to 16 bits and back, reproducible inputs; the same bits on host and device.
@@ -1834,17 +1874,18 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
 // NULL, or why code for a compute capability (90 for 9.0) is not to be had: the device is an older one, or the
 // program was compiled for one (nvcc without -arch takes the oldest it knows), and the kernels have no bodies.
 template <class> __global__ void kbki_built_k() {}
-template <int Capability> const char* kbki_needs() {
+#define KBKI_TEXT_CAPABILITY "this variant needs another compute capability"
+KBK_FN const char* kbki_needs(int capability) {
     int compiled = 0;
-    if (kbki_capability() < Capability) return "this variant needs another compute capability";
+    if (kbki_capability() < capability) return KBKI_TEXT_CAPABILITY;
     cudaError_t e = kbki_compiled((const void*)kbki_built_k<void>, &compiled);
     if (e != cudaSuccess) return kbki_error(e);
-    return compiled < Capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
+    return compiled < capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
                                  : NULL;
 }
 // The same for kbki_mma_fixed: tensor cores take f16 from compute capability 7.5 on, bf16 from 8.0.
 template <class T> const char* kbki_needs_mma() {
-    return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs<75>() : kbki_needs<80>();
+    return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs(75) : kbki_needs(80);
 }
 KBK_FN int kbki_sms(void) {
     int n = kbki_attribute(cudaDevAttrMultiProcessorCount);
@@ -1962,6 +2003,11 @@ KBK_FN bool kbki_two_fit(int64_t packs) {
 // A launcher that is one of another operation's, or of several, with template arguments of its own.
 #define KBKI_LAUNCHER(name, ...) \
     template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
+// Sums of nothing, if there is room for them.
+template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st) {
+    cudaError_t e = sums && count ? cudaMemsetAsync(sums, 0, (size_t)count * sizeof(T), st) : cudaSuccess;
+    return e == cudaSuccess ? NULL : kbki_error(e);
+}
 #define KBKI_TEXT_ALIGN "an address is not a multiple of the element size"
 #define KBKI_TEXT_GRID "too many elements for one grid"
 #endif // __CUDACC__
@@ -2394,6 +2440,12 @@ KBK_FN const char* kbki_needs_hopper(void) {
     return threads == 96 ? NULL
                          : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
+// The same for a least capability of the table, KBK_SM_<...>. The vendor's rows have no code of their own to compile.
+KBK_FN const char* kbki_needs_row(int least, int origin) {
+    if (least & KBK_SM_EXACT) return kbki_needs_hopper();
+    if (origin & KBK_VENDOR) return kbki_capability() < least ? KBKI_TEXT_CAPABILITY : NULL;
+    return least ? kbki_needs(least) : NULL;
+}
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // --- tensor copies: the box at (x, y) or (x, y, z), x innermost. Multicast: to the same place in every CTA of the
@@ -2808,7 +2860,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     const char* why = kbki_map_args(a, Op::inputs, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) return kbki_map_packs<T, Op, Op::packs>(a, stream);
-    if ((why = kbki_needs<90>()) != NULL) return why;
+    if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbki_map_bulk_k<T, Op>, &shared)) != NULL) return why;
     if (shared == 0) return "this much shared memory is not to be had";
     int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
@@ -2975,10 +3027,8 @@ KBK_FN int kbk_read_run_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBKI_MAP_FORMULAS(copy_run, kbki_map1_tensors, 0, 2 * n * elem)
 KBKI_FORMULAS(fill_run, s->rows * s->cols, 0, 1 * n * elem)
 KBKI_MAP_FORMULAS(triad_run, kbki_map2_tensors, 2 * n, 3 * n * elem)
-KBKI_FORMULAS(read_run, s->rows && s->cols ? 1 : 0, 0, 1 * n * elem + 4)
-KBKI_SCRATCH(read) {
-    return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint64_t);
-}
+KBKI_FORMULAS(read_run, 1, 0, 1 * n * elem + 4)
+KBKI_SCRATCH(read) { return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint64_t); }
 KBKI_REF(copy_run) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i];
@@ -3129,7 +3179,7 @@ template <class T> const char* kbk_copy_run_bulk(const kbk_args* a, kbk_stream s
     const char* why = kbki_copy_args(a, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) return kbki_copy_packs<T, 2>(a, st);
-    if ((why = kbki_needs<90>()) != NULL) return why;
+    if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbk_copy_run_bulk_k<T>, &shared)) != NULL) return why;
     if (shared == 0) return "this much shared memory is not to be had";
     int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_COPY_TILE), full = (int64_t)kbki_sms() * 4;
@@ -3263,7 +3313,7 @@ template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st
                            (unsigned long long*)(w + KBK_TICKETS) };
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
     if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.fold, 4)) return KBKI_TEXT_ALIGN;
-    if (io.n == 0) return NULL;
+    if (io.n == 0) return kbki_zeros(io.fold, 1, st);
     const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, (int)sizeof(T), KBKI_WORD_unroll));
     if (why) return why;
     int64_t pieces = kbki_ceil(io.n, 480 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
@@ -3369,9 +3419,7 @@ KBK_FN double kbk_gather_run_bytes(const kbk_shape* s, int elem) {
     double n = kbki_n(s), among = (double)kbki_among(s);
     return n * (elem + 8.0) + (n < among ? n : among) * elem;
 }
-KBKI_SCRATCH(chase) {
-    return KBK_TICKETS + sizeof(int64_t);
-}
+KBKI_SCRATCH(chase) { return KBK_TICKETS + sizeof(int64_t); }
 KBKI_REF(strided_run) {
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i * kbki_stride(s)];
 }
@@ -3471,7 +3519,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     if (why || n == 0) return why;
     if (n > INT32_MAX) return "indices are 32 bits wide";
     if (!kbki_aligned(a->in[0], 4) || !kbki_aligned(a->out[0], 4)) return KBKI_TEXT_ALIGN;
-    if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL)
+        return why;
     int64_t* clocks = (int64_t*)((char*)a->workspace + KBK_TICKETS);
     kbk_chase_run_naive_k<T><<<1, 256, 0, st>>>((const int*)a->in[0], (int*)a->out[0], clocks, (int)n);
     return kbki_launched();
@@ -3557,7 +3606,7 @@ KBK_FN int kbk_d2h_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     return n;
 }
 KBK_FN int kbk_alloc_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_out("usable", KBK_KI32, s->rows && s->cols ? 1 : 0, 1, 0);
+    t[0] = kbki_out("usable", KBK_KI32, s->rows && s->cols ? 1 : 0, 1, 0), t[0].optional = 1;
     return 1;
 }
 KBK_FN int kbk_null_run_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -3570,22 +3619,14 @@ KBKI_FORMULAS(d2h_run, s->rows * s->cols, 0, 1 * n * elem)
 KBKI_MAP_FORMULAS(d2d_run, kbki_map1_tensors, 0, 2 * n * elem)
 KBKI_FORMULAS(alloc_run, s->rows && s->cols ? 1 : 0, 0, n != 0 ? 4 : 0)
 KBKI_FORMULAS(null_run, 0, 0, 0)
-KBKI_REF(h2d_run) {
-    kbk_copy_run_ref(s, elem, in, out, u0, u1);
-}
-KBKI_REF(d2h_run) {
-    kbk_copy_run_ref(s, elem, in, out, u0, u1);
-}
-KBKI_REF(d2d_run) {
-    kbk_copy_run_ref(s, elem, in, out, u0, u1);
-}
+KBKI_REF(h2d_run) { kbk_copy_run_ref(s, elem, in, out, u0, u1); }
+KBKI_REF(d2h_run) { kbk_copy_run_ref(s, elem, in, out, u0, u1); }
+KBKI_REF(d2d_run) { kbk_copy_run_ref(s, elem, in, out, u0, u1); }
 KBKI_REF(alloc_run) {
     (void)s, (void)in;
     for (int64_t u = u0; u < u1; u++) out[0][u - u0] = 1;
 }
-KBKI_REF(null_run) {
-    (void)s, (void)in, (void)out, (void)u0, (void)u1;
-}
+KBKI_REF(null_run) { (void)s, (void)in, (void)out, (void)u0, (void)u1; }
 
 #ifdef __CUDACC__
 // Host memory that is not what the variant says would give a number for something else, or a fault.
@@ -4081,9 +4122,7 @@ KBKI_REF(dropout_fwd) {
     for (int64_t i = u0; i < u1; i++)
         out[0][i - u0] = kbk_dropout_keeps(s->seed, s->p, i) ? kbk_round_value(KBK_F32, in[0][i] * scale) : 0;
 }
-KBKI_REF(dropout_bwd) {
-    kbk_dropout_fwd_ref(s, elem, in, out, u0, u1);
-}
+KBKI_REF(dropout_bwd) { kbk_dropout_fwd_ref(s, elem, in, out, u0, u1); }
 
 #ifdef __CUDACC__
 template <class T> struct kbki_dropout_io {
@@ -4391,7 +4430,7 @@ template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t c
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
-    const char* why = kbki_needs<90>();
+    const char* why = kbki_needs(90);
     if (!why) why = kbki_want_shared(kernel, &shared);
     if (why || !shared) return why ? why : "a CTA cannot have that much shared memory here";
     cudaLaunchConfig_t cfg = {};
@@ -4524,11 +4563,6 @@ __global__ void __launch_bounds__(1024)
         __syncthreads();
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
-}
-// The column sums of no rows: zeros.
-template <class T> const char* kbki_no_rows(T* sums, int64_t cols, kbk_stream st) {
-    cudaError_t e = sums && cols ? cudaMemsetAsync(sums, 0, (size_t)cols * sizeof(T), st) : cudaSuccess;
-    return e == cudaSuccess ? NULL : kbki_error(e);
 }
 // Behind the kernel that writes what is summed.
 template <class Io, bool Two>
@@ -5493,11 +5527,11 @@ KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_in("w", s->cols, 0);
     t[2] = kbki_in("b", s->cols, 0);
     t[3] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 1);
-    t[4] = kbki_out("mean", KBK_KF32, s->rows, 1, 1);
-    t[5] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0);
+    t[4] = kbki_out("mean", KBK_KF32, s->rows, 1, 1), t[4].optional = 1;
+    t[5] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0), t[5].optional = 1;
     return 6;
 }
-KBKI_FORMULAS(layernorm_fwd, s->rows, 7 * n + 4 * rows, (2 * n + 2 * cols) * elem + 8 * rows)
+KBKI_FORMULAS(layernorm_fwd, s->cols ? s->rows : 0, 7 * n + 4 * rows, (2 * n + 2 * cols) * elem + 8 * rows)
 KBKI_REF(layernorm_fwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
@@ -6435,12 +6469,9 @@ KBKI_REF(layernorm_bwd) {
         if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = elem == 4 ? size : 0.001 * size;
     }
     kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[1], out[2], 0);
-    kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[KBK_OUTS + 1], out[KBK_OUTS + 2],
-                          elem == 4 ? 1 : 0.01);
+    kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[KBK_OUTS + 1], out[KBK_OUTS + 2], elem == 4 ? 1 : 0.01);
 }
-KBKI_SCRATCH(layernorm_bwd) {
-    return kbki_part_bytes(2 * s->cols);
-}
+KBKI_SCRATCH(layernorm_bwd) { return kbki_part_bytes(2 * s->cols); }
 
 #ifdef __CUDACC__
 template <class T, bool Layer> struct kbki_dnorm {
@@ -6734,8 +6765,8 @@ template <class T, bool Layer> const char* kbki_dnorm_args(const kbk_args* a, kb
     return kbki_check_workspace(a, kbki_part_bytes(io->sums * io->cols));
 }
 template <class T, bool Layer> const char* kbki_dnorm_none(const kbki_dnorm<T, Layer>& io, kbk_stream st) {
-    const char* why = kbki_no_rows(io.dw, io.cols, st);
-    return why ? why : kbki_no_rows(io.db, io.cols, st);
+    const char* why = kbki_zeros(io.dw, io.cols, st);
+    return why ? why : kbki_zeros(io.db, io.cols, st);
 }
 template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
@@ -6834,10 +6865,10 @@ KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
     t[1] = kbki_in("w", s->cols, 0);
     t[2] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
-    t[3] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0);
+    t[3] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0), t[3].optional = 1;
     return 4;
 }
-KBKI_FORMULAS(rmsnorm_fwd, s->rows, 4 * n + 3 * rows, (2 * n + cols) * elem + 4 * rows)
+KBKI_FORMULAS(rmsnorm_fwd, s->cols ? s->rows : 0, 4 * n + 3 * rows, (2 * n + cols) * elem + 4 * rows)
 KBKI_REF(rmsnorm_fwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
@@ -6893,9 +6924,7 @@ KBKI_REF(rmsnorm_bwd) {
     kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[1], NULL, 0);
     kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[KBK_OUTS + 1], NULL, elem == 4 ? 1 : 0.01);
 }
-KBKI_SCRATCH(rmsnorm_bwd) {
-    return kbki_part_bytes(s->cols);
-}
+KBKI_SCRATCH(rmsnorm_bwd) { return kbki_part_bytes(s->cols); }
 
 #ifdef __CUDACC__
 KBKI_LAUNCHER(kbk_rmsnorm_fwd_naive, kbki_norm_naive<T, false>)
@@ -6915,7 +6944,7 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  sum run --------------------------------------------------------------------------------------------------
-    out = sum_i x[i]      x: n = rows * cols     out: one f32
+    out = sum_i x[i]      x: n = rows * cols     out: one f32; n = 0: 0
     flops  n
     bytes  n*s + 4
     check  1e-6 of sum_i |x[i]|, which the oracle gives as the magnitude
@@ -6941,10 +6970,8 @@ KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("out", KBK_KF32, 1, 1, 1);
     return 2;
 }
-KBKI_FORMULAS(sum_run, s->rows && s->cols ? 1 : 0, n, 1 * n * elem + 4)
-KBKI_SCRATCH(sum) {
-    return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(uint64_t);
-}
+KBKI_FORMULAS(sum_run, 1, n, 1 * n * elem + 4)
+KBKI_SCRATCH(sum) { return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(uint64_t); }
 KBKI_REF(sum_run) {
     double sum = 0, magnitude = 0;
     int64_t n = s->rows * s->cols;
@@ -7037,14 +7064,15 @@ template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* 
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->out, 4)) return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
+    return why || io->n == 0 ? why
+                             : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
 }
 // What the first three have in common: a total of 0, the kernel with at most `full` CTAs, one rounding.
 template <class T, class Kernel>
 const char* kbki_sum_atomics(const kbk_args* a, kbk_stream st, Kernel kernel, int64_t full) {
     kbki_sum_io<T> io;
     const char* why = kbki_sum_args(a, &io);
-    if (why || io.n == 0) return why;
+    if (why || io.n == 0) return why ? why : kbki_zeros(io.out, 1, st);
     int64_t ctas = kbki_ceil(io.n, 256);
     if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
     kernel<<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
@@ -7068,7 +7096,7 @@ const char* kbki_sum_ticket(const kbki_sum_io<T>& io, int64_t ctas, kbk_stream s
 template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream st) {
     kbki_sum_io<T> io;
     const char* why = kbki_sum_args(a, &io);
-    if (why || io.n == 0) return why;
+    if (why || io.n == 0) return why ? why : kbki_zeros(io.out, 1, st);
     const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
     const int64_t packs = kbki_ceil(io.n, KBKI_WIDTH(T));
     // Few elements: all of them are on their way at once.
@@ -7089,7 +7117,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  mse fwd --------------------------------------------------------------------------------------------------
-    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32
+    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32; n = 0: not written, there is no mean
     flops  3*n + 1     subtract 1, square-add 2; one division
     bytes  2*n*s + 4
     check  relative 1e-6
@@ -7113,9 +7141,7 @@ KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 3;
 }
 KBKI_FORMULAS(mse_fwd, s->rows && s->cols ? 1 : 0, 3 * n + 1, 2 * n * elem + 4)
-KBKI_SCRATCH(mse) {
-    return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(uint64_t);
-}
+KBKI_SCRATCH(mse) { return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(uint64_t); }
 KBKI_REF(mse_fwd) {
     double sum = 0;
     int64_t n = s->rows * s->cols;
@@ -7206,7 +7232,8 @@ template <class T> const char* kbki_mse_args(const kbk_args* a, kbki_mse_io<T>* 
         return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_mse(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
+    return why || io->n == 0 ? why
+                             : kbki_check_workspace(a, kbki_scratch_mse(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
 }
 template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
     kbki_mse_io<T> io;
@@ -7536,7 +7563,7 @@ template <class T>
 const char* kbki_wsum_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_wsum<T>), int rows_per_cta) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
     kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
     return kbki_launched();
 }
@@ -7545,17 +7572,17 @@ template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk
 }
 template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
-    if (why || io.rows * io.cols == 0) return why;
+    const char* why =
+        kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
     kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io);
 }
 template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args m = *a;
     const char* why = kbki_check_dims(&a->s);
-    if (why || a->s.rows * a->s.cols == 0) return why;
     m.s.cols = 1, m.s.depth = a->s.cols, m.s.layout = KBK_NN;
-    return kbk_matmul_fwd_shared<T>(&m, st);
+    return why ? why : kbk_matmul_fwd_shared<T>(&m, st);
 }
 template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_stream st) {
     return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_warp_k<T>, 4);
@@ -7571,7 +7598,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
     if (io.cols % Width || !kbki_aligned(io.x, 16) || !kbki_aligned(io.w, 16))
         return kbki_wsum_vec<T, 1, 32, 2, 4>(io, st);
     if (io.cols / Width <= 8) return kbki_wsum_vec<T, Width, 8, 8, 1>(io, st);
@@ -7779,14 +7806,15 @@ template <class T> const char* kbki_wsum_by_column(const kbki_wsum<T>& io, kbk_s
 template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, 0, &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_by_column<T>(io, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
+    const char* why =
+        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
     kbki_wsum_product_k<T, true><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     why = kbki_follow(kbki_wsum_dx_k<T>, dim3(kbki_wsum_grid(io.rows * io.cols)), 256, st, io);
     if (why) return why;
@@ -7796,7 +7824,7 @@ template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args dx = *a, dw = *a;
     const char* why = kbki_check_dims(&a->s);
-    if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_no_rows((T*)a->out[1], a->s.cols, st);
+    if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((T*)a->out[1], a->s.cols, st);
     dx.in[1] = a->in[2], dx.s.depth = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
     dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.depth = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
     why = kbk_matmul_fwd_shared<T>(&dx, st);
@@ -7821,8 +7849,9 @@ const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
 }
 template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_ticket), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
+    const char* why =
+        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_ticket), &io);
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
 }
@@ -7833,8 +7862,9 @@ template <class T> bool kbki_wsum_packs(const kbki_wsum<T>& io) {
 template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_fused), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
+    const char* why =
+        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_fused), &io);
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
     if (!kbki_wsum_packs(io)) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
     if (io.cols / Width <= 32) return kbki_wsum_bwd<T, Width, 32, 4, true>(io, st);
     return kbki_wsum_bwd<T, Width, 512, 4, true>(io, st);
@@ -7842,7 +7872,8 @@ template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Threads = 256, U = 8;
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_vec), &io);
+    const char* why =
+        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_vec), &io);
     if (why) return why;
     int64_t y = kbki_ceil(io.cols, Threads * KBKI_WIDTH(T)), x = y ? 1024 / Threads * kbki_sms() / y : 0;
     if (x > io.rows) x = io.rows;
@@ -8058,7 +8089,7 @@ KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
     t[1] = kbki_ids("t", s->rows, 1, s->cols);
     t[2] = kbki_out("loss", KBK_KF32, s->rows, 1, 0);
-    t[3] = kbki_out("lse", KBK_KF32, s->rows, 1, 0);
+    t[3] = kbki_out("lse", KBK_KF32, s->rows, 1, 0), t[3].optional = 1;
     return 4;
 }
 KBKI_FORMULAS(cross_entropy_fwd, s->cols ? s->rows : 0, 4 * n + 3 * rows, 1 * n * elem + 12 * rows)
@@ -8538,9 +8569,7 @@ KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 4;
 }
 KBKI_FORMULAS(cross_entropy_fwdbwd, s->cols ? s->rows : 0, 5 * n + 5 * rows, 2 * n * elem + 8 * rows)
-KBKI_SCRATCH(ce_both) {
-    return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float);
-}
+KBKI_SCRATCH(ce_both) { return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float); }
 KBKI_REF(cross_entropy_fwdbwd) {
     for (int64_t r = u0; r < u1; r++) {
         double loss, top = -HUGE_VAL, log_sum = 0, one = 1, *both[2] = { &loss, NULL }, *dx[2 * KBK_OUTS] = { NULL };
@@ -8860,7 +8889,8 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a,
     kbki_ce_both<T> io;
     const char* why = kbki_ce_both_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split))) != NULL)
+        return why;
     kbki_pair* pair = (kbki_pair*)((char*)a->workspace + KBK_TICKETS);
     kbki_ce_io<T> fwd = { io.x, io.t, io.loss, NULL, NULL, io.rows, io.cols, pair };
     kbki_ce_grad<T> bwd = { io.x, io.t, NULL, NULL, io.dx, io.rows, io.cols, pair, io.scale };
@@ -8889,7 +8919,7 @@ const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_
                                 kbk_stream st) {
     auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, Cluster, Threads>;
     size_t bytes = (size_t)(pieces + ahead) * Threads * 16;
-    const char* why = kbki_needs<90>();
+    const char* why = kbki_needs(90);
     if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : kbki_ce_fused(io, st);
     return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io, (int)share, (int)pieces,
@@ -9502,7 +9532,7 @@ template <class T> const char* kbk_embedding_bwd_atomic(const kbk_args* a, kbk_s
 template <class T> const char* kbk_embedding_bwd_vec(const kbk_args* a, kbk_stream st) {
     kbki_embedding_grad<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
-    if (!why && io.vector) why = kbki_needs<90>();
+    if (!why && io.vector) why = kbki_needs(90);
     if (why) return why;
     return io.vector ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
 }
@@ -9529,7 +9559,8 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     kbki_embedding_grad<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
     if (why || !io.dw || io.entries * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, (int)sizeof(T), KBKI_WORD_sorted))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, (int)sizeof(T), KBKI_WORD_sorted))) != NULL)
+        return why;
     char* work = (char*)a->workspace + KBK_TICKETS;
     return io.vector ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
                      : kbki_embedding_sorted<T, 1>(io, work, st);
@@ -10113,7 +10144,7 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
     kbki_step_maps<T> m;
     const char* why = m.make(a);
     if (why || m.ctas == 0) return why;
-    if ((why = kbki_needs<90>()) != NULL) return why;
+    if ((why = kbki_needs(90)) != NULL) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         kbk_matmul_fwd_tmaload_k<T, l.a, l.b><<<(unsigned)m.ctas, 256, 0, st>>>(m.a, m.b, m.io);
         return kbki_launched();
@@ -10363,7 +10394,7 @@ template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_str
     int64_t ctas;
     const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
     if (why || ctas == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
+    if ((why = kbki_needs(80)) != NULL) return why;
     bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         if (wide)
@@ -10389,9 +10420,10 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     int64_t ctas, splits = kbki_mm_splits(&a->s);
     const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
     if (why || ctas == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
+    if ((why = kbki_needs(80)) != NULL) return why;
     if (splits > 1) {
-        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, (int)sizeof(T), KBKI_WORD_warptile))) != NULL) return why;
+        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, (int)sizeof(T), KBKI_WORD_warptile))) != NULL)
+            return why;
         io.part = (float*)((char*)a->workspace + KBK_TICKETS);
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
     }
@@ -10727,7 +10759,7 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
     int64_t ctas;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
+    if ((why = kbki_needs(80)) != NULL) return why;
     bool wide = kbki_mm_wide(io.a, io.lda) && kbki_mm_wide(io.b, io.ldb);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         return kbki_mm_batch(io, ctas, batch, [&](const kbki_mm<T>& part, dim3 grid) {
@@ -10795,7 +10827,7 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
     kbk_args rest = *a;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
+    if ((why = kbki_needs(80)) != NULL) return why;
     if (!(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb))) return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     if (splits > 1) {
@@ -12069,7 +12101,7 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
     int64_t ctas;
     kbk_args rest = *a;
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
-    if (why || ctas == 0 || batch == 0) return why;
+    if (why || ctas == 0 || batch == 0 || (why = kbki_needs_hopper()) != NULL) return why;
     if (io.k && !(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb)))
         return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
@@ -12081,7 +12113,10 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
         bool thin = s->layout == KBK_NT && s->rows > 0 && s->rows <= 16 && s->cols >= 1024 && s->depth >= 1024 &&
                     s->cols < ((int64_t)1 << 31) / s->depth;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->depth) && kbki_mm_wide((const T*)a->in[1], s->depth);
-        if (thin && wide) return kbki_mm_thin<T>(a, st);
+        if (thin && wide) {
+            const char* why = kbki_needs_hopper();
+            return why ? why : kbki_mm_thin<T>(a, st);
+        }
     }
     return kbki_select<T>(a, 1, st);
 }
@@ -12646,7 +12681,7 @@ KBK_FN int kbk_attention_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("lse", KBK_KF32, rows, 1, 1);
     return 5;
 }
-KBK_FN int64_t kbk_attention_fwd_units(const kbk_shape* s) { return kbki_attn_heads(s) * s->rows; }
+KBK_FN int64_t kbk_attention_fwd_units(const kbk_shape* s) { return s->cols ? kbki_attn_heads(s) * s->rows : 0; }
 KBK_FN double kbk_attention_fwd_flops(const kbk_shape* s) {
     double n = (double)s->rows, full = 4.0 * (double)kbki_attn_heads(s) * n * n * (double)s->cols;
     return s->causal ? full / 2 : full;
@@ -12776,7 +12811,8 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
     if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL)
+        return why;
     float* scores = (float*)((char*)a->workspace + KBK_TICKETS);
     int64_t rows = io.heads * io.rows, ctas = kbki_ceil(rows * io.rows, 256);
     int64_t outs = kbki_ceil(rows * a->s.cols, 256);
@@ -13037,7 +13073,8 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     cublasHandle_t h;
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_cublas))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_cublas))) != NULL)
+        return why;
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
     kbki_attn_gemm gemm = kbki_attn_gemm_get();
     if (!gemm) return "cublasGemmStridedBatchedEx not found";
@@ -13527,7 +13564,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
 template <class T, int Dim> const char* kbki_attn_flashmma(const kbki_attn<T>& io, kbk_stream st) {
     size_t bytes = (128 + 4 * kbki_attn_keys<Dim>::n) * 2 * Dim;
     int64_t ctas = io.heads * kbki_ceil(io.rows, 128);
-    const char* why = kbki_needs<80>();
+    const char* why = kbki_needs(80);
     if (!why) why = kbki_want_shared(kbk_attention_fwd_flashmma_k<T, Dim>, &bytes);
     if (why) return why;
     if (!bytes) return "an SM has too little shared memory";
@@ -14421,7 +14458,8 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL)
+        return why;
     int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
     float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *dot = ds + pairs;
     int d = (int)a->s.cols;
@@ -14480,7 +14518,8 @@ template <class T> const char* kbk_attention_bwd_shared(const kbk_args* a, kbk_s
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_shared))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_shared))) != NULL)
+        return why;
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, 8);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -14630,7 +14669,8 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_flash))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_flash))) != NULL)
+        return why;
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     return a->s.cols == 64 ? kbki_attn_back_flash<T, 64>(io, dot, st) : kbki_attn_back_flash<T, 128>(io, dot, st);
 }
@@ -14689,7 +14729,8 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if ((why = kbki_needs_mma<T>()) != NULL) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_warpmma))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_warpmma))) != NULL)
+        return why;
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, 64);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -15011,7 +15052,7 @@ template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io,
 }
 template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<Dim, 128>::bytes(2);
-    const char* why = kbki_needs<80>();
+    const char* why = kbki_needs(80);
     if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
     if (!why && !bytes) // what is built for less than sm 90 needs less
         bytes = kbki_attn_plan<Dim, 128>::bytes(1),
@@ -15599,9 +15640,9 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
     return NULL;
 }
 
-// Bytes of scratch memory that a launch wants.
+// Bytes of scratch memory that a launch wants; 0 for a shape that kbk_launch rejects.
 KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
-    return v->op->scratch(s, kbk_dtype_size(dtype), v->word);
+    return kbk_check_shape(v->op, s) ? 0 : v->op->scratch(s, kbk_dtype_size(dtype), v->word);
 }
 
 // A variant's KBK_SM_<...> in an element type.
@@ -15616,12 +15657,14 @@ KBK_FN int kbk_runs_on(const kbk_variant* v, int dtype, int sm) {
 
 KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a, kbk_stream stream) {
     if (!v || dtype < 0 || dtype >= KBK_DTYPES) return "no such variant or element type";
+    if (!(v->dtypes >> dtype & 1)) return "this variant does not take this element type";
+    const char* why = kbki_check_args(v->op, a);
+    if (why) return why;
 #ifdef __CUDACC__
-    if (!v->launch[dtype]) return "this variant does not take this element type";
-    if (v->sm && !kbk_runs_on(v, dtype, kbki_capability())) return "this variant needs another compute capability";
-    return v->launch[dtype](a, stream);
+    why = kbki_needs_row(kbk_least_sm(v, dtype), v->origin);
+    return why ? why : v->launch[dtype](a, stream);
 #else
-    (void)a, (void)stream;
+    (void)stream;
     return "built without CUDA: there are formulas and oracles only";
 #endif
 }
@@ -15663,7 +15706,7 @@ KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
 // NULL, or why not. device: that of the memory and the stream, current for the launch alone; -1: the current one.
-// Outputs that a card calls optional may be null.
+// Outputs with kbk_tensor.optional may be null.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // as kbk_op.ref
@@ -15679,9 +15722,8 @@ KBK_FN const kbk_variant* kbki_numbered(int row) {
 }
 // The variant, where the shape is one that formulas and oracles can be asked about.
 KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
-    int good = s && s->batch >= 0 && s->heads >= 0 && s->rows >= 0 && s->cols >= 0 && s->depth >= 0 &&
-               s->layout >= 0 && s->layout <= KBK_TN;
-    return good ? kbki_numbered(row) : NULL;
+    const kbk_variant* v = kbki_numbered(row);
+    return v && s && !kbk_check_shape(v->op, s) && s->layout >= 0 && s->layout <= KBK_TN ? v : NULL;
 }
 #define KBKI_TEXT_ROW "no such row, or a shape with a negative number"
 
@@ -15782,14 +15824,8 @@ KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem) {
 
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream) {
     const kbk_variant* v = a ? kbki_numbered_of(row, &a->s) : NULL;
-    kbk_tensor t[KBK_MAX_TENSORS];
     if (!v) return KBKI_TEXT_ROW;
     if (dtype < 0 || dtype >= KBK_DTYPES) return "no such element type";
-    for (int i = 0, n = v->op->tensors(&a->s, t), ins = 0, outs = 0; i < n; i++) {
-        if (t[i].role == KBK_IN && !a->in[ins++] && t[i].count > 0) return "an input is null";
-        if (t[i].role != KBK_IN && outs++ == 0 && !a->out[0] && t[i].count > 0 && !(v->origin & KBK_ALLOCATES))
-            return "the first output is null";
-    }
 #ifdef __CUDACC__
     int now = device;
     cudaError_t e = device < 0 ? cudaSuccess : cudaGetDevice(&now);

@@ -26,7 +26,7 @@
 #else
 #define KBENCH_IMPLEMENTATION
 #if SUITE_PART == 1
-#define KBK_ONLY                                                                                                   \
+#define KBK_ONLY                                                                                                     \
     memory, access, transfer, elementwise, activation, dropout, softmax, layernorm, rmsnorm, sum, mse, weighted_sum, \
         transpose, cross_entropy, embedding
 #endif
@@ -232,8 +232,8 @@ static double* doubles(kb_state* kb, int64_t n) {
 
 // The oracle of one range: inputs and outputs of units are stored one sampled range behind the other, and the oracle counts
 // units from the whole tensor's beginning.
-static void know_range(const kbk_op* op, const kbk_shape* s, int elem, const kbk_tensor* t, int n, const double* const* in,
-                       int range, int64_t at) {
+static void know_range(const kbk_op* op, const kbk_shape* s, int elem, const kbk_tensor* t, int n,
+                       const double* const* in, int range, int64_t at) {
     const double* shifted[KBK_MAX_TENSORS] = { NULL };
     double* out[2 * KBK_OUTS] = { NULL };
     int64_t from = known.from[range];
@@ -284,7 +284,8 @@ static bool know(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, 
         }
     }
     int64_t at = 0;
-    for (int r = 0; r < known.ranges && good; at += known.count[r++]) know_range(op, s, kbk_dtype_size(dtype), t, n, in, r, at);
+    for (int r = 0; r < known.ranges && good; at += known.count[r++])
+        know_range(op, s, kbk_dtype_size(dtype), t, n, in, r, at);
     for (int i = 0; i < ins; i++) free((void*)(uintptr_t)in[i]);
     if (good) memcpy(known.name, name, sizeof name);
     return good;

@@ -111,6 +111,7 @@ class _Tensor(C.Structure):
         ("a", C.c_double),
         ("b", C.c_double),
         ("place", C.c_int),
+        ("optional", C.c_int),
     ]
 
 

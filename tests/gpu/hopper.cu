@@ -68,7 +68,8 @@ template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream
         if (!why && ctas && batch) why = kbki_tf32_ready(a, batch, &rest, &io, st);
     const kbki_wg_device on = kbki_wg_this();
     for (int64_t n = 2; cut && n <= on.sms && n <= kbki_wg_k16(s, (int)sizeof(T)) / 256; n++)
-        if (kbki_wg_clocks(s, (int)sizeof(T), 1, &on, Way, n) < kbki_wg_clocks(s, (int)sizeof(T), 1, &on, Way, best)) best = n;
+        if (kbki_wg_clocks(s, (int)sizeof(T), 1, &on, Way, n) < kbki_wg_clocks(s, (int)sizeof(T), 1, &on, Way, best))
+            best = n;
     int64_t many = kbki_wg_layer(s, w), slots = kbki_wg_at_once(w, on.sms), whole = many / slots * slots;
     if (pieces) whole = std::min(whole_units, many - 1);
     kbki_wg_choice by = { Way, pieces && cut ? pieces : best, 0, 0 };

@@ -712,7 +712,8 @@ static void test_cuts_off_sectors(void) {
         kbk_shape off = shape(1432, 2776, 3544), on = shape(1440, 2784, 3552);
         off.layout = on.layout = layout;
         kbki_wg_choice slow = choose(&off, 2, 1, KBKI_WG_SMS), fast = choose(&on, 2, 1, KBKI_WG_SMS);
-        check(kbki_wg_off(&off, 2, 0) && kbki_wg_off(&off, 2, 1) && !kbki_wg_off(&on, 2, 0) && !kbki_wg_off(&on, 2, 1),
+        check(kbki_wg_off(&off, 2, 0) && kbki_wg_off(&off, 2, 1) && !kbki_wg_off(&on, 2, 0) &&
+                  !kbki_wg_off(&on, 2, 1),
               "which lines those are");
         check(kbki_wg_way_of(slow.way).pair == 2 && slow.clocks > fast.clocks, "pairs");
     }
