@@ -31,6 +31,9 @@
        const kbk_variant* v = kbk_find("softmax", "fwd", "onepass");
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
+   kbk_launch rejects null pointers, negative sizes, sizes whose product overflows, and code for another compute
+   capability. A launcher that is called directly takes the pointers as they are.
+
    KBK_OPS and KBK_TABLE in >>table are the only lists. Ids, dispatch, listing and tests are made from them.
    Through a C or C++ compiler without CUDA the same file gives table, formulas and oracles; the launch
    pointers are then null. Including the file makes the whole table, hence compiles every kernel.

@@ -788,6 +788,101 @@ static void test_tf32(void) {
     }
 }
 
+// --- kbk_launch looks at its arguments first: they are wrong with and without CUDA
+static int says(const char* why, const char* words) { return why && strstr(why, words); }
+static void test_launch_arguments(void) {
+    static double room[8]; // never looked at
+    for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
+        const kbk_variant* v = &kbk_table[i];
+        const int dtype = v->dtypes & KBK_SINGLE ? KBK_F32 : KBK_BF16;
+        kbk_tensor t[KBK_MAX_TENSORS];
+        kbk_args good;
+        memset(&good, 0, sizeof good);
+        good.s = shape(5, 64, 3);
+        if (!strcmp(v->op->name, "matmul_e4m3")) good.s.layout = KBK_NT;
+        const int n = v->op->tensors(&good.s, t);
+        for (int k = 0; k < 8; k++) good.in[k] = room;
+        for (int k = 0; k < KBK_OUTS; k++) good.out[k] = room;
+        check(says(kbk_launch(v, dtype, &good, NULL), "without CUDA"), v->op->name);
+        check(says(kbk_launch(v, dtype, NULL, NULL), "null"), "no arguments");
+        check(says(kbk_launch(v, KBK_DTYPES, &good, NULL), "element type"), "no such type");
+        if (!(v->dtypes & KBK_HALF)) check(says(kbk_launch(v, KBK_F16, &good, NULL), "element type"), "not in f16");
+        for (int k = 0, ins = 0, outs = 0; k < n; k++) {
+            kbk_args a = good;
+            if (t[k].role == KBK_IN)
+                a.in[ins++] = NULL;
+            else
+                a.out[outs++] = NULL;
+            check(says(kbk_launch(v, dtype, &a, NULL), t[k].optional || !t[k].count ? "without CUDA" : "is null"),
+                  t[k].name);
+        }
+        for (int k = 0; k < 5; k++) {
+            kbk_args a = good;
+            int64_t* sizes[5] = { &a.s.batch, &a.s.heads, &a.s.rows, &a.s.cols, &a.s.depth };
+            *sizes[k] = -1;
+            check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "a negative size");
+            *sizes[k] = INT64_MIN;
+            check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "the least number");
+        }
+        kbk_args a = good;
+        a.s.rows = a.s.cols = (int64_t)1 << 32;
+        check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "sizes whose product is 0 in 64 bits");
+        check(kbk_workspace(v, dtype, &a.s) == 0, "no workspace for those");
+        a = good, a.s.rows = INT64_MAX;
+        check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "the largest number");
+        if (v->op->family != KBK_GEMM) continue;
+        a = good, a.s.layout = KBK_TN + 1;
+        check(says(kbk_launch(v, dtype, &a, NULL), "layout"), "a layout that does not exist");
+    }
+    // nothing to do: nothing is asked for
+    kbk_args none;
+    memset(&none, 0, sizeof none);
+    check(says(kbk_launch(kbk_find("softmax", "fwd", "onepass"), KBK_F32, &none, NULL), "without CUDA"), "nothing");
+    none.s.rows = 5;
+    check(says(kbk_launch(kbk_find("weighted_sum", "fwd", "vec"), KBK_F32, &none, NULL), "output is null"),
+          "sums of no columns are written");
+    check(says(kbk_launch(kbk_find("layernorm", "fwd", "warp"), KBK_F32, &none, NULL), "without CUDA"),
+          "there is no mean of no columns");
+}
+
+/* Something of the shape is 0: every unit that there is has numbers, not NaN, and sums of nothing are 0. */
+static void test_zero_sizes(void) {
+    for (int i = 0; i < KBK_OP_COUNT * 16; i++) {
+        const kbk_op* op = &kbk_ops[i / 16];
+        kbk_tensor t[KBK_MAX_TENSORS];
+        kbk_shape s = shape(i & 1 ? 0 : 5, i & 2 ? 0 : 7, i & 4 ? 0 : 3);
+        double *in[8] = { NULL }, *out[2 * KBK_OUTS] = { NULL };
+        if (i & 8) s.batch = 0;
+        if (!strcmp(op->name, "embedding") && !s.depth) continue; // every id is wrong then, and its row NaN
+        const int n = op->tensors(&s, t);
+        int ins = 0, outs = 0;
+        for (int k = 0; k < n; k++) {
+            double* x = numbers(t[k].count);
+            if (t[k].role == KBK_IN) kbk_fill(&t[k], k, KBK_F32, 1, 0, t[k].count, x);
+            if (t[k].role == KBK_IN)
+                in[ins++] = x;
+            else
+                out[outs++] = x;
+        }
+        const int64_t units = op->units(&s);
+        if (units) op->ref(&s, 4, (const double* const*)in, out, 0, units);
+        for (int k = 0, o = 0; k < n; k++) {
+            if (t[k].role == KBK_IN) continue;
+            for (int64_t j = 0; units && j < t[k].count; j++) {
+                check(!kbk_is_nan(out[o][j]) && !kbk_is_inf(out[o][j]), op->name);
+                if (i & 2) check(out[o][j] == 0 || op->family == KBK_PICK, op->name);
+            }
+            o++;
+        }
+        for (int k = 0; k < ins; k++) free(in[k]);
+        for (int k = 0; k < outs; k++) free(out[k]);
+    }
+    const kbk_shape no_columns = shape(5, 0, 3), nothing = shape(0, 0, 0);
+    check(kbk_weighted_sum_fwd_units(&no_columns) == 5, "a weighted sum of no columns is 0");
+    check(kbk_sum_run_units(&nothing) == 1 && kbk_read_run_units(&nothing) == 1, "a sum of no elements is 0");
+    check(kbk_mse_fwd_units(&nothing) == 0, "there is no mean of no elements");
+}
+
 int main(void) {
     test_cuts();
     test_cuts_by_device();
@@ -814,6 +909,8 @@ int main(void) {
     test_dominated();
     test_exact();
     test_table();
+    test_launch_arguments();
+    test_zero_sizes();
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed != 0;
 }
