@@ -271,8 +271,8 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
     kbk_args args = arguments<T>(a, b, x.c + at, s, layout);
     bool can = takes(r, a, b, s, layout);
     if (!r.way) // no more than it says that it wants
-        args.workspace_bytes =
-            s.b ? kbki_scratch_bmm(&args.s, word_of(r.name)) : kbki_scratch_matmul(&args.s, word_of(r.name));
+        args.workspace_bytes = s.b ? kbki_scratch_bmm(&args.s, (int)sizeof(T), word_of(r.name))
+                                   : kbki_scratch_matmul(&args.s, (int)sizeof(T), word_of(r.name));
     cuda(args.workspace_bytes <= work_bytes ? cudaSuccess : cudaErrorInvalidValue,
          "this test's scratch is too small");
     if (args.workspace_bytes)

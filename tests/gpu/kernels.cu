@@ -717,7 +717,7 @@ static void expect_rejected(const kbk_variant* v, int dtype, const kbk_args* a, 
     const char* why = kbk_launch(v, dtype, a, stream);
     expect(v, dtype, why && strstr(why, words) && launches() == before, what, why);
 }
-// Arguments that point to memory, whatever is in it: enough for the tensors of a small shape.
+// Arguments that point to zeros, enough for the tensors of a small shape.
 static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_args a = {};
@@ -731,6 +731,7 @@ static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
             a.out[outs++] = at;
     }
     a.workspace_bytes = kbk_workspace(v, dtype, s), a.workspace = take(a.workspace_bytes);
+    CUDA(cudaMemsetAsync(arena, 0, (size_t)(arena_at - arena), stream)); // 0 is an index that everybody has
     return a;
 }
 // A shape that every operation takes.
