@@ -936,7 +936,8 @@ typedef struct kbk_op {
     const char *name, *dir, *formula;
     int family;
     int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns how many
-    int64_t (*units)(const kbk_shape* s);              // independent pieces of the result: rows, elements
+    int64_t (*units)(const kbk_shape* s); // independent pieces of the result: rows, elements; 0: nothing to write
+                                          // but whole tensors, such as column sums
     // Outputs of units u0..u1-1 at out[k] + (u - u0) * per_unit, whole tensors at out[k], magnitudes at
     // out[KBK_OUTS + k]; a null out[k] is not wanted. Inputs are whole. elem: bytes of an element of the variant that is
     // compared, since magnitudes depend on it.
@@ -4620,7 +4621,7 @@ KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
     return 2;
 }
-KBKI_FORMULAS(softmax_fwd, s->rows, 5 * n + rows, 2 * n * elem)
+KBKI_FORMULAS(softmax_fwd, s->cols ? s->rows : 0, 5 * n + rows, 2 * n * elem)
 KBKI_REF(softmax_fwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
@@ -5112,7 +5113,7 @@ KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
     return 3;
 }
-KBKI_FORMULAS(softmax_bwd, s->rows, 4 * n, 3 * n * elem)
+KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
 KBKI_REF(softmax_bwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
@@ -6432,7 +6433,7 @@ KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[7] = kbki_out("db", KBK_T, s->cols, 0, s->cols);
     return 8;
 }
-KBKI_FORMULAS(layernorm_bwd, s->rows, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
+KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
 // dx of one row, and the size of what cancels in it; mean 0 and `centre` 0 is RMS normalisation.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
@@ -6915,7 +6916,7 @@ KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[5] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
     return 6;
 }
-KBKI_FORMULAS(rmsnorm_bwd, s->rows, 9 * n + rows, (3 * n + 2 * cols) * elem + 4 * rows)
+KBKI_FORMULAS(rmsnorm_bwd, s->cols ? s->rows : 0, 9 * n + rows, (3 * n + 2 * cols) * elem + 4 * rows)
 KBKI_REF(rmsnorm_bwd) {
     int64_t n = s->cols;
     double size = 0;
@@ -7651,7 +7652,7 @@ KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
     return 5;
 }
-KBKI_FORMULAS(weighted_sum_bwd, s->rows, 3 * n, (2 * n + rows + 2 * cols) * elem)
+KBKI_FORMULAS(weighted_sum_bwd, s->cols ? s->rows : 0, 3 * n, (2 * n + rows + 2 * cols) * elem)
 KBKI_REF(weighted_sum_bwd) {
     int64_t n = s->cols;
     double *dw = out[1], *size = out[KBK_OUTS + 1];
@@ -9621,7 +9622,7 @@ KBK_FN int kbk_matmul_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 3;
 }
-KBK_FN int64_t kbk_matmul_fwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN int64_t kbk_matmul_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
 KBK_FN double kbk_matmul_fwd_flops(const kbk_shape* s) { return 2 * kbki_n(s) * (double)s->depth; }
 KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s, int elem) {
     double m = (double)s->rows, n = (double)s->cols, k = (double)s->depth;
@@ -12352,7 +12353,7 @@ KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 5;
 }
-KBK_FN int64_t kbk_matmul_e4m3_fwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN int64_t kbk_matmul_e4m3_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
 KBK_FN double kbk_matmul_e4m3_fwd_flops(const kbk_shape* s) { return kbk_matmul_fwd_flops(s); }
 KBK_FN double kbk_matmul_e4m3_fwd_bytes(const kbk_shape* s, int elem) {
     return ((double)s->rows + (double)s->cols) * (double)s->depth + kbki_n(s) * elem + 8;
@@ -12571,7 +12572,7 @@ KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     for (int i = 0; i < n; i++) t[i].count *= s->batch;
     return n;
 }
-KBK_FN int64_t kbk_bmm_fwd_units(const kbk_shape* s) { return s->batch * s->rows; }
+KBK_FN int64_t kbk_bmm_fwd_units(const kbk_shape* s) { return s->cols ? s->batch * s->rows : 0; }
 KBK_FN double kbk_bmm_fwd_flops(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_flops(s); }
 KBK_FN double kbk_bmm_fwd_bytes(const kbk_shape* s, int elem) {
     return (double)s->batch * kbk_matmul_fwd_bytes(s, elem);
@@ -14320,7 +14321,7 @@ KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     for (int i = 6; i < 9; i++) t[i] = kbki_out(names[i - 1], KBK_T, rows * d, d, d);
     return 9;
 }
-KBK_FN int64_t kbk_attention_bwd_units(const kbk_shape* s) { return kbki_attn_heads(s) * s->rows; }
+KBK_FN int64_t kbk_attention_bwd_units(const kbk_shape* s) { return s->cols ? kbki_attn_heads(s) * s->rows : 0; }
 KBK_FN double kbk_attention_bwd_flops(const kbk_shape* s) { return 2.5 * kbk_attention_fwd_flops(s); }
 KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s, int elem) {
     double rows = (double)kbki_attn_heads(s) * (double)s->rows;
