@@ -1036,6 +1036,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -1106,6 +1107,11 @@ extern int pclose(FILE* f);
 #define KBI_CLOCK_THREAD CLOCK_THREAD_CPUTIME_ID
 #else
 #define KBI_CLOCK_THREAD 3 // likewise
+#endif
+#ifdef CLOCK_PROCESS_CPUTIME_ID
+#define KBI_CLOCK_PROCESS CLOCK_PROCESS_CPUTIME_ID
+#else
+#define KBI_CLOCK_PROCESS 2 // likewise
 #endif
 #ifndef F_DUPFD_CLOEXEC
 #define F_DUPFD_CLOEXEC 1030 // likewise
@@ -7051,6 +7057,172 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>leftovers measure: what a function changed in its process: put back before the next one, or the process ends.
+              Public: none      Used by: >>calls, >>rounds, program
+---------------------------------------------------------------------------------------------------------------*/
+
+#ifndef __cplusplus
+extern char** environ; // strict standards hide it
+#endif
+
+#ifdef SIG_SETMASK
+#define KBI_SETMASK SIG_SETMASK
+#else
+#define KBI_SETMASK 2 // Linux
+#endif
+
+enum { KBI_LIMITS = 16 };           // RLIM_NLIMITS
+enum { KBI_FILES_LEFT = 64 };       // open files that a function may leave behind
+enum { KBI_MEMORY_LEFT_PART = 16 }; // and the part of the machine's memory
+
+// The process as it was before the first function ran.
+static struct kbi_before {
+    bool known;
+    mode_t mode; // umask
+    uint64_t blocked;
+    fenv_t floats;
+    uint64_t limits[KBI_LIMITS][2]; // soft, hard
+    kbi_cpus cpus;
+    int nice;
+    char *locale, **variables;
+    int64_t files[3][2];                    // device and inode of stdin, stdout, stderr; -1: closed
+    int next_file;                          // the lowest number that no file has
+    int64_t handlers[2], threads, resident; // kbi_status_look
+} kbi_before;
+
+static void kbi_standard_file(int file, int64_t out[2]) {
+    struct stat about;
+    bool open = fstat(file, &about) == 0;
+    out[0] = open ? (int64_t)about.st_dev : -1;
+    out[1] = open ? (int64_t)about.st_ino : -1;
+}
+
+static int kbi_next_file(void) { // -1: there is none
+    int file = dup(2), other = file < 0 ? kbi_open_file("/dev/null", O_RDONLY) : -1;
+    int next = KBI_MAX(file, other);
+    if (next >= 0) close(next);
+    return next;
+}
+
+// A number of /proc/self/status, such as "Threads:"; KB_NONE: it is not there.
+static int64_t kbi_status_number(const char* status, const char* name, int base) {
+    const char* at = strstr(status, name);
+    return at && at > status && at[-1] == '\n' ? (int64_t)strtoull(at + strlen(name), NULL, base) : KB_NONE;
+}
+
+// handlers: signals that are ignored, and caught, but for those that the C library takes when threads are started.
+static void kbi_status_look(int64_t handlers[2], int64_t* threads, int64_t* resident) {
+    const int64_t library = (int64_t)7 << 31;
+    char status[4096];
+    int file = kbi_open_file("/proc/self/status", O_RDONLY);
+    ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
+    if (file >= 0) close(file);
+    status[KBI_MAX(n, (ssize_t)0)] = 0;
+    handlers[0] = kbi_status_number(status, "SigIgn:", 16) & ~library;
+    handlers[1] = kbi_status_number(status, "SigCgt:", 16) & ~library;
+    *threads = kbi_status_number(status, "Threads:", 10);
+    *resident = kbi_status_number(status, "VmRSS:", 10) * 1024;
+}
+
+static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
+
+static void kbi_before_note(void) {
+    struct kbi_before* b = &kbi_before;
+    const char* locale = setlocale(LC_ALL, NULL);
+    size_t n = 0, bytes = locale ? strlen(locale) + 1 : 0;
+    b->known = true;
+    b->mode = umask(077);
+    umask(b->mode);
+    fegetenv(&b->floats);
+#ifdef SYS_rt_sigprocmask
+    syscall(SYS_rt_sigprocmask, 0, NULL, &b->blocked, sizeof b->blocked);
+#endif
+#ifdef SYS_prlimit64
+    for (int i = 0; i < KBI_LIMITS; i++) syscall(SYS_prlimit64, 0, i, NULL, b->limits[i]);
+#endif
+    kbi_cpus_allowed(&b->cpus);
+    b->nice = getpriority(PRIO_PROCESS, 0);
+    if (locale) b->locale = (char*)memcpy(kbi_grow(NULL, bytes), locale, bytes);
+    while (environ && environ[n]) n++;
+    b->variables = (char**)kbi_grow(NULL, sizeof(char*) * (n + 1));
+    for (size_t i = 0; i < n; i++) {
+        bytes = strlen(environ[i]) + 1;
+        b->variables[i] = (char*)memcpy(kbi_grow(NULL, bytes), environ[i], bytes);
+    }
+    b->variables[n] = NULL;
+    for (int i = 0; i < 3; i++) kbi_standard_file(i, b->files[i]);
+    b->next_file = kbi_next_file();
+    kbi_status_look(b->handlers, &b->threads, &b->resident);
+}
+
+static void kbi_variables_restore(void) {
+    char** was = kbi_before.variables;
+    size_t n = 0;
+    while (was[n] && environ && environ[n] && kbi_is(was[n], environ[n])) n++;
+    if (!was[n] && environ && !environ[n]) return;
+    while (was[n]) n++;
+    environ = (char**)memcpy(kbi_grow(NULL, sizeof(char*) * (n + 1)), was, sizeof(char*) * (n + 1));
+}
+
+// Puts back what can be put back for certain. NULL, or what cannot.
+static const char* kbi_before_restore(void) {
+    struct kbi_before* b = &kbi_before;
+    const char *locale = setlocale(LC_ALL, NULL), *why = NULL;
+    struct itimerval none;
+    kbi_cpus cpus;
+    memset(&none, 0, sizeof none);
+    setitimer(ITIMER_REAL, &none, NULL);
+    setitimer(ITIMER_VIRTUAL, &none, NULL);
+    setitimer(ITIMER_PROF, &none, NULL);
+    if (!b->known) return NULL;
+    umask(b->mode);
+    fesetenv(&b->floats);
+#ifdef SYS_rt_sigprocmask
+    syscall(SYS_rt_sigprocmask, KBI_SETMASK, &b->blocked, NULL, sizeof b->blocked);
+#endif
+#ifdef SYS_prlimit64
+    for (int i = 0; i < KBI_LIMITS; i++) {
+        uint64_t now[2];
+        if (syscall(SYS_prlimit64, 0, i, NULL, now) != 0 || memcmp(now, b->limits[i], sizeof now) == 0) continue;
+        if (syscall(SYS_prlimit64, 0, i, b->limits[i], NULL) != 0) why = "it lowered a limit of its process for good";
+    }
+#endif
+    if (kbi_cpus_allowed(&cpus) && memcmp(&cpus, &b->cpus, sizeof cpus) != 0 && !kbi_cpus_pin(&b->cpus))
+        why = "it changed the processors of its process for good";
+    if (getpriority(PRIO_PROCESS, 0) != b->nice && setpriority(PRIO_PROCESS, 0, b->nice) != 0)
+        why = "it lowered the priority of its process for good";
+#ifdef LC_GLOBAL_LOCALE
+    uselocale(LC_GLOBAL_LOCALE);
+#endif
+    if (b->locale && locale && !kbi_is(locale, b->locale)) setlocale(LC_ALL, b->locale);
+    kbi_variables_restore();
+    return why;
+}
+
+// Puts back what can be, and looks at the rest. NULL: this process is as good as a fresh one for the next case; else why
+// it is not.
+static const char* kbi_left_behind(bool gpu) {
+    const struct kbi_before* b = &kbi_before;
+    const char* why = kbi_before_restore();
+    int64_t handlers[2], threads, resident, physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    if (!b->known || why) return why;
+    for (int i = 0; i < 3; i++) {
+        int64_t now[2];
+        kbi_standard_file(i, now);
+        if (memcmp(now, b->files[i], sizeof now) != 0) return "it closed or replaced stdin, stdout or stderr";
+    }
+    int next = kbi_next_file();
+    if (b->next_file >= 0 && (next < 0 || next > b->next_file + KBI_FILES_LEFT)) return "it left files open";
+    kbi_status_look(handlers, &threads, &resident);
+    if (memcmp(handlers, b->handlers, sizeof handlers) != 0) return "it changed how signals are handled";
+    if (resident - b->resident > physical / KBI_MEMORY_LEFT_PART) return "it left memory allocated";
+    if (threads <= b->threads) return NULL;
+    int64_t ran = kbi_others_ran();
+    if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
+    return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>nvtx      measure: names of cases and phases, for whatever profiler listens.
               Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
@@ -11327,11 +11499,10 @@ static void kbi_call_guarded(kbi_run* run, kb_body body) {
         body(&run->kb);
 }
 
-// What a call left behind is no other's: each begins in the folder where the program was started, and without a timer.
+// Each call begins in the folder where the program was started, and with the process as the first one found it.
 static void kbi_call_clear(void) {
-    struct itimerval none;
-    memset(&none, 0, sizeof none);
-    setitimer(ITIMER_REAL, &none, NULL);
+    if (!kbi_before.known) kbi_before_note();
+    kbi_before_restore();
     if (!kbi_lab.folder) {
         int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
         if (file >= 0) close(file);
@@ -20964,6 +21135,7 @@ static int kbi_worker_main(const kbi_options* o) {
         recipe.max_time = job.max_time;
         good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
                                                                wanted, &sink);
+        good = good && !kbi_left_behind(machine.gpu_present != 0);
         // roofs may have been measured meanwhile
         if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
@@ -21247,14 +21419,15 @@ typedef struct kbi_worker { // as the supervisor sees it
     kbi_text inbox;    // what came and was not handled yet
     int first;         // the case that it entered first, -1: none
     bool mixed;        // it entered others, too
+    bool failed;       // a case failed in it: it gets no other
     bool dead, babble; // it was waited for, and how it ended is known; what it sent makes no sense
     int status;
 } kbi_worker;
 
 enum { KBI_DIED_TEXT = 96 };
-typedef struct kbi_again { // a case whose worker died in it, perhaps for what an earlier case left behind
+typedef struct kbi_again { // a case that failed in a worker that had run others, perhaps for what they left behind
     bool due, done;        // to be measured alone in a fresh one; that has been tried
-    char died[KBI_DIED_TEXT];
+    char failed[200];      // how
 } kbi_again;
 
 typedef struct kbi_group { // the group being measured
@@ -21463,15 +21636,36 @@ static void kbi_receive_word(kbi_supervisor* s, const kbi_measured* m) {
     memcpy(s->group.word.message, m->message, sizeof m->message);
 }
 
+// Whether a failure does not count yet: other cases ran in the same process before, so the case is measured once more,
+// alone in a fresh one.
+static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
+    kbi_again* again = &s->group.again[i];
+    bool failed = m->status == KB_FAILED;
+    if (!s->isolated) return false;
+    s->worker.failed |= failed;
+    if (!failed || !s->worker.mixed || again->due || again->done) return false;
+    again->due = true;
+    for (int f = 0; f < KB_FLAG_COUNT; f++)
+        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1)) {
+            snprintf(again->failed, sizeof again->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
+            break;
+        }
+    kbi_spend(&s->group, kbi_now());
+    s->group.current = -1;
+    return true;
+}
+
 static void kbi_receive_result(void* to, int index, const kbi_measured* m, const double* samples) {
     kbi_supervisor* s = (kbi_supervisor*)to;
     int i = index - s->group.first;
-    kbi_again* again = s->group.again ? &s->group.again[i] : NULL;
+    kbi_again* again = &s->group.again[i];
+    if (kbi_again_due(s, i, m)) return;
     s->group.m[i] = *m;
-    if (again && again->due && !(m->flags >> KB_FLAG_CRASHED & 1))
+    if (again->due && m->status == KB_OK)
         kbi_remark(&s->group.m[i],
-                   "measured alone in a fresh process: the one that had run other cases died in it, %s", again->died);
-    if (again && again->due) again->due = false, again->done = true;
+                   "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
+                   again->failed);
+    if (again->due) again->due = false, again->done = true;
     s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (kbi_values(m) + 1));
     if (kbi_values(m)) memcpy(s->group.samples[i], samples, sizeof(double) * kbi_values(m));
     s->group.wanted[i] = 0;
@@ -21507,6 +21701,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (s->group.inside) { // that is nothing against what was measured before
+        if (kbi_again_due(s, i, &m)) return;
         kbi_inside* without = kbi_inside_without(m.message);
         kbi_receive_inside(s, s->group.first + i, without);
         KBENCH_FREE(without);
@@ -21552,14 +21747,7 @@ static void kbi_worker_lost(kbi_supervisor* s) {
         if (g->wanted[j]) i = j;
     if (i < 0) return;
     kbi_say_death(&s->worker, died);
-    bool own = i == g->current && g->word.status != KB_OK; // fault: it had a word before
-    if (s->worker.mixed && !own && !g->again[i].done && !g->again[i].due) {
-        g->again[i].due = true;
-        memcpy(g->again[i].died, died, sizeof died);
-        g->current = -1;
-    } else {
-        kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
-    }
+    kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
 }
 
 typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
@@ -21762,6 +21950,14 @@ static void kbi_measure_group(kbi_supervisor* s) {
         (g->inside ? kbi_inside_cases : kbi_run_cases)(s->plan->cases, &recipe, s->backend, &s->machine, g->first,
                                                        g->n, wanted, &sink);
         KBENCH_FREE(wanted);
+        const char* left = kbi_left_behind(s->machine.gpu_present != 0);
+        if (left && !kbi_is(left, s->said)) {
+            kbi_progress_clear(&s->progress);
+            kbi_warn("%s: %s. Cases that follow in this process may fail or be slower. Without --no-isolate they get "
+                     "a fresh one.",
+                     s->plan->cases[g->first].name, left);
+            snprintf(s->said, sizeof s->said, "%s", left);
+        }
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
         return;
@@ -21775,8 +21971,8 @@ static void kbi_measure_group(kbi_supervisor* s) {
         if (alone >= 0) {
             memset(wanted, 0, (size_t)g->n);
             wanted[alone] = 1;
-            if (s->worker.first >= 0) kbi_worker_kill(&s->worker);
         }
+        if (s->worker.failed || (alone >= 0 && s->worker.first >= 0)) kbi_worker_kill(&s->worker);
         if (!s->worker.process && !kbi_worker_start(s, device)) {
             for (int i = 0; i < g->n; i++)
                 if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CRASHED, "not run: its process could not be started");
