@@ -6492,6 +6492,7 @@ typedef struct kbi_backend {
         void (*prepare)(struct kbi_run* run);    // before each call of the body
         const char* (*wait)(void);               // for all work; the text of an error since the last call, or NULL
         bool (*lost)(void);                      // whether no later work of this process survives that error
+        const char* (*broken)(void);             // what the function did to the context or kb->stream; NULL: nothing
         void (*abandon)(void);                   // ends what a block that was left early keeps from ending
         void (*roof)(kbi_machine* m, int which); // measures one of its roofs
     } timing;
@@ -6741,6 +6742,15 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     kbi_stop(run, memory ? KB_FLAG_OOM : KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
+// The cause of what else went wrong in this case; each one after it would fail.
+static void kbi_stop_if_broken(kbi_run* run) {
+    const char* broken = run->backend->timing.broken ? run->backend->timing.broken() : NULL;
+    if (!broken) return;
+    kbi_raise(run, KB_FLAG_CUDA_ERROR);
+    kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
+    kbi_give_word(run, KB_FAILED);
+}
+
 // Whether this launch is timed alone, to be held against others.
 static bool kbi_timed_alone(const kbi_run* run) {
     bool early = run->call.unit == KBI_WARM && run->alike.n < KBI_EARLY;
@@ -6841,6 +6851,7 @@ typedef int (*kbi_cu_node)(cudaGraphNode_t node, kbi_cu_kernel* of);
 typedef int (*kbi_cu_name)(const char** name, void* function);
 typedef int (*kbi_cu_fits)(int* blocks, void* function, int threads, size_t shared);
 typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
+typedef int (*kbi_cu_number)(kb_stream stream, unsigned long long* number); // unique in the process
 typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
 
 typedef struct kbi_gpu {
@@ -6853,10 +6864,12 @@ typedef struct kbi_gpu {
     void* proofs[KBI_PROOF_COPIES][KBI_PROOFS]; // NULL: not loaded yet
     unsigned empties;                           // launched so far
     kbi_cu_launch launch;
-    kbi_cu_launch_as launch_as; // NULL: no clusters
-    kbi_cu_wait wait_value;     // NULL: the gate is a spinning kernel
-    char* clean;                // what eviction reads; never written after start
-    char* touch;                // where calibrating kernels write
+    kbi_cu_launch_as launch_as;       // NULL: no clusters
+    kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
+    kbi_cu_number number_of;          // of the stream
+    unsigned long long stream_number; // 0: not known
+    char* clean;                      // what eviction reads; never written after start
+    char* touch;                      // where calibrating kernels write
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads a multiprocessor; bytes a block
     int all_registers, all_shared, most_blocks,
@@ -7705,7 +7718,7 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_cpu = {
     "cpu", false, false, kbi_cpu_open,
     KBI_HOST_MEMORY,
-    { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
+    { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     { KBI_PERF, NULL, NULL, NULL, NULL }
@@ -7750,7 +7763,7 @@ static bool kbi_script_open(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_scripted = {
     "script", false, true, kbi_script_open,
     KBI_HOST_MEMORY,
-    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
+    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL }
@@ -8217,6 +8230,7 @@ static bool kbi_load_functions(char why[200]) {
     p = kbi_driver_function("cuLaunchKernelEx", 12000), memcpy(&kbi_lab.gpu.launch_as, &p, sizeof p);
     p = kbi_driver_function("cuFuncSetAttribute", 12000), memcpy(&set, &p, sizeof p);
     p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_lab.gpu.wait_value, &p, sizeof p);
+    p = kbi_driver_function("cuStreamGetId", 12000), memcpy(&kbi_lab.gpu.number_of, &p, sizeof p);
     kbi_ptx_put(&ptx, false);
     kbi_empty_put(&ptx);
     for (int i = 0; i < KBI_F_COUNT; i++) names[i] = kbi_function_names[i];
@@ -8333,6 +8347,7 @@ static void kbi_gate_open(void) {
 // An earlier case, or another thread, may have chosen another device; lines that it made persist in L2 would survive
 // the eviction.
 static void kbi_gpu_prepare(struct kbi_run* run) {
+    signal(SIGALRM, kbi_gate_alarm); // the gate's, whatever a function made of it
     cudaSetDevice(run->machine->device);
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
@@ -8378,7 +8393,24 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess; }
+// kb->stream and the context are those of all cases. A function that resets the device, or destroys the stream, takes
+// them from the cases behind it, too. Numbers, not addresses, tell a new one from an old one in its place.
+static const char* kbi_gpu_broken(void) {
+    struct cudaPointerAttributes about;
+    unsigned long long now = 0;
+    cudaError_t e = cudaPointerGetAttributes(&about, (const void*)(uintptr_t)kbi_lab.gpu.flag);
+    if (e == cudaSuccess && about.type != cudaMemoryTypeHost)
+        return "the function reset the device (cudaDeviceReset)";
+    if (e == cudaSuccess) e = cudaStreamQuery(kbi_lab.gpu.stream);
+    if (e == cudaErrorNotReady) e = cudaSuccess;
+    bool gone = kbi_lab.gpu.stream_number && e == cudaSuccess &&
+                (kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &now) != 0 || now != kbi_lab.gpu.stream_number);
+    cudaGetLastError();
+    if (gone || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
+}
+
+static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess || kbi_gpu_broken(); }
 
 static int64_t kbi_gpu_free_bytes(void) {
     size_t free_now = 0, total = 0;
@@ -10786,6 +10818,9 @@ static void kbi_want_roofs(kbi_run* run) {
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
     cudaError_t e = cudaStreamCreate(&kbi_lab.gpu.stream); // blocking: the default stream's work is waited for
+    kbi_lab.gpu.stream_number = 0;
+    if (kbi_lab.gpu.number_of && kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &kbi_lab.gpu.stream_number) != 0)
+        kbi_lab.gpu.stream_number = 0;
     if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.start);
     if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.stop);
     void* host = NULL;
@@ -10904,7 +10939,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_cuda = {
     "cuda", true, false, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
-    { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
+    { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_broken, kbi_gpu_abandon,
+      kbi_gpu_roof },
     { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_gpu_audit_left, kbi_graph_forget,
       kbi_graph_repeats, kbi_gpu_repeat },
     { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark, kbi_gpu_throttled },
@@ -11609,6 +11645,7 @@ static void kbi_body_ended(kbi_run* run) {
     if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
+    kbi_stop_if_broken(run);
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
     bool lost = kbi_lost(run), keeps = kbi_wants_fresh(run);
     if (run->memory.unheld && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
@@ -21427,7 +21464,8 @@ typedef struct kbi_worker { // as the supervisor sees it
 enum { KBI_DIED_TEXT = 96 };
 typedef struct kbi_again { // a case that failed in a worker that had run others, perhaps for what they left behind
     bool due, done;        // to be measured alone in a fresh one; that has been tried
-    char failed[200];      // how
+    uint64_t flags;        // with which it failed
+    char failed[200];      // and how, for people
 } kbi_again;
 
 typedef struct kbi_group { // the group being measured
@@ -21645,6 +21683,7 @@ static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
     s->worker.failed |= failed;
     if (!failed || !s->worker.mixed || again->due || again->done) return false;
     again->due = true;
+    again->flags = m->flags;
     for (int f = 0; f < KB_FLAG_COUNT; f++)
         if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1)) {
             snprintf(again->failed, sizeof again->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
@@ -21664,6 +21703,9 @@ static void kbi_receive_result(void* to, int index, const kbi_measured* m, const
     if (again->due && m->status == KB_OK)
         kbi_remark(&s->group.m[i],
                    "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
+                   again->failed);
+    else if (again->due && m->status == KB_FAILED && m->flags != again->flags)
+        kbi_remark(&s->group.m[i], "in a process that had run other cases it failed in another way: %s",
                    again->failed);
     if (again->due) again->due = false, again->done = true;
     s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (kbi_values(m) + 1));
