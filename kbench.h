@@ -1947,13 +1947,15 @@ static int64_t kbi_now(void) { return kbi_clock_ns(KBI_CLOCK_MONOTONIC); }
 
 // The smallest step that two readings show; what one reading costs is in it.
 static int64_t kbi_clock_step(void) {
-    int64_t best = INT64_MAX;
-    for (int i = 0; i < 200; i++) {
+    const int64_t long_enough = 50000000;
+    int64_t best = INT64_MAX, began = kbi_now();
+    for (int i = 0; i < 200 && (i < 3 || kbi_now() - began < long_enough); i++) {
         int64_t a = kbi_now(), b = a;
-        while (b == a) b = kbi_now();
-        best = KBI_MIN(best, b - a);
+        for (int turns = 0; b == a && turns < 1 << 26; turns++) b = kbi_now();
+        if (b > a) best = KBI_MIN(best, b - a);
+        if (b == a) break; // it stands still
     }
-    return best;
+    return best == INT64_MAX ? 1000000000 : best;
 }
 
 static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
@@ -7588,7 +7590,11 @@ static void kbi_wall_add_alone(kbi_run* run, double ns) {
 
 enum { KBI_BATCH_MAX = 1 << 30, KBI_LOOP_NS = 3 }; // nothing that a block does is so short; what may be an empty loop
 
-// During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
+// How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
+// few as --timeout leaves time for. What that costs in precision, the samples show.
+static double kbi_clock_fills(double step) { return KBI_MIN(1000 * step, KBI_MAX(20e6, 5 * step)); }
+
+// During the warm-up the batch grows until a sample is long enough for the clock, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
     int64_t now = kbi_now();
     if (run->backend->gpu && !run->work.host) {
@@ -7616,17 +7622,18 @@ static void kbi_wall_end(kbi_run* run) {
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, 1000.0 * (double)kbi_lab.wall_step);
+    target = KBI_MAX(target, kbi_clock_fills((double)kbi_lab.wall_step));
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
     if (run->call.unit == KBI_WARM && grows) {
-        double factor = ns > 0 ? target / ns : 1000;
+        double factor = ns > 0 ? target / ns : 10;
         run->sampling.batch = (int64_t)((double)run->sampling.batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
         run->call.window.n = 0; // times of another batch size are no measure for this one
     } else {
         run->sampling.resolved = true;
     }
+    if (kbi_lab.wall_step >= 1000000) run->m.step_ns = (double)kbi_lab.wall_step / (double)runs; // jiffies
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     bool short_enough = ns <= (double)KBI_LOOP_NS * (double)runs && !run->work.called;
@@ -20963,8 +20970,9 @@ enum { KBI_MAGIC = 0x6b626e63 };
 
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
 
-// What a process of ours is, from an environment that is read, and emptied of it, before any main can take it away: a
-// main that strips its own arguments, or makes up those that it gives to kb_main, would start workers without end.
+// What a process of ours is, from an environment that is read before any main can take it away: a main that strips its
+// own arguments, or makes up those that it gives to kb_main, would start workers without end. The mark stays in the
+// environment until kb_main takes it, for a main that starts its program again by exec.
 static struct kbi_birth {
     kbi_role role;
     pid_t process; // whose it is: what a benchmark forks is none
@@ -20986,13 +20994,35 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
         kbi_birth.in = in;
         kbi_birth.out = out;
     }
-    if (s) unsetenv(KBI_BIRTH);
     int file = kbi_birth.role == KBI_STARTED ? kbi_open_file("/proc/self/cmdline", O_RDONLY) : -1;
     for (ssize_t n; file >= 0 && (n = kbi_read_some(file, some, sizeof some)) > 0;) kbi_put(&words, some, (size_t)n);
     if (file >= 0) close(file);
     kbi_birth.process = getpid();
     kbi_birth.words = words.s;
     kbi_birth.size = words.n;
+}
+
+// The parent of a process, 0: not known.
+static long kbi_parent_of(long process) {
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%ld/stat", process);
+    const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
+    return name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123"
+}
+
+enum { KBI_NESTED = 8 };
+// Whether so many processes of this very program started one another, the last of them this one.
+static bool kbi_nested(void) {
+    struct stat self, other;
+    int found = 0;
+    if (stat("/proc/self/exe", &self) != 0) return false;
+    long process = kbi_parent_of((long)getpid());
+    for (int i = 0; i < 8 * KBI_NESTED && process > 1 && found < KBI_NESTED; i++, process = kbi_parent_of(process)) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%ld/exe", process);
+        found += stat(path, &other) == 0 && other.st_dev == self.st_dev && other.st_ino == self.st_ino;
+    }
+    return found == KBI_NESTED;
 }
 
 // The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
@@ -21010,13 +21040,13 @@ static bool kbi_words_receive(int* argc, char*** argv) {
     return true;
 }
 
-static bool kbi_words_send(int to, const kbi_options* o) {
+static void kbi_words_put(kbi_text* to, const kbi_options* o) {
     kbi_text text = KBI_BLANK;
     for (int i = 0; i < o->argc; i++) kbi_put(&text, o->argv[i], strlen(o->argv[i]) + 1);
     uint32_t head[2] = { (uint32_t)o->argc, (uint32_t)text.n };
-    bool good = kbi_write_all(to, (const char*)head, sizeof head) && kbi_write_all(to, text.s, text.n);
+    kbi_put(to, (const char*)head, sizeof head);
+    kbi_put(to, text.s, text.n);
     kbi_text_free(&text);
-    return good;
 }
 
 // This process's own command line, whatever its main made of it; it is kept.
@@ -21038,9 +21068,7 @@ static void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
     if (getppid() != parent) _exit(1);
     if (nowhere < 0 || said < 0 || dup2(nowhere, 0) < 0 || dup2(all ? said : nowhere, 1) < 0 || dup2(said, 2) < 0)
         _exit(1);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    execv(argv[0], argv);
+    execv(argv[0], argv); // handlers end with this program, and what was ignored stays so
     fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
     _exit(2);
 }
@@ -21457,6 +21485,7 @@ typedef struct kbi_worker { // as the supervisor sees it
     int first;         // the case that it entered first, -1: none
     bool mixed;        // it entered others, too
     bool failed;       // a case failed in it: it gets no other
+    bool deaf;         // it did not read what it was told
     bool dead, babble; // it was waited for, and how it ended is known; what it sent makes no sense
     int status;
 } kbi_worker;
@@ -21534,6 +21563,18 @@ static void kbi_interrupt(int number) {
     kbi_desk.interrupted = number;
 }
 
+// A signal that whoever started the program wants ignored (nohup, a shell's background job) stays so.
+static void kbi_watch_unless_ignored(int number) {
+    if (signal(number, kbi_interrupt) == SIG_IGN) signal(number, SIG_IGN);
+}
+
+static void kbi_watch_ends(void) {
+    kbi_watch_unless_ignored(SIGINT);
+    kbi_watch_unless_ignored(SIGHUP);
+    kbi_watch_unless_ignored(SIGQUIT);
+    signal(SIGTERM, kbi_interrupt);
+}
+
 // Ctrl-Z stops the terminal's own process group, which the worker is not in: it stops and goes on with this process.
 static void kbi_suspend(int number) {
     pid_t process = kbi_desk.run.worker.process;
@@ -21545,8 +21586,17 @@ static void kbi_suspend(int number) {
     errno = kept;
 }
 
+// Whether a child has ended. One that has asked to be traced stops at each signal, which is no end.
+static bool kbi_ended(pid_t process, int* status) {
+    int now = 0;
+    pid_t got = waitpid(process, &now, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR)) return false;
+    *status = now;
+    return got < 0 || !WIFSTOPPED(now);
+}
+
 static bool kbi_worker_died(kbi_worker* w) {
-    if (!w->dead && waitpid(w->process, &w->status, WNOHANG) != 0) w->dead = true;
+    if (!w->dead) w->dead = kbi_ended(w->process, &w->status);
     return w->dead;
 }
 
@@ -21596,6 +21646,28 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     _exit(1);
 }
 
+// For a process that has not even begun to measure, in seconds.
+static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
+
+// What does not fit into the pipe waits until the worker reads it, which one that hangs never does. The time is counted
+// by the waits: they end whatever the clock says.
+static bool kbi_worker_tell(kbi_supervisor* s, const void* what, size_t n) {
+    kbi_worker* w = &s->worker;
+    const char* p = (const char*)what;
+    double waits = 10 * kbi_start_limit(s);
+    while (n && !w->deaf && !kbi_desk.interrupted) {
+        ssize_t done = write(w->to, p, n);
+        if (done > 0) {
+            p += done, n -= (size_t)done;
+            continue;
+        }
+        if (done == 0 || (errno != EAGAIN && errno != EINTR)) return false;
+        if (!kbi_writable(w->to, 100)) w->deaf = --waits <= 0;
+        if (kbi_worker_died(w)) return false;
+    }
+    return !n;
+}
+
 static bool kbi_worker_start(kbi_supervisor* s, int device) {
     kbi_worker* w = &s->worker;
     int to[2], from[2];
@@ -21614,7 +21686,11 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     w->from = from[0];
     w->device = device;
     w->first = -1;
-    kbi_words_send(w->to, s->o); // who is not there to read it is found out by what follows
+    fcntl(w->to, F_SETFL, O_NONBLOCK);
+    kbi_text words = KBI_BLANK;
+    kbi_words_put(&words, s->o);
+    kbi_worker_tell(s, words.s, words.n); // who is not there to read it is found out by what follows
+    kbi_text_free(&words);
     return true;
 }
 
@@ -21762,7 +21838,9 @@ static const char* kbi_signal_name(int signal) {
                   { SIGILL, "illegal instruction" },
                   { SIGFPE, "arithmetic exception" },
                   { SIGKILL, "killed, perhaps for want of memory" },
-                  { SIGTERM, "terminated" } };
+                  { SIGTERM, "terminated" },
+                  { SIGTRAP, "trap" },
+                  { SIGSTOP, "stop" } };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (names[i].number == signal) return names[i].name;
     return "signal";
@@ -21874,8 +21952,9 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
 // What comes within a moment; a worker that is gone is told from one whose pipe a child of its own keeps open.
 static kbi_pump kbi_await(kbi_supervisor* s) {
     bool ready = kbi_readable(s->worker.from, 100);
-    int64_t now = kbi_now(), gone = now - s->tick;
+    int64_t now = kbi_now(), gone = now - s->tick, least = ready ? 0 : 100000000;
     if (gone > 300000000) s->group.since += gone - 100000000; // stopped, as the worker was: that is nobody's time
+    if (gone < least) s->group.since -= least - gone;         // the clock stood, or went back; the wait took its time
     s->tick = now;
     if (ready) return kbi_receive(s);
     if (!kbi_worker_died(&s->worker)) return KBI_PUMP_ON;
@@ -21893,15 +21972,18 @@ static void kbi_listen(kbi_supervisor* s) {
         // until the first case is entered the device is being started, and roofs are measured when one first asks for
         // them: that is nobody's time, but has an end, too
         bool nobodys = g->current < 0 || g->machine;
-        double limit = nobodys ? KBI_MAX(120.0, s->o->timeout) : s->o->timeout;
+        double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
         int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->spent[g->current]);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
+        int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
             if (g->wanted[i]) g->current = i;
         if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
+        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
+                      stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
+                      kbi_show_time(limit * 1e3, text), stopped, kbi_signal_name(stopped));
         return;
     }
 }
@@ -21939,8 +22021,7 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     g->machine = false;
     g->since = s->tick = kbi_now();
     for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
-    return kbi_write_all(s->worker.to, (const char*)&job, sizeof job) &&
-           kbi_write_all(s->worker.to, wanted, (size_t)g->n);
+    return kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, (size_t)g->n);
 }
 
 // Learns what machine this is: an empty job.
@@ -21958,17 +22039,22 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     if (!kbi_worker_start(s, device)) return false;
     char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
     memset(nothing, 0, (size_t)s->group.n + 1);
-    double limit = KBI_MAX(120.0, s->o->timeout);
+    double limit = kbi_start_limit(s);
     kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
     while (next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
         next = kbi_await(s);
     KBENCH_FREE(nothing);
     if (next == KBI_PUMP_DONE) return s->known;
+    bool hangs = next != KBI_PUMP_LOST || s->worker.deaf;
     kbi_worker_kill(&s->worker);
-    if (next == KBI_PUMP_LOST && !kbi_desk.interrupted)
+    if (kbi_desk.interrupted) return false;
+    if (!hangs)
         kbi_error("the worker ended before it began; --no-isolate shows why");
-    else if (!kbi_desk.interrupted)
+    else if (KBI_CUDA && s->recipe.target == KBI_ON_GPU)
         kbi_error("the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none", limit);
+    else
+        kbi_error("the worker did not answer in %.0f s: does its main reach kb_main? --no-isolate needs no worker",
+                  limit);
     return false;
 }
 
@@ -23090,10 +23176,7 @@ static int kbi_nothing_measured(const kbi_supervisor* s) {
 static void kbi_watch_signals(const kbi_supervisor* s) {
     kbi_desk.one_process = !s->isolated;
     if (!s->isolated) kbi_watch_stops();
-    signal(SIGINT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
-    signal(SIGHUP, kbi_interrupt);
-    signal(SIGQUIT, kbi_interrupt);
+    kbi_watch_ends();
     signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
     if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
@@ -24021,6 +24104,8 @@ static bool kbi_race_files(kbi_race* r) {
     return true;
 }
 
+enum { KBI_RACE_OVER = -1 }; // no exit code: a round was left in its middle, and those before it stand
+
 // How each program is told to run: its records to us, a fifth of a second a case unless the options say how long.
 static void kbi_race_command(kbi_race* r) {
     static const char* const long_ones[] = { "--fast",     "--quick",    "--thorough", "--precision",
@@ -24074,10 +24159,31 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
 }
 
+// Waits for a program until it ends, the race is interrupted, or the time is up. SIGTERM ends it, and 2 s later SIGKILL.
+// Time is counted by the waits, which end whatever the clock says. false: it was ended from here.
+static bool kbi_race_wait(pid_t process, int* status, double seconds) {
+    double waits = 100 * seconds;
+    for (int told = 0; !kbi_ended(process, status);) {
+        if (kbi_desk.interrupted || waits <= 0) {
+            if (told == 0) kill(process, SIGTERM);
+            if (told++ == 200) kill(process, SIGKILL);
+        }
+        kbi_readable(-1, 10);
+        waits--;
+    }
+    return !kbi_desk.interrupted && waits > 0;
+}
+
+// The longest that a program may take: --budget is the race's as a whole, and a round is not left in its middle lightly.
+static double kbi_race_limit(const kbi_race* r) {
+    double limit = 2 * r->o->budget + 10;
+    return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
+}
+
 // One program's turn: its records into `to`. 0, or the exit code that the race ends with.
 static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     int status = 0;
-    pid_t parent = getpid(), process, ended;
+    pid_t parent = getpid(), process;
     memset(to, 0, sizeof *to);
     kbi_race_progress(r, one->path.s);
     int file = kbi_open_file(r->records.s, O_WRONLY | O_TRUNC | KBI_NOFOLLOW);
@@ -24088,12 +24194,18 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     if (process < 0) return kbi_error("no process: %s", strerror(errno)), KBI_EXIT_FAILED;
     r->argv[0] = one->path.s;
     if (process == 0) kbi_exec(r->argv, r->words.s, false, parent);
-    for (bool told = false; (ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR);) {
-        if (kbi_desk.interrupted && !told) kill(process, SIGTERM), told = true;
-        kbi_readable(-1, 10);
-    }
+    double limit = kbi_race_limit(r);
+    bool in_time = kbi_race_wait(process, &status, limit);
     if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
-    int code = ended == process && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (!in_time && r->rounds) return KBI_RACE_OVER;
+    if (!in_time) {
+        kbi_race_clear(r);
+        kbi_error("--race: %s did not end in %.0f s and was stopped. There is no time of it to compare. Run it alone "
+                  "to see why, or raise --budget.",
+                  one->path.s, limit);
+        return KBI_EXIT_USAGE;
+    }
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (code != KBI_EXIT_FINE && code != KBI_EXIT_FAILED) return kbi_race_lost(r, one, status);
     if (!kbi_read_records(to, r->records.s)) return KBI_EXIT_FAILED;
     r->failed |= code == KBI_EXIT_FAILED;
@@ -24205,7 +24317,7 @@ static int kbi_race_run(kbi_race* r) {
         const char** names;
         int64_t at = kbi_now();
         int code = kbi_race_round(r);
-        if (code) return code;
+        if (code) return code == KBI_RACE_OVER ? 0 : code;
         kbi_changes c = kbi_race_changes(r, &names);
         kbi_assessment a = kbi_assess(&c);
         KBENCH_FREE(c.of);
@@ -24266,9 +24378,7 @@ static int kbi_race_main(const kbi_options* o) {
     r.n = o->race.n;
     r.of = (kbi_racer*)kbi_grow(NULL, sizeof(kbi_racer) * (size_t)r.n);
     memset(r.of, 0, sizeof(kbi_racer) * (size_t)r.n);
-    signal(SIGINT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
-    signal(SIGHUP, kbi_interrupt);
+    kbi_watch_ends();
     signal(SIGCHLD, SIG_DFL);
     bool good = kbi_race_programs(&r) && kbi_race_files(&r);
     int code = KBI_EXIT_USAGE;
@@ -25540,6 +25650,13 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
+    unsetenv(KBI_BIRTH); // what a benchmark starts is no worker
+    kbi_birth.process = getpid();
+    if (kbi_birth.role == KBI_STARTED && kbi_nested())
+        return kbi_error("this program started itself %d times, each time from within. Its main starts the program "
+                         "again and removes %s from the environment. Keep that variable when main calls exec.",
+                         KBI_NESTED, KBI_BIRTH),
+               KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_BUSY) return kbi_error("inside a benchmark there is no run of others"), KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_TRUTH) return kbi_truth_main();
     if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
@@ -25595,7 +25712,7 @@ static const char* kbi_stdout_refused(void) {
     return putchar('\n') < 0 || fflush(stdout) ? strerror(errno) : "a part of it was refused";
 }
 
-int kb_main(int argc, char** argv) {
+__attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
@@ -25606,6 +25723,20 @@ int kb_main(int argc, char** argv) {
     }
     KBENCH_FREE(o.load);
     return code;
+}
+
+// On a stack that is too small for the function's own variables nothing could be said.
+int kb_main(int argc, char** argv) {
+    const int least = 128; // KiB
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)least << 10)
+        return kbi_main_here(argc, argv);
+    char text[120];
+    int n = snprintf(text, sizeof text,
+                     "kbench: error: the stack is limited to %d KiB, and %d are needed: ulimit -s 8192\n",
+                     (int)(stack.rlim_cur >> 10), least);
+    kbi_write_all(2, text, (size_t)n);
+    return KBI_EXIT_USAGE;
 }
 
 void kb_default(const char* options) { kbi_process.usual = options; }
