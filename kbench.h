@@ -258,9 +258,6 @@ LAST REVISIONS
 
 /*---------------------------------------------------------------------------------------------------------------
   >>options   What to define before including the file.
-              Public: KBENCH_*
-              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, plan, measure, >>verdict,
-                       >>record, >>parse, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -334,7 +331,6 @@ LAST REVISIONS
 
 /*---------------------------------------------------------------------------------------------------------------
   >>types     dtypes, flags, axes, descriptions, statistics, the record.
-              Public: all of it      Used by: programs, everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct CUstream_st* kb_stream; // is cudaStream_t; NULL on the cpu backend
@@ -710,7 +706,6 @@ typedef struct kb_result {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>api       Functions, by task. All take what they need and keep no pointer of yours unless it says so.
-              Public: all of it      Used by: programs, >>macros, >>cxx, >>handed, >>record, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
@@ -881,7 +876,6 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>macros    The statements a benchmark is written in.
-              Public: all but KBI_*      Used by: programs, >>body, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
@@ -968,8 +962,6 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cxx       Overloads that C++ gets: element types from pointers, descriptions by reference, lambdas.
-              Public: kb_fill, kb_check, kb_check_norm, kb_check_ulp, kb_open, kb_run
-              Used by: programs, >>macros
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
@@ -1077,7 +1069,6 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>system    foundation: what strict standards hide, what is optimised, and the smallest calls of the system.
-              Public: none      Used by: everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The feature macros came too late: a system header was included before this file under a strict standard. These are
@@ -1111,10 +1102,12 @@ extern int pclose(FILE* f);
 #ifdef CLOCK_PROCESS_CPUTIME_ID
 #define KBI_CLOCK_PROCESS CLOCK_PROCESS_CPUTIME_ID
 #else
-#define KBI_CLOCK_PROCESS 2 // likewise
+#define KBI_CLOCK_PROCESS 2 // Linux
 #endif
-#ifndef F_DUPFD_CLOEXEC
-#define F_DUPFD_CLOEXEC 1030 // likewise
+#ifdef F_DUPFD_CLOEXEC
+#define KBI_DUPFD_CLOEXEC F_DUPFD_CLOEXEC
+#else
+#define KBI_DUPFD_CLOEXEC 1030 // likewise
 #endif
 #ifdef O_CLOEXEC
 #define KBI_CLOEXEC O_CLOEXEC
@@ -1182,8 +1175,8 @@ static void kbi_open_standard_files(void) {
 }
 // Another number for a file, which a function that closes what it finds comes to last; fewer may be allowed.
 static int kbi_high_file(int file) {
-    int high = fcntl(file, F_DUPFD_CLOEXEC, 100);
-    return high >= 0 ? high : fcntl(file, F_DUPFD_CLOEXEC, 3);
+    int high = fcntl(file, KBI_DUPFD_CLOEXEC, 100);
+    return high >= 0 ? high : fcntl(file, KBI_DUPFD_CLOEXEC, 3);
 }
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
@@ -1200,7 +1193,6 @@ static bool kbi_writable(int file, int milliseconds) {
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>log       foundation: warnings and errors, one line each, on stderr.
-              Public: none      Used by: >>util, >>fields, >>registry, plan, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_set { // of hashes and addresses
@@ -1282,7 +1274,6 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
-              Public: none      Used by: foundation, plan, measure, judge, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // By its bits, so that -ffast-math cannot decide that there are no NaNs.
@@ -1415,7 +1406,6 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>util      foundation: arenas, growing text, names that people mistype, files.
-              Public: none      Used by: everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The harness needs little memory; where even that is missing nothing sensible can follow.
@@ -1811,9 +1801,6 @@ static void kbi_find(void* library, const char* name, void* function) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>names     foundation: what dtypes and flags are called.
-              Public: kb_dtype_name, kb_dtype_of, kb_dtype_size, kb_flag_name, kb_flag_advice, kb_flag_is_error
-              Used by: programs, >>random, >>json, >>plan, >>list, measure, >>counted, >>record, >>reader, render,
-                       >>embed, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
@@ -1935,7 +1922,6 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
 KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
   >>clock     foundation: the host's monotonic clock, and a thread's own, in nanoseconds.
-              Public: none      Used by: >>cpus, measure, >>record, >>progress, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static int64_t kbi_clock_ns(int clock) {
@@ -1962,7 +1948,6 @@ static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
-              Public: none      Used by: >>arguments, measure, >>tools, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- which this process may run on ---
@@ -2116,7 +2101,6 @@ static kbi_load kbi_load_now(const char* root) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
-              Public: none      Used by: >>arrays, >>plan, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Generator: Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3",
@@ -2410,8 +2394,6 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 
 /*---------------------------------------------------------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
-              Public: kb_summarize
-              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, render, >>proving, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
@@ -2897,7 +2879,6 @@ static double kbi_trimmed(double* x, int n, int away) {
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>paired    foundation: two arms measured in the same rounds: interval and verdict. Pure functions.
-              Public: none      Used by: >>rounds, >>rivals
 ---------------------------------------------------------------------------------------------------------------*/
 
 // -- paired -----------------------------------------------------------------------------------------------
@@ -2950,7 +2931,6 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
 
 /*---------------------------------------------------------------------------------------------------------------
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
-              Public: none      Used by: judge
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
@@ -3129,7 +3109,6 @@ KBI_SLOW_END
 
 /*---------------------------------------------------------------------------------------------------------------
   >>arrays    foundation: whether one array matches another; NaN never does. Pure functions.
-              Public: none      Used by: >>body
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_match_how { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kbi_match_how;
@@ -3229,7 +3208,6 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>fiber     foundation: a function suspended in its middle, on a stack of its own.
-              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 // A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is
@@ -3288,7 +3266,6 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
-              Public: none      Used by: >>insight, >>registry, plan, measure, judge, >>record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
@@ -3582,7 +3559,6 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 /*---------------------------------------------------------------------------------------------------------------
   >>insight   foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions.
-              Public: none      Used by: >>plan, measure, >>counted, >>record, >>reader, >>profile, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_wish {
@@ -3827,8 +3803,6 @@ static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
-              Public: kb_result_free
-              Used by: programs, >>json, >>differences, >>arguments, >>verdict, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
@@ -4071,7 +4045,6 @@ static bool kbi_shown_check(const char* option, const char* list) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
-              Public: kb_json      Used by: programs, >>store, >>page, >>resume, >>gate
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
@@ -4159,7 +4132,6 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>changes   foundation: two sets of records: which belong together, and what is known of a change. Pure functions.
-              Public: none      Used by: >>differences, >>compare, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -4318,7 +4290,6 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>differences foundation: what two records' machines differ in, and whether their times may be compared.
-              Public: none      Used by: >>shifts, >>gate, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -4469,7 +4440,6 @@ static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>registry  declare: what the KBENCH macros registered, in the order of the source.
-              Public: kb_add_from      Used by: programs, >>worker
 ---------------------------------------------------------------------------------------------------------------*/
 
 const char KBI_DEMAND[] = KBENCH_VERSION;
@@ -4559,7 +4529,6 @@ void kbi_register(kb_entry* entry, int words, const char* names, const kb_build*
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cli       plan: the options, from one table that also prints --help.
-              Public: none      Used by: plan, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
@@ -4885,7 +4854,6 @@ static void kbi_help(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>arguments plan: the command line read into the options.
-              Public: none      Used by: >>line, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // "200ms", "3s", "1.5m": seconds; negative when it is none.
@@ -5290,7 +5258,6 @@ static void kbi_options_effort(kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>line      plan: the command line as a whole: what its options mean together.
-              Public: none      Used by: >>selftest, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_one_of(const kbi_options* o, const int* ids, int n, const char* why) {
@@ -5497,7 +5464,6 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
-              Public: none      Used by: >>plan, >>embed
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_dimension { // an axis with the values that are to be run
@@ -5662,7 +5628,6 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
 
 /*---------------------------------------------------------------------------------------------------------------
   >>patterns  plan: regular expressions on the names of cases, which the system compiles and matches.
-              Public: none      Used by: >>plan, >>gate, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_patterns {
@@ -5754,7 +5719,6 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>shards    plan: a plan, how long its groups may take, and which of them a shard of it has.
-              Public: none      Used by: plan, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
@@ -5846,7 +5810,6 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>part      plan: the part of a plan that so much time allows.
-              Public: none      Used by: >>plan, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Cases of a group that this build can run, as far as is known before there is a device.
@@ -5925,7 +5888,6 @@ static bool kbi_plan_part(kbi_plan* plan, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
-              Public: none      Used by: >>list, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
@@ -6378,7 +6340,6 @@ static unsigned kbi_wishes_of(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>list      plan: what --list, --list-ops and --list-sizes print.
-              Public: none      Used by: >>program, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
@@ -6447,7 +6408,6 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>run       measure: one benchmark function being run: its state, and the table of functions a device fills in.
-              Public: none      Used by: measure, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 struct kbi_run;
@@ -6781,7 +6741,6 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>lab       measure: all that a measuring process keeps from one case to the next.
-              Public: none      Used by: measure, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -7239,7 +7198,6 @@ static const char* kbi_left_behind(bool gpu) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>nvtx      measure: names of cases and phases, for whatever profiler listens.
-              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 // NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
@@ -7333,7 +7291,6 @@ static void kbi_nvtx_end(uint64_t* range) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>perf      measure: the processor's counters over host work, from the kernel's perf_event_open.
-              Public: none      Used by: >>host, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if defined(__linux__) && defined(SYS_perf_event_open)
@@ -7468,7 +7425,6 @@ static const kbi_instrument kbi_perf_instrument = { KBI_WISH_COUNTERS, true,    
 
 /*---------------------------------------------------------------------------------------------------------------
   >>host      measure: the cpu backend, and the tests' script backend, with their timers.
-              Public: none      Used by: measure, >>worker, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
@@ -7779,7 +7735,6 @@ static const kbi_backend kbi_scripted = {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
-              Public: kb_alloc, kb_to_host, kb_from_host      Used by: programs, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
@@ -8178,7 +8133,6 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>device    measure: the GPU: stream, gate, events, eviction, clock.
-              Public: none      Used by: measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -8472,7 +8426,6 @@ static void kbi_gpu_abandon(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>nvml      measure: clocks, power, temperature, throttling, other processes, through NVML.
-              Public: none      Used by: >>activity, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -8553,7 +8506,6 @@ static void kbi_gpu_sense(kbi_measured* m) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cupti     measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside.
-              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -8715,7 +8667,6 @@ static void kbi_cupti_forget(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>timers    measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI.
-              Public: none      Used by: measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9116,7 +9067,6 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calibrate measure: what events read too much, against what an empty kernel takes.
-              Public: none      Used by: >>cuda, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9225,7 +9175,6 @@ static void kbi_truth_set(const kbi_truth* truth) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>audit     measure: the timed block seen once under stream capture, where nothing executes.
-              Public: none      Used by: >>activity, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9572,7 +9521,6 @@ static void kbi_gpu_compare(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>energy    measure: what a launch takes of the GPU's energy, by NVML's counter, apart from the times.
-              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9716,7 +9664,6 @@ static const kbi_instrument kbi_energy_instrument = { KBI_WISH_ENERGY,  false,  
 
 /*---------------------------------------------------------------------------------------------------------------
   >>activity  measure: the block's kernels, copies and calls, run by run, from CUPTI's records.
-              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9967,7 +9914,6 @@ static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false
 
 /*---------------------------------------------------------------------------------------------------------------
   >>counters  measure: the hardware's counters over the block, through CUPTI's range profiler.
-              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -10342,7 +10288,6 @@ static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false
 
 /*---------------------------------------------------------------------------------------------------------------
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
-              Public: none      Used by: >>cuda, >>calls, >>worker, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type that
@@ -10819,7 +10764,6 @@ static void kbi_want_roofs(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cuda      measure: the cuda backend put together and opened; which backend a recipe asks for.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -10987,7 +10931,6 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m, bool counted) 
 
 /*---------------------------------------------------------------------------------------------------------------
   >>alike     measure: whether later launches do what the first ones did, by their times.
-              Public: none      Used by: >>engine, >>rounds
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
@@ -11090,7 +11033,6 @@ static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs, bool
 
 /*---------------------------------------------------------------------------------------------------------------
   >>inside    measure: runs of the block that instruments look into, apart from those that are timed.
-              Public: none      Used by: >>engine, >>calls
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_insight_clear(void) {
@@ -11151,7 +11093,6 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
-              Public: none      Used by: programs, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- samples, and when there are enough ---
@@ -11524,7 +11465,6 @@ void kbi_leave(kb_state* kb) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calls     measure: the calls of a body that make a case: one that is checked, one that is measured.
-              Public: none      Used by: programs, >>rounds, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What follows from a word, as what a library throws that finds no GPU, takes none away.
@@ -11792,10 +11732,6 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
-              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as, kb_items,
-                      kb_queries, kb_count, kb_loop, kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed,
-                      kb_check_that, kb_skip, kb_fail, kb_note, kb_expect
-              Used by: programs, measure, >>embed, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- run ---
@@ -12042,7 +11978,6 @@ void kb_expect(kb_state* kb, unsigned expectations) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
@@ -12536,7 +12471,6 @@ static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, co
 
 /*---------------------------------------------------------------------------------------------------------------
   >>verdict   judge: from samples and facts to statistics, flags, speedup and rating.
-              Public: none      Used by: >>counted, >>rivals, >>laps, >>embed
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
@@ -12807,7 +12741,6 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
 
 /*---------------------------------------------------------------------------------------------------------------
   >>counted   judge: what was counted of a case against what it declared, and what bounds it.
-              Public: none      Used by: >>laps
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what
@@ -12977,7 +12910,6 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rivals    judge: several processes of a case, and the rivals of a group: who is faster, and how surely.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What the rounds say of an arm against another: the ratio of their times with its interval, in lo and hi.
@@ -13296,7 +13228,6 @@ static void kbi_judge_group(kbi_rivals* c) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>compare   judge: how surely the records of two sets differ, what it means, and how each case went over time.
-              Public: none      Used by: >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -13700,7 +13631,6 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>facts     record: what else may tell two machines' times apart, as the system's files have it.
-              Public: none      Used by: >>record
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_FACTS = 16 };
@@ -13821,7 +13751,6 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>record    record: a case's identity, machine and run, put into its record.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_record_identity(kb_result* r, const kbi_case* c) {
@@ -14131,7 +14060,6 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>parse     record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
-              Public: none      Used by: >>reader, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -14459,7 +14387,6 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 
 /*---------------------------------------------------------------------------------------------------------------
   >>reader    record: files of records read back, whatever is in them.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -14872,7 +14799,6 @@ static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>store     record: files that survive a crash.
-              Public: kb_write_json      Used by: programs, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_out { // a file, and what it had no room for yet
@@ -15192,7 +15118,6 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>looks     record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_metric { // one of a kernel's numbers, over its launches
@@ -15645,7 +15570,6 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 
 /*---------------------------------------------------------------------------------------------------------------
   >>columns   render: what render is told beside the records, and what stands in a column.
-              Public: none      Used by: render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What render is told beside the records.
@@ -15867,7 +15791,6 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 
 /*---------------------------------------------------------------------------------------------------------------
   >>profile   render: what was found inside of a case: below its row in the table, and as a timeline.
-              Public: none      Used by: >>table, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_PROFILE_ROWS = 10 }; // of each kind are shown
@@ -16128,7 +16051,6 @@ static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>lines     render: the table being written: its state, and text laid out in its width.
-              Public: none      Used by: render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
@@ -16316,7 +16238,6 @@ static void kbi_table_counters(kbi_table* t, const kb_result* r) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>table     render: the terminal table: groups, columns and rows.
-              Public: none      Used by: render, >>laps, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- groups: which records belong together ---
@@ -16790,7 +16711,6 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
-              Public: kb_print      Used by: programs, >>program, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
@@ -16920,7 +16840,6 @@ void kb_print(const kb_result* results, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>shifts    render: what changed from one set of records to another, and how it went over time.
-              Public: none      Used by: >>cases, >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -17169,7 +17088,6 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
 
 /*---------------------------------------------------------------------------------------------------------------
   >>text      render: records as CSV and Markdown.
-              Public: none      Used by: render, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -17438,7 +17356,6 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>tools     render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format.
-              Public: none      Used by: >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -17695,7 +17612,6 @@ static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>report    render: report.md: every case, summaries by size, the best of each operation, what holds it back.
-              Public: none      Used by: >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -17917,7 +17833,6 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>svg       render: shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose.
-              Public: none      Used by: render
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -18218,7 +18133,6 @@ static void kbi_svg_plain_style(kbi_text* t) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>views     render: which records belong into one picture, and along which axes they lie there.
-              Public: none      Used by: render, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -18618,7 +18532,6 @@ static void kbi_find_rows(kbi_lot all, kbi_panels* out) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>sweeps    render: how a number goes with size: lines, fitted powers, heat maps.
-              Public: none      Used by: render
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19017,7 +18930,6 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 /*---------------------------------------------------------------------------------------------------------------
   >>figures   render: what each case reaches of the machine, how it was sampled, and how it stands to another.
-              Public: none      Used by: >>page
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19296,7 +19208,6 @@ static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, dou
 
 /*---------------------------------------------------------------------------------------------------------------
   >>roofline  render: operations a second by operations a byte, under the roofs that were measured.
-              Public: none      Used by: >>page
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19581,7 +19492,6 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
 
 /*---------------------------------------------------------------------------------------------------------------
   >>page      render: the kinds of figures; one as a file of its own; what a page needs beside its content.
-              Public: none      Used by: >>html, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19918,7 +19828,6 @@ static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cases     render: what a page says first: verdict, what to know before trusting it, the table of all cases.
-              Public: none      Used by: >>html
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -20245,7 +20154,6 @@ static void kbi_page_table(kbi_page* p) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>html      render: a page of one file: what it says first, figures, machine, and the records themselves.
-              Public: none      Used by: >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -20557,7 +20465,6 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
 
 /*---------------------------------------------------------------------------------------------------------------
   >>progress  render: the progress line on stderr.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The time left, in seconds. What the options allow a group of cases is known before anything is measured; what the
@@ -20655,7 +20562,6 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
 
 /*---------------------------------------------------------------------------------------------------------------
   >>resume    program: which cases an earlier run has left records of, and what is still to be done.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_line { // of the file of lines
@@ -20862,7 +20768,6 @@ static bool kbi_resume_reduce(kbi_plan* plan, const char* path) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Every case is to have a time, so each gets the same share of what is left, the --max-time of its group; what one does
@@ -20947,7 +20852,6 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>worker    program: the process that runs cases, told by pipe which, and answering.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_message_type {
@@ -21211,7 +21115,6 @@ static int kbi_worker_main(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>outputs   program: what a run or --load writes when all records are there: opened before, replaced as a whole.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -21475,7 +21378,6 @@ static void kbi_say_files(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_worker { // as the supervisor sees it
@@ -21990,7 +21892,6 @@ static void kbi_listen(kbi_supervisor* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>groups    program: what the worker is asked for: a machine, and the cases of a group, measured or looked into.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
@@ -22116,7 +22017,6 @@ static void kbi_measure_group(kbi_supervisor* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>machine_code program: the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler.
-              Public: none      Used by: >>laps
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -22177,7 +22077,6 @@ static void kbi_code_show(const kb_result* r, FILE* out) { (void)r, (void)out; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
-              Public: none      Used by: >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- shown ---
@@ -22517,7 +22416,6 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>vendor    program: ncu and nsys, started on this very program, which then runs each block once for them.
-              Public: none      Used by: >>program, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -23012,7 +22910,6 @@ static void kbi_vendors_show(kbi_supervisor* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>program   program: a run from command line to exit code.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
@@ -23405,7 +23302,6 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>gate      program: baselines, histories, goals, and what they make of the exit code.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -23871,7 +23767,6 @@ static int kbi_compare_main(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>load      program: records of earlier runs, shown without a run.
-              Public: none      Used by: >>gate, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -24059,7 +23954,6 @@ static int kbi_load_shown(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>race      program: built programs in alternating fresh processes.
-              Public: none      Used by: >>main
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -24405,8 +24299,6 @@ static int kbi_race_main(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>embed     program: measuring inside another program.
-              Public: kb_open_from, kb_close, kb_current, kb_compare_from, kb_abi, kb_run_from
-              Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
 // A function that a program hands over, with what it says of it; without a function, a block between kb_open and
@@ -24781,7 +24673,6 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 
 /*---------------------------------------------------------------------------------------------------------------
   >>proving   program: what the self-test measures: kernels with memory, known work, planted mistakes.
-              Public: none      Used by: >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- kernels with memory, on a GPU those of tests/ptx/engine.cu, elsewhere the same in C ---
@@ -25243,7 +25134,6 @@ static void kbi_selftest_register(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>selftest  program: the measurement measured, and held against bars.
-              Public: none      Used by: >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_PROOF_OPERATIONS "axpy,sums,product,histogram,gather"
@@ -25582,7 +25472,6 @@ static int kbi_selftest(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
-              Public: kb_main, kb_default      Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What was asked for and changes nothing.
@@ -25747,7 +25636,6 @@ int main(int argc, char** argv) { return kb_main(argc, argv); }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>ptx       measure: the device functions of the engine and of the self-test, as text that the driver compiles.
-              Public: none      Used by: >>device, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA

@@ -178,7 +178,6 @@
 
 /*------------------------------------------------------------------------------------------------------------
   >>options     What can be left out or turned on, and the few words that C, C++ and CUDA spell differently.
-                Public: KBK_NO_<GROUP>, KBK_ONLY_<GROUP>, KBK_NO_REGISTRY, KBK_CUBLAS      Used by: everything
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Define before including:
@@ -291,7 +290,6 @@
 
 /*------------------------------------------------------------------------------------------------------------
   >>table     Every operation and every variant, one row each; the only lists there are.
-              Public: KBK_OPS, KBK_TABLE      Used by: >>registry, and through it every test and program
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  KBK_OPS    op, dir, family, scratch (kbki_scratch_<name>, or none), formula
@@ -742,7 +740,6 @@
 
 /*------------------------------------------------------------------------------------------------------------
   >>shapes     Shapes, arguments, tensors, checks: the types of the table.
-               Public: kbk_shape, kbk_args, kbk_tensor, kbk_check, kbk_op, kbk_variant      Used by: all
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBK_EPS 1e-5       // epsilon of the normalisations
@@ -929,7 +926,6 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
 
 /*------------------------------------------------------------------------------------------------------------
   >>numbers     Philox, rounding to 16 bits and back, reproducible inputs; the same bits on host and device.
-                Public: kbk_philox, kbk_round, kbk_widen, kbk_narrow, kbk_fill, kbk_e4m3      Used by: >>verify
 ------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbk_u4 {
@@ -1141,7 +1137,6 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 
 /*------------------------------------------------------------------------------------------------------------
   >>verify     Compares a result with its oracle, element by element and as a whole; a NaN cannot pass.
-               Public: kbk_verify, kbk_report, kbk_ulp, kbk_output      Used by: tests and programs
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_HUGE 1e300
@@ -1276,7 +1271,6 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
 
 /*------------------------------------------------------------------------------------------------------------
   >>device     What the kernels share: packs of 16 bytes, reductions, the running softmax pair, tickets.
-               Public: nothing      Used by: every section below
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1643,7 +1637,6 @@ template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* 
 /*------------------------------------------------------------------------------------------------------------
   >>launch     What launchers share: what the runtime says of a device or a kernel, asked for once; checks of
                arguments; which shape of kernel a row takes.
-               Public: nothing      Used by: every launcher
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1863,10 +1856,6 @@ KBK_FN bool kbki_two_fit(int64_t packs) {
 /*------------------------------------------------------------------------------------------------------------
   >>asm        Instructions that C++ has no word for and that several sections use, each under one name. Those of
                compute capability 9.0 are in >>hopper; what a single kernel needs stands beside it.
-               Public: nothing      Used by: >>hopper, >>rows and what builds on it, >>cross_entropy_both,
-               >>embedding_bwd, >>matmul_tile, >>matmul_steps, >>matmul_mma, >>matmul_results, >>matmul_hopper,
-               >>matmul_select,
-               >>attention_mma, >>attention_hopper, >>attention_wgmma, >>attention_bwd_mma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -2042,10 +2031,6 @@ template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(
 /*------------------------------------------------------------------------------------------------------------
   >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
                and products by four warps at once (wgmma), which 9.0 alone has.
-               Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
-               >>cross_entropy_both, >>matmul_steps, >>matmul_results, >>matmul_hopper, >>matmul_wgmma,
-               >>matmul_select,
-               >>attention_hopper, >>attention_wgmma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -2464,7 +2449,6 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
 
 /*------------------------------------------------------------------------------------------------------------
   >>elementwise     y[i] = f(a[i], ...): the ladder that every operation of this kind climbs; add, mul, div.
-                    Public: kbk_add_*, kbk_mul_*, kbk_div_*      Used by: >>memory, >>activation
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Every element-wise operation -----------------------------------------------------------------------------
@@ -2778,7 +2762,6 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 
 /*------------------------------------------------------------------------------------------------------------
   >>memory     Copy, fill, read, triad: how fast memory is, and so what every other memory-bound number means.
-               Public: kbk_copy_*, kbk_fill_run_*, kbk_read_*, kbk_triad_*      Used by: >>transfer
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  copy run -------------------------------------------------------------------------------------------------
@@ -3184,7 +3167,6 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 
 /*------------------------------------------------------------------------------------------------------------
   >>access     Strided and random reads, and a chain of dependent ones: what an access pattern costs.
-               Public: kbk_strided_*, kbk_gather_*, kbk_chase_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  strided run ----------------------------------------------------------------------------------------------
@@ -3383,7 +3365,6 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
 
 /*------------------------------------------------------------------------------------------------------------
   >>transfer     Host to device and back, within the device; allocation; an empty kernel.
-                 Public: kbk_h2d_*, kbk_d2h_*, kbk_d2d_*, kbk_alloc_*, kbk_null_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  h2d run, d2h run, d2d run --------------------------------------------------------------------------------
@@ -3584,7 +3565,6 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>activation     ReLU, GELU in its two forms, SiLU. At 16 bits special functions set the pace, not memory.
-                   Public: kbk_relu_*, kbk_gelu_erf_*, kbk_gelu_tanh_*, kbk_silu_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  relu fwd -------------------------------------------------------------------------------------------------
@@ -3934,7 +3914,6 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
 
 /*------------------------------------------------------------------------------------------------------------
   >>dropout     Dropout. The mask is a function of seed and index: never stored, made again backward.
-                Public: kbk_dropout_*, kbk_dropout_keeps      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  dropout fwd, dropout bwd ---------------------------------------------------------------------------------
@@ -4085,7 +4064,6 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 /*------------------------------------------------------------------------------------------------------------
   >>rows     What the row operations share beyond >>device: rows on their way while others are at work, CTA
              clusters that see each other's shared memory, column sums by many CTAs.
-             Public: nothing      Used by: softmax, the norms, weighted_sum, cross_entropy
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Column sums by many CTAs: each leaves `width` partial sums in memory and takes a ticket. One CTA that read
@@ -4458,7 +4436,6 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
 
 /*------------------------------------------------------------------------------------------------------------
   >>softmax     Softmax over the last axis: from three reads of a row to one.
-                Public: kbk_softmax_fwd_*      Used by: the table, norms, >>cross_entropy
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  softmax fwd ----------------------------------------------------------------------------------------------
@@ -4955,7 +4932,6 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
 
 /*------------------------------------------------------------------------------------------------------------
   >>softmax_bwd     Softmax, backward: two rows in, one out.
-                    Public: kbk_softmax_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  softmax bwd ----------------------------------------------------------------------------------------------
@@ -5370,7 +5346,6 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
 
 /*------------------------------------------------------------------------------------------------------------
   >>layernorm     Layer normalisation over the last axis, with the true two-pass variance.
-                  Public: kbk_layernorm_fwd_*      Used by: the table, >>rmsnorm
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  layernorm fwd --------------------------------------------------------------------------------------------
@@ -5809,7 +5784,6 @@ __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, La
 
 /*------------------------------------------------------------------------------------------------------------
   >>layernorm_turns     Layer normalisation, rungs 4 and 5: rows in turn, the next ones on their way; all launchers.
-                        Public: kbk_layernorm_fwd_*      Used by: the table, >>rmsnorm
 ------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __CUDACC__
@@ -6272,7 +6246,6 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
 
 /*------------------------------------------------------------------------------------------------------------
   >>layernorm_bwd     Layer normalisation, backward: sums along rows and along columns from one read.
-                      Public: kbk_layernorm_bwd_*      Used by: the table, >>rmsnorm
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  layernorm bwd --------------------------------------------------------------------------------------------
@@ -6722,7 +6695,6 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
 /*------------------------------------------------------------------------------------------------------------
   >>rmsnorm     RMS normalisation over the last axis: the kernels of >>layernorm and >>layernorm_bwd with the
                 mean and the bias left out at compile time (their template parameter Layer = false).
-                Public: kbk_rmsnorm_fwd_*, kbk_rmsnorm_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  rmsnorm fwd ----------------------------------------------------------------------------------------------
@@ -6833,7 +6805,6 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
 
 /*------------------------------------------------------------------------------------------------------------
   >>reduction     The sum of n numbers: how threads, warps and CTAs agree on one.
-                  Public: kbk_sum_run_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  sum run --------------------------------------------------------------------------------------------------
@@ -7008,7 +6979,6 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>mse     Mean squared error: many numbers to one, and how CTAs agree on a sum.
-            Public: kbk_mse_fwd_*, kbk_mse_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  mse fwd --------------------------------------------------------------------------------------------------
@@ -7265,7 +7235,6 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>wsum     Weighted sum of each row: a matrix-vector product.
-             Public: kbk_weighted_sum_fwd_*      Used by: the table, >>wsum_bwd
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  weighted_sum fwd -----------------------------------------------------------------------------------------
@@ -7510,7 +7479,6 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>wsum_bwd     Weighted sum of each row, backward: an outer product, and sums along columns.
-                 Public: kbk_weighted_sum_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  weighted_sum bwd -----------------------------------------------------------------------------------------
@@ -7785,7 +7753,6 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>transpose     Rows to columns: nothing is computed, everything is about who touches which address when.
-                  Public: kbk_transpose_run_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  transpose run --------------------------------------------------------------------------------------------
@@ -7955,8 +7922,6 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
 
 /*------------------------------------------------------------------------------------------------------------
   >>cross_entropy     Loss of integer targets against rows of logits, the softmax never written down.
-                      Public: kbk_cross_entropy_fwd_*, kbk_cross_entropy_bwd_*
-                      Used by: the table, >>cross_entropy_both
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  cross_entropy fwd ----------------------------------------------------------------------------------------
@@ -8427,7 +8392,6 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
 
 /*------------------------------------------------------------------------------------------------------------
   >>cross_entropy_both     Loss and gradient at once: what it takes to read a long row only once.
-                           Public: kbk_cross_entropy_fwdbwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  cross_entropy fwdbwd -------------------------------------------------------------------------------------
@@ -8864,7 +8828,6 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
 
 /*------------------------------------------------------------------------------------------------------------
   >>embedding     Rows of a table, picked by number.
-                  Public: kbk_embedding_fwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  embedding fwd --------------------------------------------------------------------------------------------
@@ -9029,7 +8992,6 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>embedding_bwd     The gradient of a table of which rows were picked: many may want to add to the same row.
-                      Public: kbk_embedding_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  embedding bwd --------------------------------------------------------------------------------------------
@@ -9470,7 +9432,6 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_simt     Matrix product without tensor cores: what a tile is for, at every level of memory.
-                    Public: kbk_matmul_fwd_*      Used by: >>matmul_mma, >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd -----------------------------------------------------------------------------------------------
@@ -9855,7 +9816,6 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_steps     Matrix product of 16-bit types: the first kernel on tensor cores, and the first whose tiles come
                      by tensor copies, and the first with wgmma, each with one new instruction and nothing else.
-                     Public: kbk_matmul_fwd_warpmma, _tmaload, _warpgroup      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
@@ -10115,7 +10075,6 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; its card is in >>matmul_simt.
-                    Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_mma, >>matmul_wgmma, the table
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -10340,7 +10299,6 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, which every GPU since
                    compute capability 8.0 has.
-                   Public: kbk_matmul_fwd_mma, _mmapipe      Used by: >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 ----------------------------------------------------------------------
@@ -10750,7 +10708,6 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_results     Where the sums of wgmma go: from registers to memory, straight or by tensor copies.
-                       Public: nothing      Used by: >>matmul_hopper, >>attention_wgmma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
@@ -10891,7 +10848,6 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_hopper     Matrix product through wgmma and tensor copies, for compute capability 9.0 alone: kernels of rungs
                       9 to 14 of matmul.
-                      Public: nothing      Used by: >>matmul_wgmma, >>matmul_select, >>matmul_bytes
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
@@ -11298,8 +11254,6 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_wgmma     Matrix product through wgmma: maps and launches, and rungs 9 to 14 of matmul.
-                     Public: kbk_matmul_fwd_wgmma, _ws, _coop, _persist, _multicast, _tma
-                     Used by: >>matmul_select, >>matmul_bytes, the table
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -11484,7 +11438,6 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_thin     Matrix product of up to 16 rows, which is as fast as the other matrix is read.
-                    Public: nothing      Used by: >>matmul_select
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -11701,8 +11654,6 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_select     Matrix products through wgmma, cut by shape: rungs 15 and 16 of matmul, rung 3 of bmm.
-                      Public: kbk_matmul_fwd_select, _tf32
-                      Used by: >>matmul_simt, >>matmul_bytes, >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
@@ -12106,7 +12057,6 @@ template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_vendor     The vendor's matrix product, to compare with: rung 99 of matmul and bmm; wants
                       KBK_CUBLAS.
-                      Public: kbk_matmul_fwd_cublas      Used by: >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
 // The vendor's library, opened when first asked for: linking it would cost every program start some 60 ms.
@@ -12199,7 +12149,6 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_bytes     Matrix product of 8-bit floats, with results in bf16: kernels of matmul with another element, and
                      the vendor's through cuBLASLt, which wants KBK_CUBLAS.
-                     Public: kbk_matmul_e4m3_fwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
@@ -12438,7 +12387,6 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>bmm     Batched matrix product: the kernels of matmul over a third dimension of the grid.
-            Public: kbk_bmm_fwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
@@ -12527,7 +12475,6 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_simt     Attention forward: scores in memory, by the vendor's GEMMs, and in tiles that stay on
                        the SM.
-                       Public: kbk_attention_fwd_naive, _cublas, _online, _flash      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd --------------------------------------------------------------------------------------------
@@ -13001,8 +12948,6 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_mma     Attention forward on tensor cores, by mma.sync: what both directions need for it, too.
-                      Public: kbk_attention_fwd_warpmma, _flashmma      Used by: the table, >>attention_hopper,
-                      >>attention_bwd_mma
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, flashmma ----------------------------------------------------------------------------------
@@ -13482,7 +13427,6 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 /*------------------------------------------------------------------------------------------------------------
   >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 7 to 9, for compute capability 9.0
                          alone.
-                         Public: nothing      Used by: >>attention_wgmma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
@@ -13855,7 +13799,6 @@ __device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbk
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_wgmma     Attention forward through wgmma: a warpgroup's way through tiles, the kernel, its launches.
-                        Public: kbk_attention_fwd_flashws, _flashrs, _flashpp      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -14172,8 +14115,6 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 /*------------------------------------------------------------------------------------------------------------
   >>attention_bwd     Attention backward: shapes, oracle, the card of its ladder; without tensor cores, with the S^2
                       matrices in memory, and in tiles.
-                      Public: kbk_attention_bwd_naive, _shared, _flash      Used by: the table, >>attention_bwd_mma,
-                      >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd --------------------------------------------------------------------------------------------
@@ -14575,8 +14516,6 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_bwd_mma     Attention backward on tensor cores, by mma.sync; the card is in >>attention_bwd.
-                          Public: kbk_attention_bwd_warpmma, _flashmma
-                          Used by: the table, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -14970,7 +14909,6 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 /*------------------------------------------------------------------------------------------------------------
   >>attention_bwd_hopper     Attention backward through wgmma and tensor copies: rung 7, for compute capability 9.0
                              alone.
-                             Public: kbk_attention_bwd_flashws      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
@@ -15466,7 +15404,6 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
 
 /*------------------------------------------------------------------------------------------------------------
   >>registry     The tables themselves, made from the rows of >>table; look-up and launch.
-                 Public: kbk_ops, kbk_table, kbk_find, kbk_workspace, kbk_launch      Used by: all
 ------------------------------------------------------------------------------------------------------------*/
 #ifndef KBK_NO_REGISTRY
 
@@ -15564,7 +15501,6 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 
 /*------------------------------------------------------------------------------------------------------------
   >>shared     The table as plain C functions, exported from a shared library: what other languages call.
-               Public: kbk_abi, kbk_row, kbk_row_*      Used by: examples/python/kbench_kernels.py
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef KBENCH_SHARED
 #ifdef KBK_NO_REGISTRY
