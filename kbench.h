@@ -66,6 +66,7 @@ CONTENTS (search for the tag)
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
+    >>leftovers    measure: what a function changed in its process: put back before the next one, or the process ends
     >>nvtx         measure: names of cases and phases, for whatever profiler listens
     >>perf         measure: the processor's counters over host work, from the kernel's perf_event_open
     >>host         measure: the cpu backend, and the tests' script backend, with their timers
@@ -180,8 +181,11 @@ HOW A MEASUREMENT WORKS
     stands that most raise; what fails in one has failed. A killed run has its finished laps, of at least 16 cases.
 
     The program starts itself as a worker and runs the cases there. One that crashes, hangs or exits loses its own
-    number, no other. Results go to stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or
-    valgrind it is one process; a few launches of every case are checked, none is timed.
+    number, no other. Limits, rounding mode, locale and the like are put back before each call. Where a case leaves
+    threads, files or a broken device, the next one gets a fresh process. A case that fails in a process that ran
+    others is measured once more, alone in a fresh one, and the message says so if it passes there. Results go to
+    stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or valgrind it is one process; a few
+    launches of every case are checked, none is timed.
 
     time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance Evaluation,
     2010), for as many values as the samples, which hang together, are worth. A flag stands beside a time that may lie
