@@ -8370,7 +8370,7 @@ static const char* kbi_gpu_broken(void) {
     if (e == cudaErrorNotReady) e = cudaSuccess;
     bool gone = kbi_lab.gpu.stream_number && e == cudaSuccess &&
                 (kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &now) != 0 || now != kbi_lab.gpu.stream_number);
-    cudaGetLastError();
+    if (e != cudaSuccess) cudaGetLastError();
     if (gone || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
     return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
 }
