@@ -61,7 +61,7 @@ run_tests = CC='$(CC)' CXX='$(CXX)' NVCC='$(NVCC)' ARCHFLAGS='$(if $(NVCC),$(str
 EXAMPLES_C := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examples/suite.cu,$(wildcard examples/*.cu)))
 
-.PHONY: help run tool test test-gpu examples sanitize format clean FORCE
+.PHONY: help run tool test test-gpu smoke-gpu examples sanitize format clean FORCE
 help:
 	@echo 'make run         build the suite and run a part of it, planned for 3 minutes: results.json, report.html'
 	@echo '                 make run ARGS=--all                      everything'
@@ -71,6 +71,7 @@ help:
 	@echo 'make tool        build $(BUILD)/kbench, which shows and converts records of any run: $(BUILD)/kbench --load FILE'
 	@echo 'make test        build and run every test that this machine can run; the others are counted as skipped'
 	@echo 'make test-gpu    the tests on the GPU; fails where there is none'
+	@echo 'make smoke-gpu   the short gate on the GPU: in at most 150 s on an H100 a line for each part; fails without a GPU'
 	@echo 'make examples    build the suite and the examples into $(BUILD)/'
 	@echo 'make sanitize    compute-sanitizer on the GPU tests, ASan and UBSan on the others'
 	@echo 'make format      clang-format on all sources'
@@ -115,6 +116,9 @@ test-gpu:
 	@[ -n '$(NVCC)' ] || { echo 'make test-gpu: no nvcc; set NVCC or CUDA_HOME, or put it on the PATH' >&2; exit 1; }
 	@nvidia-smi -L 2> /dev/null | grep -q '^GPU ' || { echo 'make test-gpu: no GPU on this machine (nvidia-smi lists none)' >&2; exit 1; }
 	TEST_TIMEOUT=$${TEST_TIMEOUT:-900} $(run_tests) --no-skip gpu
+
+smoke-gpu:
+	CC='$(CC)' NVCC='$(NVCC)' ARCHFLAGS='$(strip $(ARCHFLAGS))' BUILD='$(BUILD)' sh tests/smoke_gpu.sh
 
 examples: $(BUILD)/suite $(EXAMPLES_C) $(if $(NVCC),$(EXAMPLES_CUDA))
 	@$(if $(NVCC),:,echo 'no nvcc: built the C examples; not built: $(notdir $(EXAMPLES_CUDA))')
