@@ -67,6 +67,7 @@ CONTENTS (search for the tag)
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
+    >>leftovers    measure: what a function changed in its process: put back before the next one, or the process ends
     >>nvtx         measure: names of cases and phases, for whatever profiler listens
     >>perf         measure: the processor's counters over host work, from the kernel's perf_event_open
     >>host         measure: the cpu backend, and the tests' script backend, with their timers
@@ -181,8 +182,11 @@ HOW A MEASUREMENT WORKS
     stands that most raise; what fails in one has failed. A killed run has its finished laps, of at least 16 cases.
 
     The program starts itself as a worker and runs the cases there. One that crashes, hangs or exits loses its own
-    number, no other. Results go to stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or
-    valgrind it is one process; a few launches of every case are checked, none is timed.
+    number, no other. Limits, rounding mode, locale and the like are put back before each call. Where a case leaves
+    threads, files or a broken device, the next one gets a fresh process. A case that fails in a process that ran
+    others is measured once more, alone in a fresh one, and the message says so if it passes there. Results go to
+    stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or valgrind it is one process; a few
+    launches of every case are checked, none is timed.
 
     time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance Evaluation,
     2010), for as many values as the samples, which hang together, are worth. A flag stands beside a time that may lie
@@ -1204,6 +1208,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
 #include <link.h>
 #include <locale.h>
 #include <math.h>
@@ -1275,10 +1280,15 @@ extern int pclose(FILE* f);
 #else
 #define KBI_CLOCK_THREAD 3 // likewise
 #endif
+#ifdef CLOCK_PROCESS_CPUTIME_ID
+#define KBI_CLOCK_PROCESS CLOCK_PROCESS_CPUTIME_ID
+#else
+#define KBI_CLOCK_PROCESS 2 // Linux
+#endif
 #ifdef F_DUPFD_CLOEXEC
 #define KBI_DUPFD_CLOEXEC F_DUPFD_CLOEXEC
 #else
-#define KBI_DUPFD_CLOEXEC 1030 // Linux
+#define KBI_DUPFD_CLOEXEC 1030 // likewise
 #endif
 #ifdef O_CLOEXEC
 #define KBI_CLOEXEC O_CLOEXEC
@@ -2282,13 +2292,15 @@ static int64_t kbi_now(void) { return kbi_clock_ns(KBI_CLOCK_MONOTONIC); }
 
 // The smallest step that two readings show; what one reading costs is in it.
 static int64_t kbi_clock_step(void) {
-    int64_t best = INT64_MAX;
-    for (int i = 0; i < 200; i++) {
+    const int64_t long_enough = 50000000;
+    int64_t best = INT64_MAX, began = kbi_now();
+    for (int i = 0; i < 200 && (i < 3 || kbi_now() - began < long_enough); i++) {
         int64_t a = kbi_now(), b = a;
-        while (b == a) b = kbi_now();
-        best = KBI_MIN(best, b - a);
+        for (int turns = 0; b == a && turns < 1 << 26; turns++) b = kbi_now();
+        if (b > a) best = KBI_MIN(best, b - a);
+        if (b == a) break; // it stands still
     }
-    return best;
+    return best == INT64_MAX ? 1000000000 : best;
 }
 
 static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
@@ -6820,6 +6832,7 @@ typedef struct kbi_backend {
         void (*prepare)(struct kbi_run* run);    // before each call of the body
         const char* (*wait)(void);               // for all work; the text of an error since the last call, or NULL
         bool (*lost)(void);                      // whether no later work of this process survives that error
+        const char* (*broken)(void);             // what the function did to the context or kb->stream; NULL: nothing
         void (*abandon)(void);                   // ends what a block that was left early keeps from ending
         void (*roof)(kbi_machine* m, int which); // measures one of its roofs
     } timing;
@@ -7081,6 +7094,15 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     kbi_stop(run, memory ? KB_FLAG_OOM : KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
+// The cause of what else went wrong in this case; each one after it would fail.
+static void kbi_stop_if_broken(kbi_run* run) {
+    const char* broken = run->backend->timing.broken ? run->backend->timing.broken() : NULL;
+    if (!broken) return;
+    kbi_raise(run, KB_FLAG_CUDA_ERROR);
+    kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
+    kbi_give_word(run, KB_FAILED);
+}
+
 // Whether this launch is timed alone, to be held against others.
 static bool kbi_timed_alone(const kbi_run* run) {
     bool early = run->call.unit == KBI_WARM && run->alike.n < KBI_EARLY;
@@ -7180,6 +7202,7 @@ typedef int (*kbi_cu_node)(cudaGraphNode_t node, kbi_cu_kernel* of);
 typedef int (*kbi_cu_name)(const char** name, void* function);
 typedef int (*kbi_cu_fits)(int* blocks, void* function, int threads, size_t shared);
 typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
+typedef int (*kbi_cu_number)(kb_stream stream, unsigned long long* number); // unique in the process
 typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
 
 typedef struct kbi_gpu {
@@ -7192,10 +7215,12 @@ typedef struct kbi_gpu {
     void* proofs[KBI_PROOF_COPIES][KBI_PROOFS]; // NULL: not loaded yet
     unsigned empties;                           // launched so far
     kbi_cu_launch launch;
-    kbi_cu_launch_as launch_as; // NULL: no clusters
-    kbi_cu_wait wait_value;     // NULL: the gate is a spinning kernel
-    char* clean;                // what eviction reads; never written after start
-    char* touch;                // where calibrating kernels write
+    kbi_cu_launch_as launch_as;       // NULL: no clusters
+    kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
+    kbi_cu_number number_of;          // of the stream
+    unsigned long long stream_number; // 0: not known
+    char* clean;                      // what eviction reads; never written after start
+    char* touch;                      // where calibrating kernels write
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads a multiprocessor; bytes a block
     int all_registers, all_shared, most_blocks,
@@ -7393,6 +7418,172 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
     va_start(list, format);
     vsnprintf(in->message + n, sizeof in->message - n, format, list);
     va_end(list);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>leftovers measure: what a function changed in its process: put back before the next one, or the process ends.
+              Public: none      Used by: >>calls, >>rounds, program
+---------------------------------------------------------------------------------------------------------------*/
+
+#ifndef __cplusplus
+extern char** environ; // strict standards hide it
+#endif
+
+#ifdef SIG_SETMASK
+#define KBI_SETMASK SIG_SETMASK
+#else
+#define KBI_SETMASK 2 // Linux
+#endif
+
+enum { KBI_LIMITS = 16 };           // RLIM_NLIMITS
+enum { KBI_FILES_LEFT = 64 };       // open files that a function may leave behind
+enum { KBI_MEMORY_LEFT_PART = 16 }; // and the part of the machine's memory
+
+// The process as it was before the first function ran.
+static struct kbi_before {
+    bool known;
+    mode_t mode; // umask
+    uint64_t blocked;
+    fenv_t floats;
+    uint64_t limits[KBI_LIMITS][2]; // soft, hard
+    kbi_cpus cpus;
+    int nice;
+    char *locale, **variables;
+    int64_t files[3][2];                    // device and inode of stdin, stdout, stderr; -1: closed
+    int next_file;                          // the lowest number that no file has
+    int64_t handlers[2], threads, resident; // kbi_status_look
+} kbi_before;
+
+static void kbi_standard_file(int file, int64_t out[2]) {
+    struct stat about;
+    bool open = fstat(file, &about) == 0;
+    out[0] = open ? (int64_t)about.st_dev : -1;
+    out[1] = open ? (int64_t)about.st_ino : -1;
+}
+
+static int kbi_next_file(void) { // -1: there is none
+    int file = dup(2), other = file < 0 ? kbi_open_file("/dev/null", O_RDONLY) : -1;
+    int next = KBI_MAX(file, other);
+    if (next >= 0) close(next);
+    return next;
+}
+
+// A number of /proc/self/status, such as "Threads:"; KB_NONE: it is not there.
+static int64_t kbi_status_number(const char* status, const char* name, int base) {
+    const char* at = strstr(status, name);
+    return at && at > status && at[-1] == '\n' ? (int64_t)strtoull(at + strlen(name), NULL, base) : KB_NONE;
+}
+
+// handlers: signals that are ignored, and caught, but for those that the C library takes when threads are started.
+static void kbi_status_look(int64_t handlers[2], int64_t* threads, int64_t* resident) {
+    const int64_t library = (int64_t)7 << 31;
+    char status[4096];
+    int file = kbi_open_file("/proc/self/status", O_RDONLY);
+    ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
+    if (file >= 0) close(file);
+    status[KBI_MAX(n, (ssize_t)0)] = 0;
+    handlers[0] = kbi_status_number(status, "SigIgn:", 16) & ~library;
+    handlers[1] = kbi_status_number(status, "SigCgt:", 16) & ~library;
+    *threads = kbi_status_number(status, "Threads:", 10);
+    *resident = kbi_status_number(status, "VmRSS:", 10) * 1024;
+}
+
+static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
+
+static void kbi_before_note(void) {
+    struct kbi_before* b = &kbi_before;
+    const char* locale = setlocale(LC_ALL, NULL);
+    size_t n = 0, bytes = locale ? strlen(locale) + 1 : 0;
+    b->known = true;
+    b->mode = umask(077);
+    umask(b->mode);
+    fegetenv(&b->floats);
+#ifdef SYS_rt_sigprocmask
+    syscall(SYS_rt_sigprocmask, 0, NULL, &b->blocked, sizeof b->blocked);
+#endif
+#ifdef SYS_prlimit64
+    for (int i = 0; i < KBI_LIMITS; i++) syscall(SYS_prlimit64, 0, i, NULL, b->limits[i]);
+#endif
+    kbi_cpus_allowed(&b->cpus);
+    b->nice = getpriority(PRIO_PROCESS, 0);
+    if (locale) b->locale = (char*)memcpy(kbi_grow(NULL, bytes), locale, bytes);
+    while (environ && environ[n]) n++;
+    b->variables = (char**)kbi_grow(NULL, sizeof(char*) * (n + 1));
+    for (size_t i = 0; i < n; i++) {
+        bytes = strlen(environ[i]) + 1;
+        b->variables[i] = (char*)memcpy(kbi_grow(NULL, bytes), environ[i], bytes);
+    }
+    b->variables[n] = NULL;
+    for (int i = 0; i < 3; i++) kbi_standard_file(i, b->files[i]);
+    b->next_file = kbi_next_file();
+    kbi_status_look(b->handlers, &b->threads, &b->resident);
+}
+
+static void kbi_variables_restore(void) {
+    char** was = kbi_before.variables;
+    size_t n = 0;
+    while (was[n] && environ && environ[n] && kbi_is(was[n], environ[n])) n++;
+    if (!was[n] && environ && !environ[n]) return;
+    while (was[n]) n++;
+    environ = (char**)memcpy(kbi_grow(NULL, sizeof(char*) * (n + 1)), was, sizeof(char*) * (n + 1));
+}
+
+// Puts back what can be put back for certain. NULL, or what cannot.
+static const char* kbi_before_restore(void) {
+    struct kbi_before* b = &kbi_before;
+    const char *locale = setlocale(LC_ALL, NULL), *why = NULL;
+    struct itimerval none;
+    kbi_cpus cpus;
+    memset(&none, 0, sizeof none);
+    setitimer(ITIMER_REAL, &none, NULL);
+    setitimer(ITIMER_VIRTUAL, &none, NULL);
+    setitimer(ITIMER_PROF, &none, NULL);
+    if (!b->known) return NULL;
+    umask(b->mode);
+    fesetenv(&b->floats);
+#ifdef SYS_rt_sigprocmask
+    syscall(SYS_rt_sigprocmask, KBI_SETMASK, &b->blocked, NULL, sizeof b->blocked);
+#endif
+#ifdef SYS_prlimit64
+    for (int i = 0; i < KBI_LIMITS; i++) {
+        uint64_t now[2];
+        if (syscall(SYS_prlimit64, 0, i, NULL, now) != 0 || memcmp(now, b->limits[i], sizeof now) == 0) continue;
+        if (syscall(SYS_prlimit64, 0, i, b->limits[i], NULL) != 0) why = "it lowered a limit of its process for good";
+    }
+#endif
+    if (kbi_cpus_allowed(&cpus) && memcmp(&cpus, &b->cpus, sizeof cpus) != 0 && !kbi_cpus_pin(&b->cpus))
+        why = "it changed the processors of its process for good";
+    if (getpriority(PRIO_PROCESS, 0) != b->nice && setpriority(PRIO_PROCESS, 0, b->nice) != 0)
+        why = "it lowered the priority of its process for good";
+#ifdef LC_GLOBAL_LOCALE
+    uselocale(LC_GLOBAL_LOCALE);
+#endif
+    if (b->locale && locale && !kbi_is(locale, b->locale)) setlocale(LC_ALL, b->locale);
+    kbi_variables_restore();
+    return why;
+}
+
+// Puts back what can be, and looks at the rest. NULL: this process is as good as a fresh one for the next case; else why
+// it is not.
+static const char* kbi_left_behind(bool gpu) {
+    const struct kbi_before* b = &kbi_before;
+    const char* why = kbi_before_restore();
+    int64_t handlers[2], threads, resident, physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    if (!b->known || why) return why;
+    for (int i = 0; i < 3; i++) {
+        int64_t now[2];
+        kbi_standard_file(i, now);
+        if (memcmp(now, b->files[i], sizeof now) != 0) return "it closed or replaced stdin, stdout or stderr";
+    }
+    int next = kbi_next_file();
+    if (b->next_file >= 0 && (next < 0 || next > b->next_file + KBI_FILES_LEFT)) return "it left files open";
+    kbi_status_look(handlers, &threads, &resident);
+    if (memcmp(handlers, b->handlers, sizeof handlers) != 0) return "it changed how signals are handled";
+    if (resident - b->resident > physical / KBI_MEMORY_LEFT_PART) return "it left memory allocated";
+    if (threads <= b->threads) return NULL;
+    int64_t ran = kbi_others_ran();
+    if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
+    return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7771,7 +7962,11 @@ static void kbi_wall_add_alone(kbi_run* run, double ns) {
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
-// During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
+// How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
+// few as --timeout leaves time for. What that costs in precision, the samples show.
+static double kbi_clock_fills(double step) { return KBI_MIN(1000 * step, KBI_MAX(20e6, 5 * step)); }
+
+// During the warm-up the batch grows until a sample is long enough for the clock, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
     int64_t now = kbi_now();
     if (run->backend->gpu && !run->work.host) {
@@ -7799,17 +7994,18 @@ static void kbi_wall_end(kbi_run* run) {
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, 1000.0 * (double)kbi_lab.wall_step);
+    target = KBI_MAX(target, kbi_clock_fills((double)kbi_lab.wall_step));
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
     if (run->call.unit == KBI_WARM && grows) {
-        double factor = ns > 0 ? target / ns : 1000;
+        double factor = ns > 0 ? target / ns : 10;
         run->sampling.batch = (int64_t)((double)run->sampling.batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
         run->call.window.n = 0; // times of another batch size are no measure for this one
     } else {
         run->sampling.resolved = true;
     }
+    if (kbi_lab.wall_step >= 1000000) run->m.step_ns = (double)kbi_lab.wall_step / (double)runs; // jiffies
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
@@ -7896,7 +8092,7 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_cpu = {
     "cpu", false, false, kbi_cpu_open,
     KBI_HOST_MEMORY,
-    { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
+    { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     { KBI_PERF, NULL, NULL, NULL, NULL }
@@ -7941,7 +8137,7 @@ static bool kbi_script_open(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_scripted = {
     "script", false, true, kbi_script_open,
     KBI_HOST_MEMORY,
-    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
+    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL }
@@ -8433,6 +8629,7 @@ static bool kbi_load_functions(char why[200]) {
     p = kbi_driver_function("cuLaunchKernelEx", 12000), memcpy(&kbi_lab.gpu.launch_as, &p, sizeof p);
     p = kbi_driver_function("cuFuncSetAttribute", 12000), memcpy(&set, &p, sizeof p);
     p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_lab.gpu.wait_value, &p, sizeof p);
+    p = kbi_driver_function("cuStreamGetId", 12000), memcpy(&kbi_lab.gpu.number_of, &p, sizeof p);
     kbi_ptx_put(&ptx, false);
     kbi_empty_put(&ptx);
     for (int i = 0; i < KBI_F_COUNT; i++) names[i] = kbi_function_names[i];
@@ -8549,6 +8746,7 @@ static void kbi_gate_open(void) {
 // An earlier case, or another thread, may have chosen another device; lines that it made persist in L2 would survive
 // the eviction.
 static void kbi_gpu_prepare(struct kbi_run* run) {
+    signal(SIGALRM, kbi_gate_alarm); // the gate's, whatever a function made of it
     cudaSetDevice(run->machine->device);
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
@@ -8594,7 +8792,24 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess; }
+// kb->stream and the context are those of all cases. A function that resets the device, or destroys the stream, takes
+// them from the cases behind it, too. Numbers, not addresses, tell a new one from an old one in its place.
+static const char* kbi_gpu_broken(void) {
+    struct cudaPointerAttributes about;
+    unsigned long long now = 0;
+    cudaError_t e = cudaPointerGetAttributes(&about, (const void*)(uintptr_t)kbi_lab.gpu.flag);
+    if (e == cudaSuccess && about.type != cudaMemoryTypeHost)
+        return "the function reset the device (cudaDeviceReset)";
+    if (e == cudaSuccess) e = cudaStreamQuery(kbi_lab.gpu.stream);
+    if (e == cudaErrorNotReady) e = cudaSuccess;
+    bool gone = kbi_lab.gpu.stream_number && e == cudaSuccess &&
+                (kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &now) != 0 || now != kbi_lab.gpu.stream_number);
+    if (e != cudaSuccess) cudaGetLastError();
+    if (gone || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
+}
+
+static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess || kbi_gpu_broken(); }
 
 static int64_t kbi_gpu_free_bytes(void) {
     size_t free_now = 0, total = 0;
@@ -11009,6 +11224,9 @@ static void kbi_want_roofs(kbi_run* run) {
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
     cudaError_t e = cudaStreamCreate(&kbi_lab.gpu.stream); // blocking: the default stream's work is waited for
+    kbi_lab.gpu.stream_number = 0;
+    if (kbi_lab.gpu.number_of && kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &kbi_lab.gpu.stream_number) != 0)
+        kbi_lab.gpu.stream_number = 0;
     if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.start);
     if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.stop);
     void* host = NULL;
@@ -11127,7 +11345,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_cuda = {
     "cuda", true, false, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
-    { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
+    { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_broken, kbi_gpu_abandon,
+      kbi_gpu_roof },
     { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_gpu_audit_left, kbi_graph_forget,
       kbi_graph_repeats, kbi_gpu_repeat },
     { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark, kbi_gpu_throttled },
@@ -11726,11 +11945,10 @@ static void kbi_call_guarded(kbi_run* run, kb_body body) {
         body(&run->kb);
 }
 
-// What a call left behind is no other's: each begins in the folder where the program was started, and without a timer.
+// Each call begins in the folder where the program was started, and with the process as the first one found it.
 static void kbi_call_clear(void) {
-    struct itimerval none;
-    memset(&none, 0, sizeof none);
-    setitimer(ITIMER_REAL, &none, NULL);
+    if (!kbi_before.known) kbi_before_note();
+    kbi_before_restore();
     if (!kbi_lab.folder) {
         int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
         if (file >= 0) close(file);
@@ -11839,6 +12057,7 @@ static void kbi_body_ended(kbi_run* run) {
     if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
+    kbi_stop_if_broken(run);
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
     bool lost = kbi_lost(run), keeps = kbi_wants_fresh(run);
     if (run->memory.unheld && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
@@ -21207,8 +21426,9 @@ enum { KBI_MAGIC = 0x6b626e63 };
 
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
 
-// What a process of ours is, from an environment that is read, and emptied of it, before any main can take it away: a
-// main that strips its own arguments, or makes up those that it gives to kb_main, would start workers without end.
+// What a process of ours is, from an environment that is read before any main can take it away: a main that strips its
+// own arguments, or makes up those that it gives to kb_main, would start workers without end. The mark stays in the
+// environment until kb_main takes it, for a main that starts its program again by exec.
 static struct kbi_birth {
     kbi_role role;
     pid_t process; // whose it is: what a benchmark forks is none
@@ -21230,13 +21450,35 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
         kbi_birth.in = in;
         kbi_birth.out = out;
     }
-    if (s) unsetenv(KBI_BIRTH);
     int file = kbi_birth.role == KBI_STARTED ? kbi_open_file("/proc/self/cmdline", O_RDONLY) : -1;
     for (ssize_t n; file >= 0 && (n = kbi_read_some(file, some, sizeof some)) > 0;) kbi_put(&words, some, (size_t)n);
     if (file >= 0) close(file);
     kbi_birth.process = getpid();
     kbi_birth.words = words.s;
     kbi_birth.size = words.n;
+}
+
+// The parent of a process, 0: not known.
+static long kbi_parent_of(long process) {
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%ld/stat", process);
+    const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
+    return name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123"
+}
+
+enum { KBI_NESTED = 8 };
+// Whether so many processes of this very program started one another, the last of them this one.
+static bool kbi_nested(void) {
+    struct stat self, other;
+    int found = 0;
+    if (stat("/proc/self/exe", &self) != 0) return false;
+    long process = kbi_parent_of((long)getpid());
+    for (int i = 0; i < 8 * KBI_NESTED && process > 1 && found < KBI_NESTED; i++, process = kbi_parent_of(process)) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%ld/exe", process);
+        found += stat(path, &other) == 0 && other.st_dev == self.st_dev && other.st_ino == self.st_ino;
+    }
+    return found == KBI_NESTED;
 }
 
 // The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
@@ -21254,13 +21496,13 @@ static bool kbi_words_receive(int* argc, char*** argv) {
     return true;
 }
 
-static bool kbi_words_send(int to, const kbi_options* o) {
+static void kbi_words_put(kbi_text* to, const kbi_options* o) {
     kbi_text text = KBI_BLANK;
     for (int i = 0; i < o->argc; i++) kbi_put(&text, o->argv[i], strlen(o->argv[i]) + 1);
     uint32_t head[2] = { (uint32_t)o->argc, (uint32_t)text.n };
-    bool good = kbi_write_all(to, (const char*)head, sizeof head) && kbi_write_all(to, text.s, text.n);
+    kbi_put(to, (const char*)head, sizeof head);
+    kbi_put(to, text.s, text.n);
     kbi_text_free(&text);
-    return good;
 }
 
 // This process's own command line, whatever its main made of it; it is kept.
@@ -21282,9 +21524,7 @@ static void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
     if (getppid() != parent) _exit(1);
     if (nowhere < 0 || said < 0 || dup2(nowhere, 0) < 0 || dup2(all ? said : nowhere, 1) < 0 || dup2(said, 2) < 0)
         _exit(1);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    execv(argv[0], argv);
+    execv(argv[0], argv); // handlers end with this program, and what was ignored stays so
     kbi_print_line(stderr, "%s: %s", argv[0], strerror(errno));
     _exit(2);
 }
@@ -21416,6 +21656,7 @@ static int kbi_worker_main(const kbi_options* o) {
         recipe.max_time = job.max_time;
         good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
                                                                wanted, &sink);
+        good = good && !kbi_left_behind(machine.gpu_present != 0);
         // roofs may have been measured meanwhile
         if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
@@ -21697,14 +21938,17 @@ typedef struct kbi_worker { // as the supervisor sees it
     kbi_text inbox;    // what came and was not handled yet
     int first;         // the case that it entered first, -1: none
     bool mixed;        // it entered others, too
+    bool failed;       // a case failed in it: it gets no other
+    bool deaf;         // it did not read what it was told
     bool dead, babble; // it was waited for, and how it ended is known; what it sent makes no sense
     int status;
 } kbi_worker;
 
 enum { KBI_DIED_TEXT = 96 };
-typedef struct kbi_again { // a case whose worker died in it, perhaps for what an earlier case left behind
+typedef struct kbi_again { // a case that failed in a worker that had run others, perhaps for what they left behind
     bool due, done;        // to be measured alone in a fresh one; that has been tried
-    char died[KBI_DIED_TEXT];
+    uint64_t flags;        // with which it failed
+    char failed[200];      // and how, for people
 } kbi_again;
 
 typedef struct kbi_group { // the group being measured
@@ -21773,6 +22017,18 @@ static void kbi_interrupt(int number) {
     kbi_desk.interrupted = number;
 }
 
+// A signal that whoever started the program wants ignored (nohup, a shell's background job) stays so.
+static void kbi_watch_unless_ignored(int number) {
+    if (signal(number, kbi_interrupt) == SIG_IGN) signal(number, SIG_IGN);
+}
+
+static void kbi_watch_ends(void) {
+    kbi_watch_unless_ignored(SIGINT);
+    kbi_watch_unless_ignored(SIGHUP);
+    kbi_watch_unless_ignored(SIGQUIT);
+    signal(SIGTERM, kbi_interrupt);
+}
+
 // Ctrl-Z stops the terminal's own process group, which the worker is not in: it stops and goes on with this process.
 static void kbi_suspend(int number) {
     pid_t process = kbi_desk.run.worker.process;
@@ -21784,8 +22040,17 @@ static void kbi_suspend(int number) {
     errno = kept;
 }
 
+// Whether a child has ended. One that has asked to be traced stops at each signal, which is no end.
+static bool kbi_ended(pid_t process, int* status) {
+    int now = 0;
+    pid_t got = waitpid(process, &now, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR)) return false;
+    *status = now;
+    return got < 0 || !WIFSTOPPED(now);
+}
+
 static bool kbi_worker_died(kbi_worker* w) {
-    if (!w->dead && waitpid(w->process, &w->status, WNOHANG) != 0) w->dead = true;
+    if (!w->dead) w->dead = kbi_ended(w->process, &w->status);
     return w->dead;
 }
 
@@ -21835,6 +22100,28 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     _exit(1);
 }
 
+// For a process that has not even begun to measure, in seconds.
+static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
+
+// What does not fit into the pipe waits until the worker reads it, which one that hangs never does. The time is counted
+// by the waits: they end whatever the clock says.
+static bool kbi_worker_tell(kbi_supervisor* s, const void* what, size_t n) {
+    kbi_worker* w = &s->worker;
+    const char* p = (const char*)what;
+    double waits = 10 * kbi_start_limit(s);
+    while (n && !w->deaf && !kbi_desk.interrupted) {
+        ssize_t done = write(w->to, p, n);
+        if (done > 0) {
+            p += done, n -= (size_t)done;
+            continue;
+        }
+        if (done == 0 || (errno != EAGAIN && errno != EINTR)) return false;
+        if (!kbi_writable(w->to, 100)) w->deaf = --waits <= 0;
+        if (kbi_worker_died(w)) return false;
+    }
+    return !n;
+}
+
 static bool kbi_worker_start(kbi_supervisor* s, int device) {
     kbi_worker* w = &s->worker;
     int to[2], from[2];
@@ -21853,7 +22140,11 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     w->from = from[0];
     w->device = device;
     w->first = -1;
-    kbi_words_send(w->to, s->o); // who is not there to read it is found out by what follows
+    fcntl(w->to, F_SETFL, O_NONBLOCK);
+    kbi_text words = KBI_BLANK;
+    kbi_words_put(&words, s->o);
+    kbi_worker_tell(s, words.s, words.n); // who is not there to read it is found out by what follows
+    kbi_text_free(&words);
     return true;
 }
 
@@ -21913,15 +22204,40 @@ static void kbi_receive_word(kbi_supervisor* s, const kbi_measured* m) {
     memcpy(s->group.word.message, m->message, sizeof m->message);
 }
 
+// Whether a failure does not count yet: other cases ran in the same process before, so the case is measured once more,
+// alone in a fresh one.
+static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
+    kbi_again* again = &s->group.again[i];
+    bool failed = m->status == KB_FAILED;
+    if (!s->isolated) return false;
+    s->worker.failed |= failed;
+    if (!failed || !s->worker.mixed || again->due || again->done) return false;
+    again->due = true;
+    again->flags = m->flags;
+    for (int f = 0; f < KB_FLAG_COUNT; f++)
+        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1)) {
+            snprintf(again->failed, sizeof again->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
+            break;
+        }
+    kbi_spend(&s->group, kbi_now());
+    s->group.current = -1;
+    return true;
+}
+
 static void kbi_receive_result(void* to, int index, const kbi_measured* m, const double* samples) {
     kbi_supervisor* s = (kbi_supervisor*)to;
     int i = index - s->group.first;
-    kbi_again* again = s->group.again ? &s->group.again[i] : NULL;
+    kbi_again* again = &s->group.again[i];
+    if (kbi_again_due(s, i, m)) return;
     s->group.m[i] = *m;
-    if (again && again->due && !(m->flags >> KB_FLAG_CRASHED & 1))
+    if (again->due && m->status == KB_OK)
         kbi_remark(&s->group.m[i],
-                   "measured alone in a fresh process: the one that had run other cases died in it, %s", again->died);
-    if (again && again->due) again->due = false, again->done = true;
+                   "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
+                   again->failed);
+    else if (again->due && m->status == KB_FAILED && m->flags != again->flags)
+        kbi_remark(&s->group.m[i], "in a process that had run other cases it failed in another way: %s",
+                   again->failed);
+    if (again->due) again->due = false, again->done = true;
     s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (kbi_values(m) + 1));
     if (kbi_values(m)) memcpy(s->group.samples[i], samples, sizeof(double) * kbi_values(m));
     s->group.wanted[i] = 0;
@@ -21957,6 +22273,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (s->group.inside) { // that is nothing against what was measured before
+        if (kbi_again_due(s, i, &m)) return;
         kbi_inside* without = kbi_inside_without(m.message);
         kbi_receive_inside(s, s->group.first + i, without);
         KBENCH_FREE(without);
@@ -21975,7 +22292,9 @@ static const char* kbi_signal_name(int signal) {
                   { SIGILL, "illegal instruction" },
                   { SIGFPE, "arithmetic exception" },
                   { SIGKILL, "killed, perhaps for want of memory" },
-                  { SIGTERM, "terminated" } };
+                  { SIGTERM, "terminated" },
+                  { SIGTRAP, "trap" },
+                  { SIGSTOP, "stop" } };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (names[i].number == signal) return names[i].name;
     return "signal";
@@ -22002,14 +22321,7 @@ static void kbi_worker_lost(kbi_supervisor* s) {
         if (g->wanted[j]) i = j;
     if (i < 0) return;
     kbi_say_death(&s->worker, died);
-    bool own = i == g->current && g->word.status != KB_OK; // fault: it had a word before
-    if (s->worker.mixed && !own && !g->again[i].done && !g->again[i].due) {
-        g->again[i].due = true;
-        memcpy(g->again[i].died, died, sizeof died);
-        g->current = -1;
-    } else {
-        kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
-    }
+    kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
 }
 
 typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
@@ -22094,8 +22406,9 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
 // What comes within a moment; a worker that is gone is told from one whose pipe a child of its own keeps open.
 static kbi_pump kbi_await(kbi_supervisor* s) {
     bool ready = kbi_readable(s->worker.from, 100);
-    int64_t now = kbi_now(), gone = now - s->tick;
+    int64_t now = kbi_now(), gone = now - s->tick, least = ready ? 0 : 100000000;
     if (gone > 300000000) s->group.since += gone - 100000000; // stopped, as the worker was: that is nobody's time
+    if (gone < least) s->group.since -= least - gone;         // the clock stood, or went back; the wait took its time
     s->tick = now;
     if (ready) return kbi_receive(s);
     if (!kbi_worker_died(&s->worker)) return KBI_PUMP_ON;
@@ -22113,15 +22426,18 @@ static void kbi_listen(kbi_supervisor* s) {
         // until the first case is entered the device is being started, and roofs are measured when one first asks for
         // them: that is nobody's time, but has an end, too
         bool nobodys = g->current < 0 || g->machine;
-        double limit = nobodys ? KBI_MAX(120.0, s->o->timeout) : s->o->timeout;
+        double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
         int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->spent[g->current]);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
+        int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
             if (g->wanted[i]) g->current = i;
         if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
+        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
+                      stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
+                      kbi_show_time(limit * 1e3, text), stopped, kbi_signal_name(stopped));
         return;
     }
 }
@@ -22158,8 +22474,7 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     g->machine = false;
     g->since = s->tick = kbi_now();
     for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
-    return kbi_write_all(s->worker.to, (const char*)&job, sizeof job) &&
-           kbi_write_all(s->worker.to, wanted, (size_t)g->n);
+    return kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, (size_t)g->n);
 }
 
 // Learns what machine this is: an empty job.
@@ -22177,18 +22492,22 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     if (!kbi_worker_start(s, device)) return false;
     char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
     memset(nothing, 0, (size_t)s->group.n + 1);
-    double limit = KBI_MAX(120.0, s->o->timeout);
+    double limit = kbi_start_limit(s);
     kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
     while (next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
         next = kbi_await(s);
     KBENCH_FREE(nothing);
     if (next == KBI_PUMP_DONE) return s->known;
+    bool hangs = next != KBI_PUMP_LOST || s->worker.deaf;
     kbi_worker_kill(&s->worker);
-    if (next == KBI_PUMP_LOST && !kbi_desk.interrupted)
+    if (kbi_desk.interrupted) return false;
+    if (!hangs)
         kbi_error("the worker ended before it began; --no-isolate shows why");
-    else if (!kbi_desk.interrupted)
-        kbi_error(KBI_CUDA ? "the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none"
-                           : "the process that measures did not start in %.0f s; --no-isolate measures without it",
+    else if (KBI_CUDA && s->recipe.target == KBI_ON_GPU)
+        kbi_error("the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none", limit);
+    else
+        kbi_error("the process that measures did not start in %.0f s: does its main reach kb_main? --no-isolate "
+                  "measures without it",
                   limit);
     return false;
 }
@@ -22213,6 +22532,14 @@ static void kbi_measure_group(kbi_supervisor* s) {
         (g->inside ? kbi_inside_cases : kbi_run_cases)(s->plan->cases, &recipe, s->backend, &s->machine, g->first,
                                                        g->n, wanted, &sink);
         KBENCH_FREE(wanted);
+        const char* left = kbi_left_behind(s->machine.gpu_present != 0);
+        if (left && !kbi_is(left, s->said)) {
+            kbi_progress_clear(&s->progress);
+            kbi_warn("%s: %s. Cases that follow in this process may fail or be slower. Without --no-isolate they get "
+                     "a fresh one.",
+                     s->plan->cases[g->first].name, left);
+            snprintf(s->said, sizeof s->said, "%s", left);
+        }
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
         return;
@@ -22226,8 +22553,8 @@ static void kbi_measure_group(kbi_supervisor* s) {
         if (alone >= 0) {
             memset(wanted, 0, (size_t)g->n);
             wanted[alone] = 1;
-            if (s->worker.first >= 0) kbi_worker_kill(&s->worker);
         }
+        if (s->worker.failed || (alone >= 0 && s->worker.first >= 0)) kbi_worker_kill(&s->worker);
         if (!s->worker.process && !kbi_worker_start(s, device)) {
             for (int i = 0; i < g->n; i++)
                 if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CRASHED, "not run: its process could not be started");
@@ -23311,10 +23638,7 @@ static int kbi_nothing_measured(const kbi_supervisor* s) {
 static void kbi_watch_signals(const kbi_supervisor* s) {
     kbi_desk.one_process = !s->isolated;
     if (!s->isolated) kbi_watch_stops();
-    signal(SIGINT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
-    signal(SIGHUP, kbi_interrupt);
-    signal(SIGQUIT, kbi_interrupt);
+    kbi_watch_ends();
     signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
     if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
@@ -24235,6 +24559,8 @@ static bool kbi_race_files(kbi_race* r) {
     return true;
 }
 
+enum { KBI_RACE_OVER = -1 }; // no exit code: a round was left in its middle, and those before it stand
+
 // How each program is told to run: its records to us, a fifth of a second a case unless the options say how long.
 static void kbi_race_command(kbi_race* r) {
     static const char* const long_ones[] = { "--fast",     "--quick",    "--thorough", "--precision",
@@ -24288,10 +24614,31 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
 }
 
+// Waits for a program until it ends, the race is interrupted, or the time is up. SIGTERM ends it, and 2 s later SIGKILL.
+// Time is counted by the waits, which end whatever the clock says. false: it was ended from here.
+static bool kbi_race_wait(pid_t process, int* status, double seconds) {
+    double waits = 100 * seconds;
+    for (int told = 0; !kbi_ended(process, status);) {
+        if (kbi_desk.interrupted || waits <= 0) {
+            if (told == 0) kill(process, SIGTERM);
+            if (told++ == 200) kill(process, SIGKILL);
+        }
+        kbi_readable(-1, 10);
+        waits--;
+    }
+    return !kbi_desk.interrupted && waits > 0;
+}
+
+// The longest that a program may take: --budget is the race's as a whole, and a round is not left in its middle lightly.
+static double kbi_race_limit(const kbi_race* r) {
+    double limit = 2 * r->o->budget + 10;
+    return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
+}
+
 // One program's turn: its records into `to`. 0, or the exit code that the race ends with.
 static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     int status = 0;
-    pid_t parent = getpid(), process, ended;
+    pid_t parent = getpid(), process;
     memset(to, 0, sizeof *to);
     kbi_race_progress(r, one->path.s);
     int file = kbi_open_file(r->records.s, O_WRONLY | O_TRUNC | KBI_NOFOLLOW);
@@ -24302,12 +24649,18 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     if (process < 0) return kbi_error("no process: %s", strerror(errno)), KBI_EXIT_FAILED;
     r->argv[0] = one->path.s;
     if (process == 0) kbi_exec(r->argv, r->words.s, false, parent);
-    for (bool told = false; (ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR);) {
-        if (kbi_desk.interrupted && !told) kill(process, SIGTERM), told = true;
-        kbi_readable(-1, 10);
-    }
+    double limit = kbi_race_limit(r);
+    bool in_time = kbi_race_wait(process, &status, limit);
     if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
-    int code = ended == process && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (!in_time && r->rounds) return KBI_RACE_OVER;
+    if (!in_time) {
+        kbi_race_clear(r);
+        kbi_error("--race: %s did not end in %.0f s and was stopped. There is no time of it to compare. Run it alone "
+                  "to see why, or raise --budget.",
+                  one->path.s, limit);
+        return KBI_EXIT_USAGE;
+    }
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (code != KBI_EXIT_FINE && code != KBI_EXIT_FAILED) return kbi_race_lost(r, one, status);
     if (!kbi_read_records(to, r->records.s)) return KBI_EXIT_FAILED;
     r->failed |= code == KBI_EXIT_FAILED;
@@ -24419,7 +24772,7 @@ static int kbi_race_run(kbi_race* r) {
         const char** names;
         int64_t at = kbi_now();
         int code = kbi_race_round(r);
-        if (code) return code;
+        if (code) return code == KBI_RACE_OVER ? 0 : code;
         kbi_changes c = kbi_race_changes(r, &names);
         kbi_assessment a = kbi_assess(&c);
         KBENCH_FREE(c.of);
@@ -24483,9 +24836,7 @@ static int kbi_race_main(const kbi_options* o) {
     r.n = o->race.n;
     r.of = (kbi_racer*)kbi_grow(NULL, sizeof(kbi_racer) * (size_t)r.n);
     memset(r.of, 0, sizeof(kbi_racer) * (size_t)r.n);
-    signal(SIGINT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
-    signal(SIGHUP, kbi_interrupt);
+    kbi_watch_ends();
     signal(SIGCHLD, SIG_DFL);
     bool good = kbi_race_programs(&r) && kbi_race_files(&r);
     int code = KBI_EXIT_USAGE;
@@ -25753,6 +26104,13 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
+    unsetenv(KBI_BIRTH); // what a benchmark starts is no worker
+    kbi_birth.process = getpid();
+    if (kbi_birth.role == KBI_STARTED && kbi_nested())
+        return kbi_error("this program started itself %d times, each time from within. Its main starts the program "
+                         "again and removes %s from the environment. Keep that variable when main calls exec.",
+                         KBI_NESTED, KBI_BIRTH),
+               KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_BUSY) return kbi_error("inside a benchmark there is no run of others"), KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_TRUTH) return kbi_truth_main();
     if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
@@ -25808,7 +26166,7 @@ static const char* kbi_stdout_refused(void) {
     return putchar('\n') < 0 || fflush(stdout) ? strerror(errno) : "a part of it was refused";
 }
 
-int kb_main(int argc, char** argv) {
+__attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
@@ -25819,6 +26177,20 @@ int kb_main(int argc, char** argv) {
     }
     KBENCH_FREE(o.load);
     return code;
+}
+
+// On a stack that is too small for the function's own variables nothing could be said.
+int kb_main(int argc, char** argv) {
+    const int least = 128; // KiB
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)least << 10)
+        return kbi_main_here(argc, argv);
+    char text[120];
+    int n = snprintf(text, sizeof text,
+                     "kbench: error: the stack is limited to %d KiB, and %d are needed: ulimit -s 8192\n",
+                     (int)(stack.rlim_cur >> 10), least);
+    kbi_write_all(2, text, (size_t)n);
+    return KBI_EXIT_USAGE;
 }
 
 void kb_default(const char* options) { kbi_process.usual = options; }

@@ -138,6 +138,8 @@ static struct device {
     struct CUgraph_st* capture;
     cudaError_t spoiled, last; // the capture; what cudaGetLastError gives
     cudaError_t broken;        // a kernel failed: nothing works from then on
+    bool reset;                // the device was: what was made before is gone
+    cudaStream_t destroyed;
     size_t used;
     bool zeros; // are what was written last
     struct {
@@ -472,7 +474,12 @@ static void drain(cudaStream_t s) {
     s->n = 0;
 }
 
+static cudaError_t gone(cudaStream_t s) { // what was made before a reset, or destroyed
+    if (gpu.reset) return cudaErrorContextIsDestroyed;
+    return s && s == gpu.destroyed ? cudaErrorInvalidResourceHandle : cudaSuccess;
+}
 static cudaError_t submit(cudaStream_t s, operation o) {
+    if (gone(s)) return did(gone(s));
     if (gpu.capture) {
         if (o.kind != EVENT) gpu.capture->nodes[gpu.capture->n++] = o;
         return cudaSuccess;
@@ -678,7 +685,15 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned f) {
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
     called(__func__);
-    return free(s), cudaSuccess;
+    return gpu.destroyed = s, cudaSuccess;
+}
+cudaError_t cudaDeviceReset(void) {
+    called(__func__);
+    return gpu.reset = true, cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t s) {
+    called(__func__);
+    return did(gone(s));
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     called(__func__);
@@ -772,7 +787,10 @@ cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t n, struct cudaMemcpy3DP
 }
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void* p) {
     called(__func__);
-    return (void)a, (void)p, cudaErrorInvalidValue;
+    if (p != (const void*)(uintptr_t)kbi_lab.gpu.flag) return cudaErrorInvalidValue;
+    memset(a, 0, sizeof *a);
+    a->type = gpu.reset ? cudaMemoryTypeUnregistered : cudaMemoryTypeHost;
+    return cudaSuccess;
 }
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {
@@ -1185,6 +1203,7 @@ static void* lt_symbol(const int* library, const char* name) {
 }
 
 static void* virtual_dlopen(const char* name, int mode) {
+    if (!name) return dlopen(name, mode); // this program
     const char *versions = getenv("VIRTUAL_CUBLAS"), *dot = strrchr(name, '.');
     if (strstr(name, "libcupti")) return getenv("VIRTUAL_CUPTI") ? (void*)&tracing : NULL;
     if (!strstr(name, "cublas")) return strstr(name, "nvidia-ml") ? (void*)&gpu : dlopen(name, mode);
