@@ -1962,7 +1962,7 @@ static bool kbi_record_begins(const char* s, size_t n) {
     for (int k = 0; k < 2; k++) {
         for (const char* p = parts[k]; *p; p++, at++)
             if (at == n || !s[at] || s[at] != *p) return at == n || !s[at];
-        for (; k == 0 && at < n && s[at] && s[at] != '"'; at++) at += s[at] == '\\';
+        for (; k == 0 && at < n && s[at] && s[at] != '"'; at++) at += s[at] == '\\' && at + 1 < n;
     }
     return true;
 }
@@ -2244,7 +2244,7 @@ static bool kbi_out_claim(kbi_out* o) {
         kbi_error("cannot write --%s %s: process %ld writes it, too, and one would replace the other's; name another file",
                   o->option, o->path, holder);
     else if (o->file < 0 && why == EEXIST)
-        kbi_error("cannot write --%s %s: %s is in use by another run, or no plain file", o->option, o->path, name.s);
+        kbi_error("cannot write --%s %s: %s is in use by another run, or is not a file that this program made", o->option, o->path, name.s);
     else if (o->file < 0)
         kbi_error("cannot write --%s %s: %s", o->option, o->path, strerror(why));
     if (o->file >= 0 && o->old.st_nlink) fchmod(o->file, 0600); // until it gets the old one's mode
@@ -2510,7 +2510,7 @@ static bool kbi_lines_ready(kbi_lines* l) {
     return kbi_lines_leave(l);
 }
 
-// Appends what waits, all of it or nothing; false: errno says why it still waits. A line that a writer was killed in is
+// Appends the whole lines that there is room for; false: errno says why the others wait. A line that a writer was killed in is
 // ended first, also where the end of the file cannot be read.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
@@ -2523,15 +2523,18 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
                               kbi_read_more(l->file, &last, 1) == 1 && last == '\n');
     if (!ended) kbi_puts(&all, "\n");
     kbi_put(&all, l->waiting.s, l->waiting.n);
-    int64_t n = (int64_t)all.n;
     bool good = kbi_flush(l->file, &all, milliseconds);
     int why = errno;
+    size_t n = l->waiting.n - KBI_MIN(all.n, l->waiting.n); // that were written, of them whole lines are kept
+    while (n && l->waiting.s[n - 1] != '\n') n--;
     kbi_text_free(&all);
-    if (!good && end >= 0 && ftruncate(l->file, end) != 0) good = false; // then half a line stays, which is ended above
-    if (good) {
-        kbi_put(&l->mine, l->waiting.s, l->waiting.n);
-        l->waiting.n = 0;
-        l->end = end + n;
+    int64_t kept = end + !ended + (int64_t)n;
+    if (!good && end >= 0 && ftruncate(l->file, n ? kept : end) != 0) n = 0; // half a line stays, which is ended above
+    if (n) {
+        kbi_put(&l->mine, l->waiting.s, n);
+        l->waiting.n -= n;
+        memmove(l->waiting.s, l->waiting.s + n, l->waiting.n);
+        l->end = kept;
     }
     if (!l->beside) kbi_lines_unlock(l);
     if (!good) return errno = why, false;
