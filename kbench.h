@@ -39,6 +39,7 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
+    >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>names        foundation: what dtypes and flags are called
     >>clock        foundation: the host's monotonic clock, and a thread's own, in nanoseconds
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
@@ -235,13 +236,19 @@ MEMORY RULES
 
 THE RECORD
 
-    --json FILE writes an array of objects, one a case, and takes the old file's place when it is complete; --jsonl FILE
-    appends the same objects, one a line, each synced before the next group starts (with --procs the next lap). What
-    finds no room waits for the next record, and for the end of the run. --resume with the --jsonl of a run that was
-    killed measures only what it has no record of: of the same executable (its hash is binary), parameters, seed, GPU
-    and processor. A comparison group that lacks a case, or in which one failed, is measured as a whole and its old
-    lines go; half a line goes as well; --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared. All values are scalars but params, counters, counter_units, environment (objects), samples_ms,
+    --json FILE writes an array of objects, one a case; --jsonl FILE appends the same objects, one a line, each synced
+    before the next group starts (with --procs the next lap). What finds no room waits for the next record, and for the
+    end of the run. --resume with the --jsonl of a run that was killed measures only what it has no record of: of the
+    same executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
+    in which one failed, is measured as a whole and its old lines are removed. A line that ends inside a record is
+    removed as well, and no other line. --list --resume shows what is left. How long and how to measure (--fast, --hot)
+    is not compared.
+    Files: all but --jsonl and --history replace the old file when the new one is complete and on the disk, behind
+    symbolic links and with the old mode. Several processes may append to one --jsonl or --history file at once: each
+    locks it while it reads or writes. A second process that would replace the same file exits with code 2. If another
+    program replaces or changes a file during the run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json)
+    and the exit code is 2. Only files that are empty or hold what the option writes are written to.
+    All values are scalars but params, counters, counter_units, environment (objects), samples_ms,
     process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their groups, units and
     meanings: it makes the fields of kb_result and the file, in that order, all always present, null where they do not
     apply. A record says all that the table shows of its case.
@@ -1792,8 +1799,8 @@ static void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>files     foundation: files opened without waiting, read to their end, replaced as a whole, appended to under a lock.
-              Public: none      Used by: everything after it
+  >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
+              Public: none      Used by: >>cpus, >>perf, >>roofs, record, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- reading ---
@@ -1838,11 +1845,11 @@ static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
     if (file < 0) return -1;
-    int why = fstat(file, &about) != 0                    ? errno
-              : S_ISDIR(about.st_mode)                    ? EISDIR
-              : S_ISREG(about.st_mode)                    ? 0
+    int why = fstat(file, &about) != 0                                       ? errno
+              : S_ISDIR(about.st_mode)                                       ? EISDIR
+              : S_ISREG(about.st_mode)                                       ? 0
               : pipes && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)) ? 0
-                                                          : ESPIPE;
+                                                                             : ESPIPE;
     if (!why) return file;
     close(file);
     return errno = why, -1;
@@ -2181,9 +2188,7 @@ static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a
 }
 
 // Whether it is on the disk; what is no file on one has no such thing.
-static bool kbi_sync(int file) {
-    return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
-}
+static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
 static bool kbi_sync_folder(const char* path) { // of a file: its name is on the disk as well
     int folder = kbi_open_folder(path);
@@ -2210,7 +2215,7 @@ static int kbi_open_in_place(const char* path) {
 typedef struct kbi_out {
     const char* option;              // that names it, for messages
     char *path, *target, *temporary; // from the root on; behind all links; beside target, NULL: written in place
-    const kbi_signature* mark;            // of what is written; NULL: records
+    const kbi_signature* mark;       // of what is written; NULL: records
     struct stat old;                 // of the file that is replaced, st_nlink 0: there is none
     int file;                        // -1: none; 1: stdout
     kbi_text waiting;                // what it had no room for yet
@@ -2241,10 +2246,12 @@ static bool kbi_out_claim(kbi_out* o) {
     int why = errno;
     if (folder >= 0) close(folder);
     if (holder)
-        kbi_error("cannot write --%s %s: process %ld writes it, too, and one would replace the other's; name another file",
-                  o->option, o->path, holder);
+        kbi_error(
+            "cannot write --%s %s: process %ld writes it, too, and one would replace the other's; name another file",
+            o->option, o->path, holder);
     else if (o->file < 0 && why == EEXIST)
-        kbi_error("cannot write --%s %s: %s is in use by another run, or is not a file that this program made", o->option, o->path, name.s);
+        kbi_error("cannot write --%s %s: %s is in use by another run, or is not a file that this program made",
+                  o->option, o->path, name.s);
     else if (o->file < 0)
         kbi_error("cannot write --%s %s: %s", o->option, o->path, strerror(why));
     if (o->file >= 0 && o->old.st_nlink) fchmod(o->file, 0600); // until it gets the old one's mode
@@ -2270,7 +2277,8 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     o->path = here.s;
     o->target = target.s;
     bool there = stat(o->path, &about) == 0, plain = !there || S_ISREG(about.st_mode);
-    if (plain && there) plain = stat(o->target, &behind) == 0 && kbi_same_file(&about, &behind); // else it has no name
+    if (plain && there)
+        plain = stat(o->target, &behind) == 0 && kbi_same_file(&about, &behind); // else it has no name
     if (there) o->old = about;
     bool good = there || errno == ENOENT;
     if (!good)
@@ -2478,9 +2486,10 @@ static bool kbi_lines_leave(kbi_lines* l) {
     kbi_name_beside(&name, l->target, ending);
     int file = kbi_open_file(name.s, O_RDWR | O_CREAT | O_EXCL | O_APPEND | KBI_NOFOLLOW);
     if (file < 0) return kbi_text_free(&name), false;
-    kbi_error("--%s %s was replaced or changed by another process: records of this run are missing there. All of them "
-              "are in %s",
-              l->option, l->path, name.s);
+    kbi_error(
+        "--%s %s was replaced or changed by another process: records of this run are missing there. All of them "
+        "are in %s",
+        l->option, l->path, name.s);
     if (l->file >= 0) close(l->file);
     l->file = file;
     l->beside = name.s;
@@ -2505,7 +2514,8 @@ static bool kbi_lines_ready(kbi_lines* l) {
     if (fstat(l->file, &about) != 0) return false;
     kbi_holds holds = KBI_HOLDS_LINES;
     if (about.st_size >= l->end) return true;
-    if (kbi_file_holds(l->file, &holds) && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES) && kbi_lines_kept(l))
+    if (kbi_file_holds(l->file, &holds) && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES) &&
+        kbi_lines_kept(l))
         return l->end = 0, true;
     return kbi_lines_leave(l);
 }
@@ -2519,8 +2529,8 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     if (!kbi_lines_ready(l)) return false;
     off_t end = lseek(l->file, 0, SEEK_END);
-    bool ended = end == 0 || (end > 0 && lseek(l->file, -1, SEEK_END) >= 0 &&
-                              kbi_read_more(l->file, &last, 1) == 1 && last == '\n');
+    bool ended = end == 0 || (end > 0 && lseek(l->file, -1, SEEK_END) >= 0 && kbi_read_more(l->file, &last, 1) == 1 &&
+                              last == '\n');
     if (!ended) kbi_puts(&all, "\n");
     kbi_put(&all, l->waiting.s, l->waiting.n);
     bool good = kbi_flush(l->file, &all, milliseconds);
@@ -2529,7 +2539,8 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     while (n && l->waiting.s[n - 1] != '\n') n--;
     kbi_text_free(&all);
     int64_t kept = end + !ended + (int64_t)n;
-    if (!good && end >= 0 && ftruncate(l->file, n ? kept : end) != 0) n = 0; // half a line stays, which is ended above
+    if (!good && end >= 0 && ftruncate(l->file, n ? kept : end) != 0)
+        n = 0; // half a line stays, which is ended above
     if (n) {
         kbi_put(&l->mine, l->waiting.s, n);
         l->waiting.n -= n;
@@ -21082,8 +21093,8 @@ static bool kbi_resume_read(kbi_resume* r, int file) {
         if (!l->record) continue;
         kbi_line_keys(l, line, n);
         const char* status = kbi_line_value(line, n, "status", &size);
-        l->done = status && (size == 4 || size == 9) &&
-                  memcmp(status, size == 4 ? "\"ok\"" : "\"skipped\"", size) == 0;
+        l->done =
+            status && (size == 4 || size == 9) && memcmp(status, size == 4 ? "\"ok\"" : "\"skipped\"", size) == 0;
     }
     return true;
 }
@@ -21091,6 +21102,11 @@ static bool kbi_resume_read(kbi_resume* r, int file) {
 // The lines that are there; none where there is no file yet. False after an error message.
 static bool kbi_resume_open(kbi_resume* r, const char* path) {
     memset(r, 0, sizeof *r);
+    if (!*kbi_binary_hash())
+        return kbi_error(
+                   "--resume measures what this build has no record of, and the program's file cannot be read; run "
+                   "without --resume"),
+               false;
     int file = kbi_open_input(path, false);
     if (file < 0 && errno == ENOENT) return true;
     bool good = file >= 0 && kbi_resume_read(r, file);
@@ -21573,12 +21589,12 @@ static const kbi_signature* kbi_output_mark(kbi_render render, const char* optio
     static const kbi_signature md = { "", ", kbench ", 1 };
     static const kbi_signature svg = { "<svg ", "<!-- kbench ", 2 };
     static const kbi_signature html = { "<!DOCTYPE html>", "\"generator\" content=\"kbench ", 8 };
-    return render == kbi_csv      ? &csv
-           : render == kbi_gbench ? &gbench
-           : render == kbi_go     ? &go
-           : render == kbi_trace  ? &trace
-           : render == kbi_report ? &report
-           : render               ? &md
+    return render == kbi_csv       ? &csv
+           : render == kbi_gbench  ? &gbench
+           : render == kbi_go      ? &go
+           : render == kbi_trace   ? &trace
+           : render == kbi_report  ? &report
+           : render                ? &md
            : kbi_is(option, "svg") ? &svg
                                    : &html;
 }
@@ -21753,7 +21769,7 @@ static bool kbi_outputs_stdout(const kbi_options* o) { return kbi_is(o->json, "-
 // --- one file for one option ---
 
 typedef struct kbi_destination { // where an option writes
-    const char* option;    // without its --; NULL: no option, but stdout or stderr
+    const char* option;          // without its --; NULL: no option, but stdout or stderr
     kbi_text path, target;
     struct stat at; // of the file, or of its folder where it is new
     bool there, known;
@@ -21780,7 +21796,8 @@ static bool kbi_destinations_same(const kbi_destination* a, const kbi_destinatio
     if (a->there && S_ISCHR(a->at.st_mode)) return false; // devices keep nothing
     if (kbi_is(a->target.s, b->target.s)) return true;
     if (!a->known || !b->known || !kbi_same_file(&a->at, &b->at)) return false;
-    return a->there || kbi_is(a->target.s + kbi_folder_length(a->target.s), b->target.s + kbi_folder_length(b->target.s));
+    return a->there ||
+           kbi_is(a->target.s + kbi_folder_length(a->target.s), b->target.s + kbi_folder_length(b->target.s));
 }
 
 // Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
@@ -21789,9 +21806,16 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     static const char* const reports[] = { "comparison.csv", "comparison.md", "report.md" };
     const struct {
         const char *option, *path;
-    } files[] = { { "json", o->json },       { "jsonl", o->jsonl }, { "csv", o->csv },     { "md", o->md },
-                  { "gbench", o->gbench },   { "go", o->go },       { "trace", o->trace }, { "html", o->html },
-                  { "svg", o->svg },         { "history", o->n_load || o->compare[0] ? NULL : o->history },
+    } files[] = { { "json", o->json },
+                  { "jsonl", o->jsonl },
+                  { "csv", o->csv },
+                  { "md", o->md },
+                  { "gbench", o->gbench },
+                  { "go", o->go },
+                  { "trace", o->trace },
+                  { "html", o->html },
+                  { "svg", o->svg },
+                  { "history", o->n_load || o->compare[0] ? NULL : o->history },
                   { "github", o->on[KBI_OPTION_github] ? getenv("GITHUB_STEP_SUMMARY") : NULL } };
     kbi_destination all[20];
     kbi_text name = KBI_BLANK;
@@ -23860,9 +23884,9 @@ typedef struct kbi_toll {
     kbi_records before, history;
     kb_result* now; // of this run; each owns what is in it
     int64_t n, size;
-    kbi_text save; // from the root on: a body may change the directory
-    kbi_lines lines; // of the history
-    kbi_contrast contrast;       // with `before`, once all records are there
+    kbi_text save;         // from the root on: a body may change the directory
+    kbi_lines lines;       // of the history
+    kbi_contrast contrast; // with `before`, once all records are there
     FILE* out;
 } kbi_toll;
 
