@@ -22034,7 +22034,7 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     w->from = from[0];
     w->device = device;
     w->first = -1;
-    kbi_words_send(w->to, s->o); // who is not there to read it is found out by what follows
+    if (!kbi_words_send(w->to, s->o)) kill(process, SIGKILL); // what follows finds that it has ended
     return true;
 }
 
@@ -25995,7 +25995,7 @@ int kb_main(int argc, char** argv) {
     const char* why = kbi_stdout_refused();
     if (why && code == KBI_EXIT_FINE && kbi_birth.role == KBI_STARTED) {
         kbi_error("writing to stdout failed: %s", why);
-        code = KBI_EXIT_USAGE;
+        code = KBI_EXIT_FAILED;
     }
     KBENCH_FREE(o.load);
     return code;

@@ -13,7 +13,7 @@ prog=$tmp/prog
 lines=$tmp/d/l.jsonl
 limit="timeout -k 1 60"
 have timeout || limit=
-some="--iters 3 --warmup 1 --no-progress -q --op silu,mse --resume --jsonl $lines --json $tmp/d/r.json --csv $tmp/d/r.csv"
+some="--iters 3 --warmup 1 --no-progress -q --timeout 10s --op silu,mse --resume --jsonl $lines --json $tmp/d/r.json --csv $tmp/d/r.csv"
 mkdir "$tmp/d"
 "$prog" --iters 3 --warmup 1 --no-progress -q --op softmax,silu --jsonl "$tmp/all" > "$tmp/out" 2>&1
 # what was there: whole records, a line of another tool, half a record, and a last record without the end of its line
