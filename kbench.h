@@ -2355,6 +2355,7 @@ typedef struct kbi_lines {
     int file;               // -1: none; 1: stdout
     bool plain;             // a regular file
     bool lockless;          // its file system has no locks
+    bool busy;              // another process did not give up its lock
     bool unsafe;            // the disk refused bytes after it had taken them
     char* beside;           // where the records go since the file was replaced; NULL: it was not
 } kbi_lines;
@@ -2393,15 +2394,18 @@ static bool kbi_lines_lock(kbi_lines* l) {
         if (fcntl(l->file, F_SETLK, &lock) != 0) {
             bool held = errno == EACCES || errno == EAGAIN;
             if (errno == EINTR) continue;
-            if (held && waited < KBI_LOCK_WAIT) {
+            if (held && waited < (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT)) {
                 kbi_readable(-1, 10);
                 waited += 10;
                 continue;
             }
             if (held) {
                 if (fcntl(l->file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK) continue;
-                kbi_error("--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
-                          l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
+                if (!l->busy)
+                    kbi_error(
+                        "--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
+                        l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
+                l->busy = true;
                 return errno = EBUSY, false;
             }
             if (!l->lockless)
@@ -2478,18 +2482,17 @@ static bool kbi_lines_kept(kbi_lines* l) {
     return read && !absent;
 }
 
-// The file lost what this process wrote: all of it goes beside. False: errno says why it cannot.
-static bool kbi_lines_leave(kbi_lines* l) {
+static const char kbi_lines_lost[] = "was replaced or changed by another process and lacks records of this run";
+
+// All that this process wrote goes beside the file, because of what happened to that. False: errno says why it cannot.
+static bool kbi_lines_leave(kbi_lines* l, const char* what) {
     char ending[40];
     kbi_text name = KBI_BLANK, all = KBI_BLANK;
     snprintf(ending, sizeof ending, ".%ld.jsonl", (long)getpid());
     kbi_name_beside(&name, l->target, ending);
     int file = kbi_open_file(name.s, O_RDWR | O_CREAT | O_EXCL | O_APPEND | KBI_NOFOLLOW);
     if (file < 0) return kbi_text_free(&name), false;
-    kbi_error(
-        "--%s %s was replaced or changed by another process: records of this run are missing there. All of them "
-        "are in %s",
-        l->option, l->path, name.s);
+    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, what, name.s);
     if (l->file >= 0) close(l->file);
     l->file = file;
     l->beside = name.s;
@@ -2509,7 +2512,7 @@ static bool kbi_lines_ready(kbi_lines* l) {
     if (!kbi_lines_lock(l)) {
         bool gone = errno == ENOENT || errno == ENOTDIR || errno == ESPIPE || errno == EISDIR || errno == ENXIO ||
                     errno == ELOOP || errno == EACCES;
-        return gone && kbi_lines_leave(l);
+        return gone && kbi_lines_leave(l, kbi_lines_lost);
     }
     if (fstat(l->file, &about) != 0) return false;
     kbi_holds holds = KBI_HOLDS_LINES;
@@ -2517,7 +2520,7 @@ static bool kbi_lines_ready(kbi_lines* l) {
     if (kbi_file_holds(l->file, &holds) && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES) &&
         kbi_lines_kept(l))
         return l->end = 0, true;
-    return kbi_lines_leave(l);
+    return kbi_lines_leave(l, kbi_lines_lost);
 }
 
 // Appends the whole lines that there is room for; false: errno says why the others wait. A line that a writer was killed in is
@@ -2580,10 +2583,12 @@ static bool kbi_lines_replace(kbi_lines* l, const kbi_text* text) {
 // All is written, and still there. False: errno says why not, 0: it was said.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
+    if (!good && errno == EBUSY && l->plain)
+        good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
     if (good && l->plain && l->mine.n && !l->beside) {
         good = kbi_lines_ready(l);
         if (good && !l->beside) {
-            good = kbi_lines_kept(l) || kbi_lines_leave(l);
+            good = kbi_lines_kept(l) || kbi_lines_leave(l, kbi_lines_lost);
             if (l->file >= 0 && !l->beside) kbi_lines_unlock(l);
         }
         good = good && kbi_lines_flush(l, milliseconds);
@@ -23917,6 +23922,13 @@ static bool kbi_toll_open_files(kbi_toll* g) {
                    false;
         if (access(".kbench", W_OK | X_OK) != 0)
             return kbi_error("--save-baseline %s: .kbench: %s", o->save_baseline, strerror(errno)), false;
+        kbi_out probe;
+        if (stat(g->save.s, &about) == 0 && !S_ISREG(about.st_mode))
+            return kbi_error("cannot write --save-baseline %s: .kbench/%s.json is not a regular file",
+                             o->save_baseline, o->save_baseline),
+                   false;
+        if (!kbi_out_open(&probe, "save-baseline", g->save.s, NULL, false)) return false;
+        kbi_out_free(&probe);
     }
     if (!o->history) return true;
     if (kbi_is(o->history, "-") || (stat(o->history, &about) == 0 && !S_ISREG(about.st_mode)))

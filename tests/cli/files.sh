@@ -114,6 +114,13 @@ for folder in git head; do
     (cd "$tmp/$folder/a" && $limit "$prog" $quick > ../said 2>&1)
     check_same "$folder: a pipe in its place" $? 0
 done
+mkdir -p "$tmp/base/.kbench" && mkfifo "$tmp/base/.kbench/pipe.json" && echo "my notes" > "$tmp/base/.kbench/notes.json"
+for name in pipe notes; do
+    (cd "$tmp/base" && $limit "$prog" $quick --save-baseline $name > said 2>&1)
+    check_same "--save-baseline over $name" $? 2
+    check_same "--save-baseline over $name: nothing ran" "$(grep -c '^mse' "$tmp/base/said")" 0
+done
+check_same "--save-baseline: the file stays" "$(cat "$tmp/base/.kbench/notes.json")" "my notes"
 rm "$tmp/pipe"
 
 # --- full disks and links

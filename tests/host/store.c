@@ -567,6 +567,25 @@ static void test_locked(void) {
     CHECK(read(ends[0], &byte, 1) == 1 && byte == 1);
     snprintf(said, sizeof said, "is locked by process %ld", (long)child);
     waited = 0, opens(NULL, in("l"), said), CHECK_THAT(waited >= 10000 && waited < 10100, "%d ms", waited);
+    kill(child, SIGKILL), waitpid(child, NULL, 0);
+    // a lock that is taken during the run, and never given up
+    char beside[60];
+    CHECK(kbi_store_open(&s, NULL, in("l")));
+    child = fork();
+    if (!child) {
+        struct flock lock;
+        memset(&lock, 0, sizeof lock), lock.l_type = F_WRLCK;
+        int file = open(in("l"), O_RDWR);
+        byte = fcntl(file, F_SETLK, &lock) == 0;
+        if (write(ends[1], &byte, 1) != 1) _exit(1);
+        pause(), _exit(0);
+    }
+    CHECK(read(ends[0], &byte, 1) == 1 && byte == 1), hear();
+    kbi_store_add(&s, &r, 1), kbi_store_add(&s, &r, 1), CHECK(!kbi_store_close(&s));
+    const char* text = heard();
+    CHECK_INT(count(text, "is locked by process"), 1), CHECK_INT(count(text, "is still locked by another process"), 1);
+    snprintf(beside, sizeof beside, "l.%ld.jsonl", (long)getpid());
+    CHECK_INT(count(text_of(beside), "\n"), 2), unlink(in(beside));
     kill(child, SIGKILL), waitpid(child, NULL, 0), close(ends[0]), close(ends[1]);
     CHECK(kbi_store_open(&s, NULL, in("l")));
     kbi_store_add(&s, &r, 1), CHECK(kbi_store_close(&s)), CHECK_INT(count(text_of("l"), "\n"), 1);
