@@ -40,6 +40,7 @@ CONTENTS (search for the tag)
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
+    >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
     >>clock        foundation: the host's monotonic clock, and a thread's own, in nanoseconds
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
@@ -255,19 +256,28 @@ THE RECORD
     --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
     counts), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 2.
     --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
+    Text of a record, a file or the machine is shown and never obeyed. Every output spells control characters,
+    invisible ones (of writing direction and of no width) and commands of CI logs (::error:: at the start of a line,
+    ##[error]), as in \x1b; bytes that are no UTF-8 become U+FFFD. JSON has them as escapes, and keeps the text. A cell
+    of --csv is one line. An apostrophe precedes a text that a spreadsheet takes for a formula, because it begins with
+    = + - or @; numbers stay as they are.
 
 LAST REVISIONS
 
     0.1.0   the first: faces, plan, measurement with gate and clean eviction, record, table, supervisor
 */
+#if !defined(KBENCH_H) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
+#define KBENCH_IMPLEMENTED /* no error follows from this one: the declarations alone are read, which gnu89 understands */
+#ifdef __STRICT_ANSI__
+#define KBENCH_H
+#endif
+#endif
 #ifndef KBENCH_H
 #define KBENCH_H
 
 /*---------------------------------------------------------------------------------------------------------------
   >>options   What to define before including the file.
-              Public: KBENCH_*
-              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, plan, measure, >>verdict,
-                       >>record, >>parse, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -320,6 +330,23 @@ LAST REVISIONS
 #else
 #define KBI_OPTIMISED 0
 #endif
+// The sanitizers that this file's compiler names, as bits of >>instruments; what it does not name is found at run time.
+#if defined(__has_feature)
+#define KBI_FEATURE(name) __has_feature(name)
+#else
+#define KBI_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || KBI_FEATURE(address_sanitizer)
+#define KBI_INSTRUMENTS 1u
+#elif defined(__SANITIZE_HWADDRESS__) || KBI_FEATURE(hwaddress_sanitizer)
+#define KBI_INSTRUMENTS 2u
+#elif defined(__SANITIZE_THREAD__) || KBI_FEATURE(thread_sanitizer)
+#define KBI_INSTRUMENTS 4u
+#elif KBI_FEATURE(memory_sanitizer)
+#define KBI_INSTRUMENTS 8u
+#else
+#define KBI_INSTRUMENTS 0u
+#endif
 
 // kbench_0_1_0 and kbench_0_1_0_built_with_KBENCH_CUDA: what a file with benchmarks asks of the implementation that it
 // is linked with. Where that is of another version or without CUDA the link fails, and the name says why.
@@ -341,7 +368,6 @@ LAST REVISIONS
 
 /*---------------------------------------------------------------------------------------------------------------
   >>types     dtypes, flags, axes, descriptions, statistics, the record.
-              Public: all of it      Used by: programs, everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct CUstream_st* kb_stream; // is cudaStream_t; NULL on the cpu backend
@@ -424,7 +450,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(DECLARED_FLOPS, WARN,  "check the formula of kb_flops: --counters has what was done")                     \
     x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
     x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
-    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3")
+    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3, without sanitizers, coverage and -pg")
 // clang-format on
 typedef enum kb_flag {
 #define KBI_X(name, level, advice) KB_FLAG_##name,
@@ -456,6 +482,8 @@ typedef struct kb_build {
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // C++: calls body; what it throws goes to the record. NULL: C
     const char* demand;                       // of the implementation, at the link
+    unsigned instruments;                     // bits of >>instruments
+    const int32_t *marks, *marks_end;         // what kb_keep and KBENCH noted in this program or shared library
 } kb_build;
 
 // One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
@@ -717,7 +745,6 @@ typedef struct kb_result {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>api       Functions, by task. All take what they need and keep no pointer of yours unless it says so.
-              Public: all of it      Used by: programs, >>macros, >>cxx, >>handed, >>record, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
@@ -836,6 +863,10 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 }
 #endif
 
+// The linker knows where the section begins and ends, in the program and in each shared library.
+extern const int32_t __start_kbi_marks[] __attribute__((weak, visibility("hidden")));
+extern const int32_t __stop_kbi_marks[] __attribute__((weak, visibility("hidden")));
+
 KBI_INLINE const kb_build* kbi_build(void) {
     static const kb_build build = {
         __VERSION__
@@ -856,10 +887,13 @@ KBI_INLINE const kb_build* kbi_build(void) {
         0,
 #endif
 #if KBI_CUDA
-        KBI_DEMAND_CUDA
+        KBI_DEMAND_CUDA,
 #else
-        KBI_DEMAND
+        KBI_DEMAND,
 #endif
+        KBI_INSTRUMENTS | (KBI_FEATURE(undefined_behavior_sanitizer) ? 16u : 0u),
+        __start_kbi_marks,
+        __stop_kbi_marks
     };
     return &build;
 }
@@ -888,7 +922,6 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>macros    The statements a benchmark is written in.
-              Public: all but KBI_*      Used by: programs, >>body, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
@@ -909,24 +942,39 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
 // other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
 // none is negative, none below 0: a function that works with such values says so by declaring one.
-#define KB_AXIS(name, ...) { name, KB_AXIS_INTS, { __VA_ARGS__, KB_LAST_INT }, { 0 }, { 0 } }
-#define KB_AXIS_REAL(name, ...) { name, KB_AXIS_REALS, { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { 0 } }
-#define KB_AXIS_STR(name, ...) { name, KB_AXIS_STRINGS, { 0 }, { 0 }, { __VA_ARGS__, 0 } }
+#define KB_AXIS(name, ...) { name, KB_AXIS_INTS, { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
+#define KB_AXIS_REAL(name, ...) { name, KB_AXIS_REALS, { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { NULL } }
+#define KB_AXIS_STR(name, ...) { name, KB_AXIS_STRINGS, { 0 }, { 0 }, { __VA_ARGS__, NULL } }
 // Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
 // One point (or small grid) of several axes at once, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
-#define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, 0 } }
+#define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, NULL } }
 
 // n elements of type T: on the GPU (on the cpu backend: host), on the host, on the host page-locked.
-#define KB_ALLOC(kb, T, n) ((T*)kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
-#define KB_ALLOC_HOST(kb, T, n) ((T*)kb_alloc((kb), KB_HOST, sizeof(T), (n)))
-#define KB_ALLOC_PINNED(kb, T, n) ((T*)kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
+#define KB_ALLOC(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
+#define KB_ALLOC_HOST(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_HOST, sizeof(T), (n)))
+#define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
+#ifdef __cplusplus
+#define KBI_POINTER(T, p) static_cast<T*>(p)
+#else
+#define KBI_POINTER(T, p) ((T*)(p))
+#endif
 
-// Keeps a value, and what a pointer leads to, from being optimised away. What the compiler knows of the value it still
-// knows: arguments that are constants belong into volatile variables.
-#define kb_keep(value) __asm__ __volatile__(KBI_MARK("%c1") : : "r,m"(value), "i,i"(2 * __LINE__) : "memory")
-// Notes a line in a section of its own, at no cost at run time: an empty block is told from one that keeps something.
+// kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
+// the work it hides them: somebody may have changed them, so that nothing is computed in advance. It takes any
+// expressions, in C up to 8. Hidden are in C variables and elements of arrays (written in up to 24 characters), in C++
+// all that can be changed, but for bit-fields.
+#ifdef __cplusplus
+#define kb_keep(...)                                                                                             \
+    kbi_keeper<kbi_has_member(#__VA_ARGS__, sizeof #__VA_ARGS__ - 1)>::template keep<__LINE__>(__VA_ARGS__)
+#else
+#define kb_keep(...)                                                                                             \
+    __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
+#endif
+// Notes a line in a section of its own, at no cost at run time, so that an empty block is told from one that keeps
+// something: 8 times the line, 4 for a constant that the compiler knows, 1 for a KBENCH.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
+#define KBI_KEPT KBI_MARK("%c1 + 4 * %c2")
 
 #ifndef __cplusplus // C++ has overloads for these in >>cxx
 #define KB_TYPE_OF(p)                                                                                            \
@@ -950,12 +998,82 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TIME(kb, host)                                                                                       \
     for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0;       \
          --kbi_this.left)
+#elif !defined(__STDC_VERSION__)
+#define KBI_TIME(kb, host) while ((kb) == NULL) // behind the #error
 #else
 #define KBI_TIME(kb, host)                                                                                       \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
 
-#define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
+// How kb_keep keeps a value: in a register for numbers, another one for whole numbers and pointers, else in memory. An
+// asm whose output is the object hides it.
+#if defined(__SSE2__)
+#define KBI_IN_FLOATS "+x"
+#elif defined(__aarch64__)
+#define KBI_IN_FLOATS "+w"
+#else
+#define KBI_IN_FLOATS "+m"
+#endif
+#ifndef __cplusplus
+#define KBI_JOIN(a, b) KBI_JOIN_(a, b)
+#define KBI_JOIN_(a, b) a##b
+#define KBI_ARGUMENTS(a, b, c, d, e, f, g, h, n, ...) n
+#define KBI_KEEP_1(a) KBI_KEEP(a)
+#define KBI_KEEP_2(a, ...) KBI_KEEP(a); KBI_KEEP_1(__VA_ARGS__)
+#define KBI_KEEP_3(a, ...) KBI_KEEP(a); KBI_KEEP_2(__VA_ARGS__)
+#define KBI_KEEP_4(a, ...) KBI_KEEP(a); KBI_KEEP_3(__VA_ARGS__)
+#define KBI_KEEP_5(a, ...) KBI_KEEP(a); KBI_KEEP_4(__VA_ARGS__)
+#define KBI_KEEP_6(a, ...) KBI_KEEP(a); KBI_KEEP_5(__VA_ARGS__)
+#define KBI_KEEP_7(a, ...) KBI_KEEP(a); KBI_KEEP_6(__VA_ARGS__)
+#define KBI_KEEP_8(a, ...) KBI_KEEP(a); KBI_KEEP_7(__VA_ARGS__)
+// C has no way to ask whether an expression can be changed, but its text tells: letters, digits, _ and [] alone are a
+// name or an element. These are constants for the compiler, as no comparison of characters is.
+#define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
+#define KBI_IN_NAME(c)                                                                                           \
+    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") &&                       \
+        __builtin_memcmp(c, "^", 1) != 0)
+#define KBI_NAME_1(t, i) (sizeof(t) <= i + 1 || KBI_IN_NAME(&t[sizeof(t) > i ? i : 0]))
+#define KBI_NAME_4(t, i) (KBI_NAME_1(t, i) && KBI_NAME_1(t, i + 1) && KBI_NAME_1(t, i + 2) && KBI_NAME_1(t, i + 3))
+#define KBI_NAME(t)                                                                                              \
+    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
+        KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
+#define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
+#define KBI_NAMED(x) KBI_IF(kbi_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
+#define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
+// Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
+#define KBI_KEEP(x)                                                                                              \
+    do {                                                                                                         \
+        enum { kbi_named = KBI_NAME(#x) };                                                                       \
+        enum {                                                                                                   \
+            kbi_hides = kbi_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                                    \
+                !__builtin_types_compatible_p(                                                                   \
+                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
+                __builtin_types_compatible_p(                                                                    \
+                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x))))                               \
+        };                                                                                                       \
+        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
+        enum {                                                                                                   \
+            kbi_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole numbers, pointers; 8: floats */ \
+            kbi_size = sizeof(((void)0, KBI_OBJECT(x))),                                                         \
+            kbi_word = kbi_class <= 5 && kbi_size <= (int)sizeof(void*),                                         \
+            kbi_float = kbi_class == 8 && kbi_size <= 8                                                          \
+        };                                                                                                       \
+        double kbi_no_float;                                                                                     \
+        int kbi_no_word;                                                                                         \
+        if (kbi_word)                                                                                            \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_word, KBI_OBJECT(x), kbi_no_word), x);                                  \
+        else if (kbi_float)                                                                                      \
+            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
+        else                                                                                                     \
+            KBI_KEEP_AT(&KBI_IF(kbi_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);                \
+    } while (0)
+#define KBI_KEEP_IN(where, object, x)                                                                            \
+    __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
+#endif
+#define KBI_KEEP_AT(address, line, x)                                                                            \
+    __asm__ __volatile__(KBI_KEPT : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
+
+#define KBI_AXES_END { NULL, KB_AXIS_END, { 0 }, { 0 }, { NULL } }
 #define KBI_TAIL_1(...) KBI_TAIL_1_(__VA_ARGS__)
 #define KBI_TAIL_1_(op, ...) __VA_ARGS__
 #define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
@@ -964,10 +1082,10 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_BENCH_(n, words, names, ...)                                                                         \
     static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */                       \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
-    static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0, false,  \
-                                      __FILE__, __LINE__, n + 1, 0, 0 };                                         \
+    static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
+                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
-        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(2 * __LINE__ + 1));                                         \
+        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1));                                         \
         kbi_register(&kbi_entry_##n, words, names, kbi_build());                                                 \
     }                                                                                                            \
     static void kbi_body_##n(kb_state* kb)
@@ -975,8 +1093,6 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cxx       Overloads that C++ gets: element types from pointers, descriptions by reference, lambdas.
-              Public: kb_fill, kb_check, kb_check_norm, kb_check_ulp, kb_open, kb_run
-              Used by: programs, >>macros
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
@@ -996,6 +1112,58 @@ KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 #undef KBI_X
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
+// kb_keep: a reference binds to no bit-field, so what may be one is bound as a constant, in memory.
+constexpr bool kbi_has_member(const char* text, size_t n) {
+    return n > 1 ? kbi_has_member(text, n / 2) || kbi_has_member(text + n / 2, n - n / 2)
+                 : n && (*text == '.' || *text == '>');
+}
+#define KBI_FORCED inline __attribute__((always_inline))
+template <class T> struct kbi_bare { typedef T type; };
+template <class T> struct kbi_bare<const T> : kbi_bare<T> {};
+template <class T> struct kbi_bare<volatile T> : kbi_bare<T> {};
+template <class T> struct kbi_bare<const volatile T> : kbi_bare<T> {};
+enum { KBI_IN_MEMORY, KBI_IN_WORD, KBI_IN_FLOAT };
+template <class T> struct kbi_kept_in {
+    enum { value = !__is_class(T) && !__is_union(T) && sizeof(T) <= sizeof(void*) ? KBI_IN_WORD : KBI_IN_MEMORY };
+};
+template <> struct kbi_kept_in<float> { enum { value = KBI_IN_FLOAT }; };
+template <> struct kbi_kept_in<double> { enum { value = KBI_IN_FLOAT }; };
+template <class T> struct kbi_kept_in<T[]> { enum { value = KBI_IN_MEMORY }; };
+template <class T, size_t n> struct kbi_kept_in<T[n]> { enum { value = KBI_IN_MEMORY }; };
+template <class To, class... From> struct kbi_kept_in<To(From...)> { enum { value = KBI_IN_MEMORY }; };
+template <int where> struct kbi_keeper_in {
+    template <int line, class T> static KBI_FORCED void keep(T& x) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
+};
+#define KBI_X(where, how)                                                                                        \
+    template <> struct kbi_keeper_in<where> {                                                                         \
+        template <int line, class T> static KBI_FORCED void keep(T& x) {                                         \
+            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory");    \
+        }                                                                                                        \
+        template <int line, class T> static KBI_FORCED void keep(const T& x) {                                   \
+            T value = x;                                                                                         \
+            keep<line>(value);                                                                                   \
+        }                                                                                                        \
+    };
+KBI_X(KBI_IN_WORD, "+r")
+KBI_X(KBI_IN_FLOAT, KBI_IN_FLOATS)
+#undef KBI_X
+template <bool member> struct kbi_keeper {
+    template <int line> static KBI_FORCED void keep() {}
+    template <int line, class T, class... Rest> static KBI_FORCED void keep(T&& x, Rest&&... rest) {
+        keep_one<line>(x);
+        keep<line>(static_cast<Rest&&>(rest)...);
+    }
+    template <int line, class T> static KBI_FORCED void keep_one(T& x) {
+        kbi_keeper_in<kbi_kept_in<typename kbi_bare<T>::type>::value>::template keep<line>(x);
+    }
+};
+template <> struct kbi_keeper<true> {
+    template <int line> static KBI_FORCED void keep() {}
+    template <int line, class T, class... Rest> static KBI_FORCED void keep(const T& x, const Rest&... rest) {
+        kbi_keeper_in<KBI_IN_MEMORY>::keep<line>(x);
+        keep<line>(rest...);
+    }
+};
 // clang-format on
 template <class T, class U> bool kb_check(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
     return kb_check_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
@@ -1017,7 +1185,7 @@ struct kbi_loop {
     }
 };
 KBI_INLINE kb_state* kb_open(const kb_desc& desc) { return kb_open(&desc); }
-template <class Callable> void kbi_call(kb_stream stream, void* user) { (*(Callable*)user)(stream); }
+template <class Callable> void kbi_call(kb_stream stream, void* user) { (*static_cast<Callable*>(user))(stream); }
 // fn: anything callable with a kb_stream, a lambda as a rule.
 template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
     return kb_run(&desc, kbi_call<Callable>, &fn);
@@ -1043,6 +1211,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -1083,7 +1252,6 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>system    foundation: what strict standards hide, what is optimised, and the smallest calls of the system.
-              Public: none      Used by: everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The feature macros came too late: a system header was included before this file under a strict standard. These are
@@ -1117,8 +1285,10 @@ extern int pclose(FILE* f);
 #else
 #define KBI_CLOCK_THREAD 3 // likewise
 #endif
-#ifndef F_DUPFD_CLOEXEC
-#define F_DUPFD_CLOEXEC 1030 // likewise
+#ifdef F_DUPFD_CLOEXEC
+#define KBI_DUPFD_CLOEXEC F_DUPFD_CLOEXEC
+#else
+#define KBI_DUPFD_CLOEXEC 1030 // Linux
 #endif
 #ifdef O_CLOEXEC
 #define KBI_CLOEXEC O_CLOEXEC
@@ -1203,8 +1373,8 @@ static void kbi_block_standard_files(void) {
 }
 // Another number for a file, which a function that closes what it finds comes to last; fewer may be allowed.
 static int kbi_high_file(int file) {
-    int high = fcntl(file, F_DUPFD_CLOEXEC, 100);
-    return high >= 0 ? high : fcntl(file, F_DUPFD_CLOEXEC, 3);
+    int high = fcntl(file, KBI_DUPFD_CLOEXEC, 100);
+    return high >= 0 ? high : fcntl(file, KBI_DUPFD_CLOEXEC, 3);
 }
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
@@ -1221,7 +1391,6 @@ static bool kbi_writable(int file, int milliseconds) {
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>log       foundation: warnings and errors, one line each, on stderr.
-              Public: none      Used by: >>util, >>fields, >>registry, plan, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_set { // of hashes and addresses
@@ -1239,34 +1408,75 @@ static struct kbi_process {
     kbi_set entry_set; // their addresses, from an addition to the next look at all of them
 } kbi_process;
 
-// What a terminal obeys instead of showing it: control characters, those of 0x80 to 0x9f too, and what turns the
-// direction of writing. How many bytes s begins with of such a one; 0: with text.
-static int kbi_obeyed(const char* s) {
-    const unsigned char* p = (const unsigned char*)s;
-    if (*p < 0x20 || *p == 0x7f) return *p != 0;
-    if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) return 2;
-    if (p[0] != 0xe2) return 0;
-    return (p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) || (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9) ? 3 : 0;
+// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const unsigned char* s) {
+    if (s[0] < 0x80) return 1;
+    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
+    return n;
 }
 
-// Such a one as text: a space for what parts words and lines, else the number of the character.
-static const char* kbi_spelled(const char* s, int n, char out[16]) {
-    const unsigned char* p = (const unsigned char*)s;
-    if (n == 1 && *p >= '\t' && *p <= '\r') return " ";
-    unsigned code = n == 1 ? p[0] : n == 2 ? p[1] : (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u);
-    snprintf(out, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
-    return out;
+static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
+    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
+    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
+    return code;
 }
 
-static void kbi_print_plain(FILE* f, const char* s) { // for a terminal
+// Characters that nobody sees and that a reader obeys: controls (C0, C1), directions of writing, zero widths, tags.
+static bool kbi_invisible(unsigned code) {
+    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
+                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
+                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
+                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
+    for (int i = 0; i < KBI_COUNT(ranges); i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    return false;
+}
+
+static bool kbi_obeyed(const char* s) { // whether s begins with one of these
+    int n = kbi_utf8((const unsigned char*)s);
+    return *s && n && kbi_invisible(kbi_code_point(s, n));
+}
+
+// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
+static bool kbi_log_command(const char* s) {
+    size_t n = 2;
+    if (s[0] != '#' || s[1] != '#') return false;
+    while (s[n] >= 'a' && s[n] <= 'z') n++;
+    return s[n] == '[';
+}
+
+// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
+// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
+// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
+// log obeys "::error::".
+static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
+    const char* p = *s;
+    int n = kbi_utf8((const unsigned char*)p);
+    unsigned code = n ? kbi_code_point(p, n) : 0;
+    *s += n ? n : 1;
+    *piece = spelled;
+    if (!n) return *piece = "\xef\xbf\xbd", 3;
+    bool command = starts && p[0] == ':' && p[1] == ':';
+    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
+    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
+    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
+}
+
+static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
+    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
+}
+
+static void kbi_print_plain(FILE* f, const char* s) { // a line, from its start
     char spelled[16];
-    while (*s) {
-        int obeyed = kbi_obeyed(s);
-        if (obeyed)
-            fputs(kbi_spelled(s, obeyed, spelled), f);
-        else
-            fputc(*s, f);
-        s += obeyed ? obeyed : 1;
+    for (bool starts = true; *s;) {
+        const char* piece;
+        size_t n = kbi_piece(&s, starts, &piece, spelled);
+        fwrite(piece, 1, n, f);
+        starts = kbi_starts_on(starts, *piece);
     }
 }
 
@@ -1279,7 +1489,8 @@ static void kbi_say(const char* level, const char* format, va_list list) {
     if (large) vsnprintf(large, (size_t)n + 1, format, again);
     va_end(again);
     fflush(stdout);
-    fprintf(stderr, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
+    kbi_print_plain(stderr, kbi_process.program ? kbi_process.program : "kbench");
+    fprintf(stderr, ": %s", level);
     kbi_print_plain(stderr, large ? large : small);
     fputs("\n", stderr);
     fflush(stderr);
@@ -1303,7 +1514,6 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
-              Public: none      Used by: foundation, plan, measure, judge, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // By its bits, so that -ffast-math cannot decide that there are no NaNs.
@@ -1436,7 +1646,6 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>util      foundation: arenas, growing text, names that people mistype.
-              Public: none      Used by: everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The harness needs little memory; where even that is missing nothing sensible can follow.
@@ -1550,29 +1759,41 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
+static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in its last line yet
+    bool starts = true;
+    for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
+    return starts;
 }
 
-// Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
+// Adds text of others' making to one that is shown: see kbi_piece. No other way leads text into an output.
 static void kbi_clean(kbi_text* t, const char* s) {
     char spelled[16];
-    for (const char *p = s, *plain; *p;) {
-        for (plain = p; *p >= 0x20 && *p < 0x7f;) p++;
-        kbi_put(t, plain, (size_t)(p - plain));
-        if (!*p) break;
-        int obeyed = kbi_obeyed(p), n = obeyed ? obeyed : kbi_utf8((const unsigned char*)p);
-        kbi_puts(t, obeyed ? kbi_spelled(p, obeyed, spelled) : n ? "" : "\xef\xbf\xbd");
-        if (!obeyed) kbi_put(t, p, (size_t)n);
-        p += n ? n : 1;
+    while (*s) {
+        const char *plain = s, *piece;
+        while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
+        kbi_put(t, plain, (size_t)(s - plain));
+        if (!*s) break;
+        size_t n = kbi_piece(&s, s[0] == ':' && s[1] == ':' && kbi_line_starts(t), &piece, spelled);
+        kbi_put(t, piece, n);
     }
+}
+
+// Prints a line, without its end in the format, as it may be shown.
+KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
+    char small[512], *large = NULL;
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int n = vsnprintf(small, sizeof small, format, list);
+    if (n >= (int)sizeof small) {
+        large = (char*)kbi_grow(NULL, (size_t)n + 1);
+        vsnprintf(large, (size_t)n + 1, format, again);
+    }
+    va_end(again);
+    va_end(list);
+    kbi_print_plain(f, large ? large : small);
+    fputs("\n", f);
+    KBENCH_FREE(large);
 }
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
@@ -1708,6 +1929,14 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     slot->at = at;
 }
 
+static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
+    unsigned rest = code - 0x10000;
+    if (code > 0xffff)
+        kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
+    else
+        kbi_putf(t, "\\u%04x", code);
+}
+
 KBI_SLOW_END
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
@@ -1716,18 +1945,19 @@ static void kbi_json_text(kbi_text* t, const char* s) {
     }
     kbi_puts(t, "\"");
     for (const unsigned char *p = (const unsigned char*)s, *plain; *p;) {
-        for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\';) p++;
+        for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
         kbi_put(t, (const char*)plain, (size_t)(p - plain));
         if (!*p) break;
         int n = kbi_utf8(p);
+        unsigned code = n ? kbi_code_point((const char*)p, n) : 0;
         if (*p == '"' || *p == '\\')
             kbi_putf(t, "\\%c", *p);
         else if (*p == '\n')
             kbi_puts(t, "\\n");
         else if (*p == '\t')
             kbi_puts(t, "\\t");
-        else if (*p < 0x20 || *p == 0x7f)
-            kbi_putf(t, "\\u%04x", *p);
+        else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
+            kbi_json_code(t, code);
         else if (n)
             kbi_put(t, (const char*)p, (size_t)n);
         else
@@ -1800,7 +2030,6 @@ static void kbi_find(void* library, const char* name, void* function) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
-              Public: none      Used by: >>cpus, >>perf, >>roofs, record, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- reading ---
@@ -2600,10 +2829,118 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
+              Public: none      Used by: >>handed, >>record
+---------------------------------------------------------------------------------------------------------------*/
+
+// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the code
+// calls functions of the instrument, so their symbols are in the symbol tables of the program or of a library. The
+// order is that of the bits in kb_build.
+enum { KBI_DEFINED = 1, KBI_NEEDED = 2, KBI_NOT_OF_LIBC = 4 };
+static const struct {
+    const char *name, *symbol;
+    int as; // defined in an object, or needed by it. A weak reference says nothing: libraries have them for sanitizers
+} kbi_instruments[] = { { "ASan", "__asan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "HWASan", "__hwasan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "TSan", "__tsan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "MSan", "__msan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "UBSan", "__ubsan_handle_", KBI_DEFINED | KBI_NEEDED }, // the beginning of names
+                        { "LSan", "__lsan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "gcov", "__gcov_init", KBI_DEFINED | KBI_NEEDED },
+                        { "gcov", "llvm_gcov_init", KBI_DEFINED | KBI_NEEDED },
+                        { "-fprofile-instr-generate", "__llvm_profile_runtime", KBI_DEFINED | KBI_NEEDED },
+                        { "-pg", "__gmon_start__", KBI_DEFINED }, // every object refers to it
+                        { "-pg", "mcount", KBI_NEEDED },          // glibc defines these three
+                        { "-pg", "_mcount", KBI_NEEDED },
+                        { "-pg", "__fentry__", KBI_NEEDED },
+                        { "-finstrument-functions", "__cyg_profile_func_enter",
+                          KBI_DEFINED | KBI_NEEDED | KBI_NOT_OF_LIBC } };
+enum { KBI_UBSAN = 1 << 4, KBI_RUNTIMES = 15 };
+
+// The bits of a symbol; info, section: as ELF has them.
+static unsigned kbi_instrument_of(const char* symbol, int info, int section, bool libc) {
+    if (*symbol != '_' && *symbol != 'm' && *symbol != 'l') return 0;
+    int as = section ? KBI_DEFINED : info >> 4 == 1 /* STB_GLOBAL */ ? KBI_NEEDED : 0;
+    for (int i = 0; i < KBI_COUNT(kbi_instruments); i++) {
+        const char* name = kbi_instruments[i].symbol;
+        bool same = 1u << i == KBI_UBSAN ? strncmp(symbol, name, strlen(name)) == 0 : strcmp(symbol, name) == 0;
+        if (same && kbi_instruments[i].as & as && !(libc && kbi_instruments[i].as & KBI_NOT_OF_LIBC)) return 1u << i;
+    }
+    return 0;
+}
+
+static bool kbi_within(uint64_t from, uint64_t bytes, uint64_t size) { return from <= size && bytes <= size - from; }
+
+// The bits of all symbols in an ELF file of this machine's own class.
+static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
+    const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)(const void*)at;
+    unsigned found = 0, defined = 0;
+    if (size < sizeof *head || memcmp(at, ELFMAG, SELFMAG) != 0 ||
+        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) ||
+        head->e_shentsize != sizeof(ElfW(Shdr)) || head->e_shoff % sizeof(void*) ||
+        !kbi_within(head->e_shoff, (uint64_t)head->e_shnum * sizeof(ElfW(Shdr)), size))
+        return 0;
+    const ElfW(Shdr)* sections = (const ElfW(Shdr)*)(const void*)(at + head->e_shoff);
+    for (int i = 0; i < head->e_shnum; i++) {
+        const ElfW(Shdr)* s = &sections[i];
+        if ((s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM) || s->sh_link >= head->e_shnum) continue;
+        const ElfW(Shdr)* text = &sections[s->sh_link];
+        if (s->sh_offset % sizeof(void*) || !kbi_within(s->sh_offset, s->sh_size, size) ||
+            !kbi_within(text->sh_offset, text->sh_size, size) || !text->sh_size ||
+            at[text->sh_offset + text->sh_size - 1])
+            continue;
+        const ElfW(Sym)* symbols = (const ElfW(Sym)*)(const void*)(at + s->sh_offset);
+        for (uint64_t k = 0; k < s->sh_size / sizeof *symbols; k++) {
+            if (symbols[k].st_name >= text->sh_size) continue;
+            unsigned bit = kbi_instrument_of(at + text->sh_offset + symbols[k].st_name, symbols[k].st_info,
+                                             symbols[k].st_shndx, libc);
+            found |= bit;
+            if (symbols[k].st_shndx) defined |= bit;
+        }
+    }
+    // clang's other runtimes bring UBSan's functions along
+    if (defined & KBI_UBSAN && defined & KBI_RUNTIMES) found &= ~(unsigned)KBI_UBSAN;
+    return found;
+}
+
+// Of the program and of the libraries that it has loaded when this is first asked.
+static unsigned kbi_instruments_here(void) {
+    static unsigned found;
+    static bool known;
+    if (known) return found;
+    known = true;
+    for (const struct link_map* m = (const struct link_map*)dlopen(NULL, RTLD_LAZY); m; m = m->l_next) {
+        const char* path = m->l_name && *m->l_name ? m->l_name : "/proc/self/exe";
+        const char* name = strrchr(path, '/');
+        struct stat about;
+        int file = kbi_open_file(path, O_RDONLY);
+        if (file < 0) continue; // the kernel's own has no file
+        if (fstat(file, &about) == 0 && about.st_size > 0) {
+            void* at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+            bool libc = name && (strncmp(name, "/libc.so", 8) == 0 || strncmp(name, "/libc-", 6) == 0);
+            if (at != MAP_FAILED) {
+                found |= kbi_instruments_in((const char*)at, (uint64_t)about.st_size, libc);
+                munmap(at, (size_t)about.st_size);
+            }
+        }
+        close(file);
+    }
+    return found;
+}
+
+// ", instrumented (ASan UBSan)", or nothing.
+static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
+    size_t n = 0;
+    *out = 0;
+    for (int i = 0; i < KBI_COUNT(kbi_instruments) && n < size; i++)
+        if (bits >> i & 1 && !(n && strstr(out, kbi_instruments[i].name)))
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", kbi_instruments[i].name);
+    if (n && n < size) snprintf(out + n, size - n, ")");
+    return out;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>names     foundation: what dtypes and flags are called.
-              Public: kb_dtype_name, kb_dtype_of, kb_dtype_size, kb_flag_name, kb_flag_advice, kb_flag_is_error
-              Used by: programs, >>random, >>json, >>plan, >>list, measure, >>counted, >>record, >>reader, render,
-                       >>embed, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
@@ -2693,7 +3030,8 @@ static const struct {
     { "AUTOCORR", "AC", "samples hang together, worth fewer than 6", "the +- is a guess" },
     { "BIMODAL", "BI", "two groups, a quarter of the samples or more in each",
       "the median is of one, and the next run's may be of the other" },
-    { "OUTLIERS", "OU", "stragglers move the median beyond the +-", "something else seems to use this machine" },
+    { "OUTLIERS", "OU", "outliers move the median beyond the +-, or the mean by over 10 %",
+      "the median hides what rare long launches cost" },
     { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
     { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
     { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
@@ -2704,12 +3042,11 @@ static const struct {
       "GFLOP/s and % of the roof rest on it" },
     { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
     { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
-    { "DEBUG_BUILD", "DB", "compiled without optimisation",
+    { "DEBUG_BUILD", "DB", "compiled without optimisation, or instrumented",
       "what the host does takes longer than it would for users" },
 };
 
 const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
-const char* kb_flag_advice(kb_flag flag) { return kbi_flag_table[flag].advice; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
 
 // The advice where there is no GPU: for some flags it is another. The guards of KB_ALLOC lie inside a block of malloc,
@@ -2718,14 +3055,17 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (!gpu && flag == KB_FLAG_OVERRUN)
         return "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds where";
     if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "--no-isolate under a debugger shows where";
+    if (!gpu && flag == KB_FLAG_THROTTLED) return "let the processor cool, or fix a clock that it can hold";
+    if (!gpu && flag == KB_FLAG_CLOCK_VARIES) return "fix the processor's clock, or try --thorough";
+    if (!gpu && flag == KB_FLAG_SHARED_GPU) return "end the other processes";
     if (!gpu && flag == KB_FLAG_NO_WORK) return "kb_keep(result) in the block: what nobody reads is not computed";
     return kbi_flag_table[flag].advice;
 }
+const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
 KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
   >>clock     foundation: the host's monotonic clock, and a thread's own, in nanoseconds.
-              Public: none      Used by: >>cpus, measure, >>record, >>progress, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static int64_t kbi_clock_ns(int clock) {
@@ -2750,7 +3090,6 @@ static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
-              Public: none      Used by: >>arguments, measure, >>tools, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- which this process may run on ---
@@ -2904,7 +3243,6 @@ static kbi_load kbi_load_now(const char* root) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
-              Public: none      Used by: >>arrays, >>plan, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Generator: Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3",
@@ -3198,8 +3536,6 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 
 /*---------------------------------------------------------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
-              Public: kb_summarize
-              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, render, >>proving, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
@@ -3685,7 +4021,6 @@ static double kbi_trimmed(double* x, int n, int away) {
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>paired    foundation: two arms measured in the same rounds: interval and verdict. Pure functions.
-              Public: none      Used by: >>rounds, >>rivals
 ---------------------------------------------------------------------------------------------------------------*/
 
 // -- paired -----------------------------------------------------------------------------------------------
@@ -3738,7 +4073,6 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
 
 /*---------------------------------------------------------------------------------------------------------------
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
-              Public: none      Used by: judge
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
@@ -3917,7 +4251,6 @@ KBI_SLOW_END
 
 /*---------------------------------------------------------------------------------------------------------------
   >>arrays    foundation: whether one array matches another; NaN never does. Pure functions.
-              Public: none      Used by: >>body
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_match_how { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kbi_match_how;
@@ -4017,7 +4350,6 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>fiber     foundation: a function suspended in its middle, on a stack of its own.
-              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 // A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is
@@ -4076,7 +4408,6 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
-              Public: none      Used by: >>insight, >>registry, plan, measure, judge, >>record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
@@ -4132,7 +4463,10 @@ static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
-static bool kbi_debug_build(const kb_entry* entry) { return !kbi_build_of(entry)->optimised; }
+static bool kbi_debug_build(const kb_entry* entry) {
+    const kb_build* b = kbi_build_of(entry);
+    return !b->optimised || b->instruments || kbi_instruments_here();
+}
 
 typedef struct kbi_case {
     const kb_entry* entry;
@@ -4194,6 +4528,8 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
     double value;
 } kbi_counter;
 
+typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
+
 typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
@@ -4217,7 +4553,8 @@ typedef struct kbi_measured {
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int64_t loops, idle;        // samples beside which empty loops were timed; those not 1.5 times as long
+    int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
+    int32_t kept;               // kbi_kept, of a block with such samples
     double bias_error_ns;       // standard deviation of what the bias may be off
     double bias_apart_ns;       // and of what of that it does not share with launches of another shape
     double bytes, flops, items; // NaN: not said
@@ -4370,7 +4707,6 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 /*---------------------------------------------------------------------------------------------------------------
   >>insight   foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions.
-              Public: none      Used by: >>plan, measure, >>counted, >>record, >>reader, >>profile, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_wish {
@@ -4615,8 +4951,6 @@ static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
-              Public: kb_result_free
-              Used by: programs, >>json, >>differences, >>arguments, >>verdict, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
@@ -4859,7 +5193,6 @@ static bool kbi_shown_check(const char* option, const char* list) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
-              Public: kb_json      Used by: programs, >>store, >>page, >>resume, >>gate
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
@@ -4947,7 +5280,6 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>changes   foundation: two sets of records: which belong together, and what is known of a change. Pure functions.
-              Public: none      Used by: >>differences, >>compare, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -5106,14 +5438,13 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>differences foundation: what two records' machines differ in, and whether their times may be compared.
-              Public: none      Used by: >>shifts, >>gate, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
-typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_OPTIMISED } kbi_env_how;
+typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
 // What a difference in each key means: it is told, or keeps times from being compared; of versions the first number
-// does, of builds whether they were optimised. Of the first three one says it all.
+// does, of builds whether they were optimised and instrumented. Of the first three one says it all.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: for people, where it keeps times apart
@@ -5125,7 +5456,7 @@ static const struct {
                      { "mig", "MIG", KBI_ENV_OFF },
                      { "cpu", "CPU", KBI_ENV_OFF },
                      { "mode", "mode", KBI_ENV_OFF },
-                     { "build", "optimisation", KBI_ENV_OPTIMISED },
+                     { "build", "build", KBI_ENV_BUILD },
                      { "cuda", NULL, KBI_ENV_TOLD },
                      { "clocks_locked", NULL, KBI_ENV_TOLD },
                      { "cpus", NULL, KBI_ENV_TOLD },
@@ -5145,18 +5476,26 @@ static const char* kbi_env_value(const kb_result* r, int key, char number[40]) {
     return words ? words : kbi_finite(x) ? kbi_number(x, number) : NULL;
 }
 
-static const char* kbi_env_build(const char* build) { // of the benchmark's own file
-    const char *not_so = strstr(build, ", not optimised"), *kbench = strstr(build, "; kbench:");
-    return not_so && (!kbench || not_so < kbench) ? "not optimised" : "optimised";
+// How the benchmark's own file was built: "optimised", "not optimised, instrumented (ASan)".
+static const char* kbi_env_build(const char* build, char out[160]) {
+    const char* kbench = strstr(build, "; kbench:");
+    char own[300];
+    snprintf(own, sizeof own, "%.*s", kbench ? (int)(kbench - build) : 299, build);
+    const char* instruments = strstr(own, ", instrumented (");
+    snprintf(out, 160, "%s%.*s", strstr(own, ", not optimised") ? "not optimised" : "optimised",
+             instruments ? (int)KBI_MIN(strcspn(instruments, ")") + 1, (size_t)140) : 0,
+             instruments ? instruments : "");
+    return out;
 }
 
 // Whether two values of a key keep times from being compared. What is not known is not different, but having no GPU is.
 static bool kbi_env_off(int key, const char* x, const char* y) {
+    char one[160], other[160];
     if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
     switch (kbi_env_keys[key].how) {
     case KBI_ENV_OFF: return strcmp(x, y) != 0;
     case KBI_ENV_MAJOR: return strcspn(x, ".") != strcspn(y, ".") || strncmp(x, y, strcspn(x, ".")) != 0;
-    case KBI_ENV_OPTIMISED: return !kbi_is(kbi_env_build(x), kbi_env_build(y));
+    case KBI_ENV_BUILD: return !kbi_is(kbi_env_build(x, one), kbi_env_build(y, other));
     default: return false;
     }
 }
@@ -5166,16 +5505,16 @@ static bool kbi_env_off(int key, const char* x, const char* y) {
 static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
     size_t before = what->n;
     for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
-        char one[40], other[40];
+        char one[160], other[160];
         if (kbi_env_keys[i].how == KBI_ENV_TOLD) continue;
         const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
         if (!kbi_env_off(i, x, y)) continue;
-        bool build = kbi_env_keys[i].how == KBI_ENV_OPTIMISED;
+        bool build = kbi_env_keys[i].how == KBI_ENV_BUILD;
         kbi_putf(what, "%s%s (%s, %s)", what->n ? ", " : "", kbi_env_keys[i].words,
-                 build ? kbi_env_build(x)
+                 build ? kbi_env_build(x, one)
                  : x   ? x
                        : "none",
-                 build ? kbi_env_build(y)
+                 build ? kbi_env_build(y, other)
                  : y   ? y
                        : "none");
         if (i < KBI_ENV_DRIVER) i = KBI_ENV_DRIVER;
@@ -5257,7 +5596,6 @@ static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>registry  declare: what the KBENCH macros registered, in the order of the source.
-              Public: kb_add_from      Used by: programs, >>worker
 ---------------------------------------------------------------------------------------------------------------*/
 
 const char KBI_DEMAND[] = KBENCH_VERSION;
@@ -5332,6 +5670,11 @@ void kb_add_from(kb_entry* entry, const kb_build* build) {
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
+    // clang copies a module's benchmarks, with what registers them, into each file that imports the module
+    for (const kb_entry* e = entry->line ? kbi_process.entries : NULL; e; e = e->next)
+        if (e->line == entry->line && e->order == entry->order && kbi_is(e->file, entry->file) &&
+            kbi_is(e->operation, entry->operation) && kbi_is(e->implementation, entry->implementation))
+            return;
     if (!entry->order) entry->order = kbi_process.entry_count;
     if (!entry->build) entry->build = build;
     entry->next = kbi_process.entries;
@@ -5347,7 +5690,6 @@ void kbi_register(kb_entry* entry, int words, const char* names, const kb_build*
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cli       plan: the options, from one table that also prints --help.
-              Public: none      Used by: plan, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
@@ -5649,7 +5991,7 @@ static bool kbi_option_may(int id) {
 
 static void kbi_help(void) {
     const char* section = NULL;
-    printf("usage: %s [options] [FILTER...]\n", kbi_process.program);
+    kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
     for (int i = 0; i < KBI_COUNT(kbi_options_table); i++) {
         static const kbi_option host = { "device", "cpu", "choose", "the only one: this build is without CUDA" };
         const kbi_option* o = i == KBI_OPTION_device && !KBI_CUDA ? &host : &kbi_options_table[i];
@@ -5673,7 +6015,6 @@ static void kbi_help(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>arguments plan: the command line read into the options.
-              Public: none      Used by: >>line, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // "200ms", "3s", "1.5m": seconds; negative when it is none.
@@ -6078,7 +6419,6 @@ static void kbi_options_effort(kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>line      plan: the command line as a whole: what its options mean together.
-              Public: none      Used by: >>selftest, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_one_of(const kbi_options* o, const int* ids, int n, const char* why) {
@@ -6292,7 +6632,6 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
-              Public: none      Used by: >>plan, >>embed
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_dimension { // an axis with the values that are to be run
@@ -6457,7 +6796,6 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
 
 /*---------------------------------------------------------------------------------------------------------------
   >>patterns  plan: regular expressions on the names of cases, which the system compiles and matches.
-              Public: none      Used by: >>plan, >>gate, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_patterns {
@@ -6549,7 +6887,6 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>shards    plan: a plan, how long its groups may take, and which of them a shard of it has.
-              Public: none      Used by: plan, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
@@ -6641,7 +6978,6 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>part      plan: the part of a plan that so much time allows.
-              Public: none      Used by: >>plan, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Cases of a group that this build can run, as far as is known before there is a device.
@@ -6720,7 +7056,6 @@ static bool kbi_plan_part(kbi_plan* plan, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
-              Public: none      Used by: >>list, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
@@ -7173,7 +7508,6 @@ static unsigned kbi_wishes_of(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>list      plan: what --list, --list-ops and --list-sizes print.
-              Public: none      Used by: >>program, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
@@ -7242,7 +7576,6 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>run       measure: one benchmark function being run: its state, and the table of functions a device fills in.
-              Public: none      Used by: measure, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 struct kbi_run;
@@ -7349,6 +7682,9 @@ typedef struct kbi_memory {
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
+    struct kbi_block* before; // the blocks, what they take of a stage and their number, when KB_SAMPLE was entered
+    size_t laid_before;
+    int taken_before;
     bool keeps;               // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
@@ -7412,9 +7748,10 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over;                 // KB_SAMPLE ended
+    bool over, reset;          // KB_SAMPLE ended; was entered
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
+    const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
     uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
@@ -7514,6 +7851,14 @@ static void kbi_sense(kbi_run* run) {
 
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 
+// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the block
+// ends: a block that was left by break may call what it likes. host: only a block of host work may not call it.
+static void kbi_note_call(kb_state* kb, const char* name, bool host) {
+    kbi_run* run = kb->run;
+    bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
+    if (timed && !run->call.called) run->call.called = name;
+}
+
 static void kbi_give_word(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
     run->m.status = (int32_t)status;
@@ -7566,7 +7911,6 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>lab       measure: all that a measuring process keeps from one case to the next.
-              Public: none      Used by: measure, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -7855,7 +8199,6 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>nvtx      measure: names of cases and phases, for whatever profiler listens.
-              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 // NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
@@ -7949,7 +8292,6 @@ static void kbi_nvtx_end(uint64_t* range) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>perf      measure: the processor's counters over host work, from the kernel's perf_event_open.
-              Public: none      Used by: >>host, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if defined(__linux__) && defined(SYS_perf_event_open)
@@ -8084,7 +8426,6 @@ static const kbi_instrument kbi_perf_instrument = { KBI_WISH_COUNTERS, true,    
 
 /*---------------------------------------------------------------------------------------------------------------
   >>host      measure: the cpu backend, and the tests' script backend, with their timers.
-              Public: none      Used by: measure, >>worker, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
@@ -8143,19 +8484,45 @@ static double kbi_time_empty_loop(int64_t turns) {
     return KBI_MAX(least, 0.8 * most); // that 1.5 times of it be no more than 1.2 times the slowest
 }
 
-// Lines that kb_keep (even) and KBENCH (odd) noted; the linker knows where the section begins and ends.
-extern const int32_t __start_kbi_marks[] __attribute__((weak)), __stop_kbi_marks[] __attribute__((weak));
+// What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where
+// kb_keep stands, though an empty loop takes as long; unless all that is kept are constants that the compiler knew.
+static kbi_kept kbi_keeps(const kb_build* build, int line, int* places) {
+    int end = line + 100, constants = 0;
+    *places = 0;
+    for (const int32_t* m = build->marks; m < build->marks_end; m++)
+        if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
+    for (const int32_t* m = build->marks; m < build->marks_end; m++) {
+        if (*m % 2 || *m / 8 < line || *m / 8 >= end) continue;
+        *places += 1;
+        constants += *m / 4 % 2;
+    }
+    return !*places ? KBI_KEPT_NOTHING : constants == *places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
+}
 
-// Whether kb_keep stands between a line with KB_TIME and the next benchmark: then the block is not empty, though an
-// empty loop takes as long.
-static bool kbi_keeps(int line) {
-    int end = line + 100;
-    bool keeps = false;
-    for (const int32_t* m = __start_kbi_marks; m < __stop_kbi_marks; m++)
-        if (*m % 2 && *m / 2 > line) end = KBI_MIN(end, *m / 2);
-    for (const int32_t* m = __start_kbi_marks; m < __stop_kbi_marks; m++)
-        keeps |= *m % 2 == 0 && *m / 2 >= line && *m / 2 < end;
-    return keeps;
+static void kbi_no_function(kb_stream stream, void* user) { (void)stream, (void)user; }
+
+// kb_loop's loop with a function that does nothing: ns a turn.
+static double kbi_time_empty_call(int64_t turns) {
+    volatile kb_function fn = kbi_no_function;
+    kb_function called = fn;
+    int64_t began = kbi_now();
+    for (int64_t left = turns; left > 0; --left) called(NULL, NULL);
+    return (double)(kbi_now() - began) / (double)turns;
+}
+
+// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind. A value
+// that is kept is half a cycle: it is loaded, or stored.
+static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
+    const int called_ns = 10, loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
+    double loop[3];
+    int places = 0;
+    if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
+    run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
+                                   : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
+    for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
+        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs);
+    run->m.loops++;
+    run->m.idle += ns <= (1.5 + 0.5 * KBI_MIN(places, 8)) * kbi_trimmed(loop, 3, 1) * (double)runs;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -8204,7 +8571,7 @@ static void kbi_wall_add_alone(kbi_run* run, double ns) {
     if (warm) run->alike.early[run->alike.n - 1] = busy;
 }
 
-enum { KBI_BATCH_MAX = 1 << 30, KBI_LOOP_NS = 3 }; // nothing that a block does is so short; what may be an empty loop
+enum { KBI_BATCH_MAX = 1 << 30 };
 
 // During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
@@ -8247,12 +8614,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
-    bool short_enough = ns <= (double)KBI_LOOP_NS * (double)runs && !run->work.called;
-    if (run->call.unit != KBI_SAMPLE || run->call.sampled || !short_enough || kbi_keeps(run->work.line)) return;
-    double loop[3]; // in turn with the block: what slows one slows the other
-    for (int i = 0; i < 3; i++) loop[i] = kbi_time_empty_loop(runs);
-    run->m.loops++;
-    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
+    if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -8390,7 +8752,6 @@ static const kbi_backend kbi_scripted = {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
-              Public: kb_alloc, kb_to_host, kb_from_host      Used by: programs, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
@@ -8564,6 +8925,29 @@ static kbi_block* kbi_memory_again(const kbi_backend* b, kbi_memory* m, kb_place
     return block;
 }
 
+static void kbi_check_guards(kbi_run* run, const kbi_block* last);
+
+// KB_SAMPLE's reset begins: what the resets before it took goes back, unless work that uses it is still to run, as that
+// behind a gate or in a captured graph. What the last one took is kept for the check behind the loop.
+static void kbi_memory_reset(kbi_run* run) {
+    kbi_memory* m = &run->memory;
+    const kbi_timer* timer = run->sampling.timer;
+    bool host = run->work.host || !run->backend->gpu;
+    kbi_block* taken = m->blocks;
+    if (!run->call.reset) {
+        run->call.reset = true;
+        m->before = m->blocks, m->laid_before = m->laid, m->taken_before = m->taken;
+    }
+    if (m->blocks == m->before || (!host && (!timer || timer->alone || run->sampling.open))) return;
+    kbi_check_guards(run, m->before);
+    kbi_block** end = &m->blocks;
+    while (*end != m->before) end = &(*end)->next;
+    *end = NULL;
+    m->blocks = m->before;
+    m->laid = m->laid_before, m->taken = m->taken_before;
+    kbi_blocks_free(run->backend, m, &taken, false);
+}
+
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
     size_t total = kbi_block_total(bytes);
@@ -8701,6 +9085,7 @@ static void kbi_memory_keep(kbi_run* run) {
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
+    kbi_note_call(kb, "KB_ALLOC", false);
     bool absent = KBI_CUDA && !run->backend->gpu && !run->backend->stands_in && place != KB_HOST;
     if (absent && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
@@ -8759,6 +9144,7 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
 
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
     int64_t n = (int64_t)bytes;
+    kbi_note_call(kb, "kb_to_host", false);
     if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
         return;
     kbi_mark_read(kb->run, from);
@@ -8767,6 +9153,7 @@ void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
+    kbi_note_call(kb, "kb_from_host", false);
     if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
         !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
         return;
@@ -8776,6 +9163,7 @@ void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_run* run = kb->run;
     uint32_t tensor = run->call.fills++;
+    kbi_note_call(kb, "kb_fill", false);
     run->call.zeros += kind == KB_ZERO;
     if (!kbi_may(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
     if (kind < KB_ZERO || kind > KB_IOTA) {
@@ -8789,7 +9177,6 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>device    measure: the GPU: stream, gate, events, eviction, clock.
-              Public: none      Used by: measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9064,7 +9451,6 @@ static void kbi_gpu_abandon(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>nvml      measure: clocks, power, temperature, throttling, other processes, through NVML.
-              Public: none      Used by: >>activity, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9145,7 +9531,6 @@ static void kbi_gpu_sense(kbi_measured* m) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cupti     measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside.
-              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9307,7 +9692,6 @@ static void kbi_cupti_forget(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>timers    measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI.
-              Public: none      Used by: measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9708,7 +10092,6 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calibrate measure: what events read too much, against what an empty kernel takes.
-              Public: none      Used by: >>cuda, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9817,7 +10200,6 @@ static void kbi_truth_set(const kbi_truth* truth) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>audit     measure: the timed block seen once under stream capture, where nothing executes.
-              Public: none      Used by: >>activity, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -10164,7 +10546,6 @@ static void kbi_gpu_compare(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>energy    measure: what a launch takes of the GPU's energy, by NVML's counter, apart from the times.
-              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -10308,7 +10689,6 @@ static const kbi_instrument kbi_energy_instrument = { KBI_WISH_ENERGY,  false,  
 
 /*---------------------------------------------------------------------------------------------------------------
   >>activity  measure: the block's kernels, copies and calls, run by run, from CUPTI's records.
-              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -10559,7 +10939,6 @@ static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false
 
 /*---------------------------------------------------------------------------------------------------------------
   >>counters  measure: the hardware's counters over the block, through CUPTI's range profiler.
-              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -10934,7 +11313,6 @@ static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false
 
 /*---------------------------------------------------------------------------------------------------------------
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
-              Public: none      Used by: >>cuda, >>calls, >>worker, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type that
@@ -10947,7 +11325,8 @@ static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false
     tensor cores and all others by products through cuBLASLt, if it is installed. If not, nobody can tell: no
     percentage of them, and nothing is above. --env shows what there is.
     On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; what is smaller than
-    f32 counts as f32. Threads and caches pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory.   */
+    f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
+    of less than twice the largest cache has no share of the memory's bandwidth.   */
 
 // What earlier processes of this run measured.
 static void kbi_roofs_set(const kbi_roofs* device, const kbi_roofs* core) {
@@ -11005,17 +11384,31 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
 }
 KBI_SLOW_BEGIN
 
-// Twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory.
-static size_t kbi_core_bytes(void) {
-    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8, wanted = (int64_t)64 << 20;
+// Bytes of the host's largest cache; 32 MiB if the system does not say.
+static int64_t kbi_core_cache(void) {
+    int64_t largest = 0;
     for (int i = 0; i < 10; i++) {
         char path[80], size[32];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
         if (!kbi_first_line(path, size, (int)sizeof size)) continue;
-        int64_t bytes = strtoll(size, NULL, 10) << (strchr(size, 'M') ? 20 : 10);
-        wanted = KBI_MAX(wanted, KBI_MIN(2 * bytes, (int64_t)512 << 20));
+        largest = KBI_MAX(largest, (int64_t)strtoll(size, NULL, 10) << (strchr(size, 'M') ? 20 : 10));
     }
+    return largest ? largest : (int64_t)32 << 20;
+}
+
+// Twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory.
+static size_t kbi_core_bytes(void) {
+    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
+    int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     return (size_t)KBI_MIN(wanted, memory) & ~(size_t)4095;
+}
+
+// Whether the data of a case may lie in the host's caches: the bandwidth of memory says nothing of it then. Twice the
+// largest cache is what evicts it. Data from KB_ALLOC may be small, and read many times in a run.
+static bool kbi_core_cached(const kbi_measured* m) {
+    double evicts = 2 * (double)kbi_core_cache();
+    double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
+    return m->bytes < evicts || (tracked > 0 && tracked < evicts);
 }
 
 // Large pages where the system has them: thousands of small ones take longer to come than to be measured.
@@ -11390,9 +11783,10 @@ static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
     m->core = !run->backend->stands_in && (run->work.host || !run->backend->gpu);
+    const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
-        if (kbi_finite(m->bytes) && m->bytes > 0) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+        if (kbi_finite(m->bytes) && m->bytes > 0 && !cached) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && kbi_finite(m->bytes) && !m->core && !m->traffic; i++)
             kbi_want_roof(run, i); // it may be any of them
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
@@ -11407,11 +11801,11 @@ static void kbi_want_roofs(kbi_run* run) {
         }
     }
     m->roofs = *roofs;
+    for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && cached; i++) m->roofs.of[i] = m->roofs.most[i] = NAN;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cuda      measure: the cuda backend put together and opened; which backend a recipe asks for.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -11575,7 +11969,6 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m, bool counted) 
 
 /*---------------------------------------------------------------------------------------------------------------
   >>alike     measure: whether later launches do what the first ones did, by their times.
-              Public: none      Used by: >>engine, >>rounds
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
@@ -11678,7 +12071,6 @@ static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs, bool
 
 /*---------------------------------------------------------------------------------------------------------------
   >>inside    measure: runs of the block that instruments look into, apart from those that are timed.
-              Public: none      Used by: >>engine, >>calls
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_insight_clear(void) {
@@ -11739,7 +12131,6 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
-              Public: none      Used by: programs, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- samples, and when there are enough ---
@@ -12012,6 +12403,7 @@ static void kbi_mark(kbi_run* run, bool begin) {
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     run->call.unit = unit;
+    run->call.called = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
@@ -12030,6 +12422,11 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
 
 static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
+    const char* called = run->call.called;
+    if (called)
+        kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
+                 "the timed block calls %s, whose time would count as the block's; call it before or after the block",
+                 called);
     if (unit == KBI_CHECKED) {
         if (run->backend->capture.settle) run->backend->capture.settle(run);
         kbi_mark(run, false);
@@ -12099,6 +12496,8 @@ bool kbi_sample(kb_state* kb) {
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
     run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
+    if (run->call.ready != KBI_NO_UNIT) kbi_memory_reset(run);
+    if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
     return run->call.ready != KBI_NO_UNIT;
 }
 
@@ -12112,7 +12511,6 @@ void kbi_leave(kb_state* kb) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calls     measure: the calls of a body that make a case: one that is checked, one that is measured.
-              Public: none      Used by: programs, >>rounds, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What follows from a word, as what a library throws that finds no GPU, takes none away.
@@ -12176,6 +12574,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->call.last = last;
     run->call.unit = run->call.ready = KBI_NO_UNIT;
     run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
+    run->call.reset = false;
     run->sampling.batch = 1;
     run->call.fills = run->call.zeros = 0;
     kbi_phase_show(run);
@@ -12194,8 +12593,9 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-static void kbi_check_guards(kbi_run* run) {
-    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
+// Of the blocks before last in the list; NULL: of all.
+static void kbi_check_guards(kbi_run* run, const kbi_block* last) {
+    for (kbi_block* b = run->memory.blocks; b != last; b = b->next) {
         int64_t at = kbi_guard_broken(run->backend, b);
         if (at == KB_NONE) continue;
         kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
@@ -12248,7 +12648,7 @@ static void kbi_body_ended(kbi_run* run) {
                 "not proven that the last launch wrote the outputs: what they held could not be set back before it");
     if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
-    if (!lost) kbi_check_guards(run);
+    if (!lost) kbi_check_guards(run, NULL);
     bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
     if (!lost && first && kbi_all_constant(run)) run->m.constant = 1;
     if (!lost && run->work.graph) run->backend->capture.forget(run);
@@ -12380,10 +12780,6 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
-              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as, kb_items,
-                      kb_queries, kb_count, kb_loop, kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed,
-                      kb_check_that, kb_skip, kb_fail, kb_note, kb_expect
-              Used by: programs, measure, >>embed, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- run ---
@@ -12408,22 +12804,26 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
 }
 
 int64_t kb_int(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_int", true);
     const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
 
 double kb_real(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_real", true);
     const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
 
 const char* kb_str(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_str", true);
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
     const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
 
 bool kb_has(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_has", true);
     const kbi_case* c = kb->run->of;
     for (int i = 0; i < c->n_params; i++)
         if (kbi_is(c->params[i].name, axis)) return true;
@@ -12431,6 +12831,7 @@ bool kb_has(kb_state* kb, const char* axis) {
 }
 
 static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {
+    kbi_note_call(kb, name, true);
     if (!(amount >= 0) || !kbi_finite(amount))
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
     else
@@ -12472,6 +12873,7 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     kbi_counter* c = m->counters;
     size_t n = name ? strlen(name) : 0;
     const char* wrong = NULL;
+    kbi_note_call(kb, "kb_count", true);
     while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
     if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
         wrong = "a name has 1 to 63 of a-z, 0-9 and _";
@@ -12526,6 +12928,7 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
                              int64_t n, kbi_match_how what, double tolerance) {
     kbi_run* run = kb->run;
     const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
+    kbi_note_call(kb, "kb_check", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     if (!kbi_may(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
         !kbi_may(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
@@ -12572,6 +12975,7 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     kbi_run* run = kb->run;
     char text[sizeof run->m.message];
     va_list list;
+    kbi_note_call(kb, "kb_check_that", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
     kbi_vfit(text, 0, sizeof text, format, list);
@@ -12608,6 +13012,7 @@ void kb_fail(kb_state* kb, const char* format, ...) {
 void kb_note(kb_state* kb, const char* format, ...) {
     char text[sizeof kb->run->m.message];
     va_list list;
+    kbi_note_call(kb, "kb_note", true);
     va_start(list, format);
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
@@ -12621,6 +13026,7 @@ void kb_note(kb_state* kb, const char* format, ...) {
 }
 
 void kb_expect(kb_state* kb, unsigned expectations) {
+    kbi_note_call(kb, "kb_expect", true);
     const unsigned known = KB_EXPECT_TRANSFER | KB_EXPECT_ALLOC | KB_EXPECT_SYNC | KB_EXPECT_NO_CAPTURE;
     kb->run->work.expect |= expectations & known;
     if (expectations & ~known)
@@ -12630,7 +13036,6 @@ void kb_expect(kb_state* kb, unsigned expectations) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
@@ -13124,7 +13529,6 @@ static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, co
 
 /*---------------------------------------------------------------------------------------------------------------
   >>verdict   judge: from samples and facts to statistics, flags, speedup and rating.
-              Public: none      Used by: >>counted, >>rivals, >>laps, >>embed
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
@@ -13170,6 +13574,16 @@ static double kbi_judge_stragglers(const kb_stats* s, const double* ms, double* 
     return fabs(kbi_median_of(kept, n, kept) / s->median - 1);
 }
 
+// Whether the mean is another number than the median: over 10 % away, and outside the interval. The message has both.
+static bool kbi_judge_mean(kb_result* r, const kb_stats* s) {
+    char mean[40], median[40], longest[40];
+    bool apart = fabs(s->mean - s->median) > KBI_MAX(0.1, r->precision) * s->median;
+    if (apart)
+        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
+                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
+    return apart;
+}
+
 // Whether the later half of the samples, by its own interval, has another median than all of them. Theirs has grown by
 // what the halves differ.
 static bool kbi_judge_later(const kb_stats* s, const double* ms, double* scratch) {
@@ -13192,6 +13606,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
         kbi_flag_set(r, KB_FLAG_QUANTISED, step > KBI_STATS_NOTABLE && step > said);
         kbi_flag_set(r, KB_FLAG_OUTLIERS, stragglers > KBI_STATS_NOTABLE && stragglers > said);
     }
+    if (s->n >= KBI_STATS_ENOUGH) kbi_flag_set(r, KB_FLAG_OUTLIERS, kbi_judge_mean(r, s));
     kbi_flag_set(r, KB_FLAG_UNSETTLED, !m->settled && kbi_judge_later(s, ms, scratch));
     KBENCH_FREE(scratch);
     // a tenth is worth its word even where the interval has grown to hold it
@@ -13220,10 +13635,13 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
         ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    if (usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven) {
+    bool empty = usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven;
+    if (empty && (m->kept == KBI_KEPT_NOTHING || m->kept == KBI_KEPT_CONSTANTS)) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
-        r->message = "no longer than an empty loop: nothing of the block is left, or too little to be timed";
+        r->message = m->kept ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
+                               "advance; kb_keep(x) of an input, before the work, hides x from it"
+                             : "no longer than an empty loop: nothing of the block is left, or too little to be timed";
         return;
     }
     if (!usable || !(s.median > 0)) {
@@ -13250,7 +13668,11 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
     // what reads nothing is doubted.
     bool known = m->bias_error_ns > 0;
     bool floored = known ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median : r->time_ms_raw < 5 * r->floor_ms;
-    kbi_flag_set(r, KB_FLAG_FLOOR, floored);
+    kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
+    if (empty) // one instruction takes as long as none: the loop's own are beside it
+        kbi_judge_say(r, "no longer than an empty %s: if that is too little for the work, the compiler did it in "
+                         "advance; kb_keep(x) of an input, before the work, hides x from it",
+                      m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
     kbi_interval_add(s.median, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, s.median);
     if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0; // no time is less, however wide the noise
@@ -13395,7 +13817,6 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
 
 /*---------------------------------------------------------------------------------------------------------------
   >>counted   judge: what was counted of a case against what it declared, and what bounds it.
-              Public: none      Used by: >>laps
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what
@@ -13565,7 +13986,6 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rivals    judge: several processes of a case, and the rivals of a group: who is faster, and how surely.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What the rounds say of an arm against another: the ratio of their times with its interval, in lo and hi.
@@ -13884,7 +14304,6 @@ static void kbi_judge_group(kbi_rivals* c) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>compare   judge: how surely the records of two sets differ, what it means, and how each case went over time.
-              Public: none      Used by: >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -14288,7 +14707,6 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>facts     record: what else may tell two machines' times apart, as the system's files have it.
-              Public: none      Used by: >>record
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_FACTS = 16 };
@@ -14409,7 +14827,6 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>record    record: a case's identity, machine and run, put into its record.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_record_identity(kb_result* r, const kbi_case* c) {
@@ -14539,7 +14956,7 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
 }
 
 typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24], binary[24],
+    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
         shard[24];
     char* command;
     uint64_t seed;
@@ -14558,6 +14975,15 @@ static void kbi_session_cpu(kbi_session* s) {
     if (f) fclose(f);
 }
 
+// Git's name of a commit: 40 digits of SHA-1, or 64 of SHA-256.
+static bool kbi_is_commit(const char* s) {
+    size_t n = strspn(s, "0123456789abcdef");
+    return !s[n] && (n == 40 || n == 64);
+}
+
+// A branch's file below .git: never one outside, whatever HEAD says.
+static bool kbi_is_ref(const char* s) { return strncmp(s, "refs/", 5) == 0 && !strstr(s, ".."); }
+
 // The commit that is checked out here or in a folder above, read from .git itself.
 static void kbi_session_commit(kbi_session* s) {
     char path[512], up[256] = "", line[256], name[512];
@@ -14568,9 +14994,10 @@ static void kbi_session_commit(kbi_session* s) {
         if (kbi_first_line(path, line, (int)sizeof line)) {
             if (strncmp(line, "ref: ", 5) == 0) {
                 snprintf(name, sizeof name, "%s.git/%.200s", up, line + 5);
-                if (!kbi_first_line(name, line, (int)sizeof line)) return; // packed, or no commit yet
+                if (!kbi_is_ref(line + 5) || !kbi_first_line(name, line, (int)sizeof line))
+                    return; // packed, or no commit yet
             }
-            snprintf(s->git_commit, sizeof s->git_commit, "%.40s", line);
+            if (kbi_is_commit(line)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
             return;
         }
         if (strlen(up) + 4 > sizeof up) return;
@@ -14580,16 +15007,18 @@ static void kbi_session_commit(kbi_session* s) {
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
     const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang says its own in its version
-    snprintf(text, size, "%s%.80s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
-             b->cuda ? ", CUDA" : "");
+    char instruments[120];
+    kbi_show_instruments(b->instruments | kbi_instruments_here(), instruments, sizeof instruments);
+    snprintf(text, size, "%s%.80s%s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
+             instruments, b->cuda ? ", CUDA" : "");
 }
 
 // How the file with the benchmark was compiled, and kbench itself where that was done otherwise.
 static void kbi_record_build(kb_result* r, const kb_entry* entry) {
-    char own[160], text[340];
+    char own[260], text[540];
     kbi_show_build(own, sizeof own, kbi_build());
-    kbi_show_build(text, sizeof text, kbi_build_of(entry));
-    if (strcmp(text, own) != 0) snprintf(text + strlen(text), 180, "; kbench: %s", own);
+    kbi_show_build(text, 260, kbi_build_of(entry));
+    if (strcmp(text, own) != 0) snprintf(text + strlen(text), 280, "; kbench: %s", own);
     r->build = kbi_arena_text(r->owned, text);
 }
 
@@ -14725,7 +15154,6 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>parse     record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
-              Public: none      Used by: >>reader, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -15051,7 +15479,6 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 
 /*---------------------------------------------------------------------------------------------------------------
   >>reader    record: files of records read back, whatever is in them.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -15477,7 +15904,6 @@ static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>store     record: files that survive a crash.
-              Public: kb_write_json      Used by: programs, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_store {
@@ -15582,7 +16008,6 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>looks     record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_metric { // one of a kernel's numbers, over its launches
@@ -16035,7 +16460,6 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 
 /*---------------------------------------------------------------------------------------------------------------
   >>columns   render: what render is told beside the records, and what stands in a column.
-              Public: none      Used by: render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What render is told beside the records.
@@ -16100,8 +16524,7 @@ static int kbi_character_width(const char* s, int n) {
                    { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
                    { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
                    { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
-    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
-    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
+    unsigned code = kbi_code_point(s, n);
     for (int i = 0; i < KBI_COUNT(ranges); i++)
         if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
     return 1;
@@ -16257,19 +16680,21 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 
 /*---------------------------------------------------------------------------------------------------------------
   >>profile   render: what was found inside of a case: below its row in the table, and as a timeline.
-              Public: none      Used by: >>table, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_PROFILE_ROWS = 10 }; // of each kind are shown
 
 static void kbi_profile_name(kbi_text* t, const char* name, int room) {
-    size_t n = strlen(name), most = (size_t)KBI_MAX(room, 8);
+    int most = KBI_MAX(room, 8), used;
     kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, name);
-    if (n <= most)
-        kbi_putf(t, "      %-*s", room, clean.s);
-    else // of a kernel the begin says most
-        kbi_putf(t, "      %.*s..", (int)most - 2, clean.s);
+    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
+    kbi_puts(t, "      ");
+    if (kbi_width(clean.s, clean.n) > most) { // of a kernel the begin says most
+        clean.n = kbi_fitting(clean.s, clean.n, most - 2, &used);
+        kbi_puts(&clean, "..");
+    }
+    kbi_put(t, clean.s, clean.n);
+    kbi_putf(t, "%*s", KBI_MAX(room - kbi_width(clean.s, clean.n), 0), "");
     kbi_text_free(&clean);
 }
 
@@ -16518,7 +16943,6 @@ static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>lines     render: the table being written: its state, and text laid out in its width.
-              Public: none      Used by: render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
@@ -16572,8 +16996,22 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
+// Wrapping may have put "::" at the start of a line.
 static void kbi_table_flush(kbi_table* t) {
-    if (t->text.n) fwrite(t->text.s, 1, t->text.n, t->how.out);
+    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
+        char spelled[16];
+        size_t n = strcspn(s, "\n"), before = 0;
+        while (before < n && kbi_starts_on(true, s[before])) before++;
+        fwrite(s, 1, before, t->how.out);
+        if (before < n) {
+            const char* p = s + before;
+            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
+            fwrite(piece, 1, first, t->how.out);
+            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
+        }
+        s += n;
+        if (*s) fputc(*s++, t->how.out);
+    }
     fflush(t->how.out);
     kbi_text_free(&t->text);
 }
@@ -16650,7 +17088,7 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) {
     else if (kbi_is(unit, "%") || kbi_is(unit, "FLOP/B"))
         kbi_putf(s, "%s %s", kbi_digits(x, 3, out), unit);
     else if ((!bytes && !plain) || fabs(x) < (bytes ? 1e3 : 1e7))
-        kbi_putf(s, "%s%s%s", kbi_show_count(x, out), plain ? "" : " ", plain ? "" : unit);
+        kbi_puts(s, kbi_show_count(x, out)), kbi_puts(s, plain ? "" : " "), kbi_clean(s, plain ? "" : unit);
     else {
         for (; fabs(x) * (1 + 5e-4) >= 1e3 && prefixes[k + 1]; k++) x *= 1e-3;
         kbi_putf(s, "%s %c%s", kbi_digits(x, 3, out), prefixes[k], bytes ? "B" : "");
@@ -16706,7 +17144,6 @@ static void kbi_table_counters(kbi_table* t, const kb_result* r) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>table     render: the terminal table: groups, columns and rows.
-              Public: none      Used by: render, >>laps, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- groups: which records belong together ---
@@ -16778,7 +17215,10 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     cell->scale = 1;
     cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&t->cells[t->n_cells - 1].what);
-    cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
+    kbi_text title = KBI_BLANK;
+    kbi_clean(&title, cell->title);
+    cell->width = what.column < 0 ? KBI_MAX(kbi_width(title.s, title.n), 8) : kbi_columns[what.column].width;
+    kbi_text_free(&title);
     kbi_cell_unit(cell, rows, n);
     for (int i = 0; i < n && what.column < 0; i++) {
         kbi_text s = KBI_BLANK;
@@ -16884,7 +17324,7 @@ static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const 
 
 // The names of the columns, beside the operation's own name when it has more than one case.
 static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    kbi_text name = KBI_BLANK, cut = KBI_BLANK;
+    kbi_text name = KBI_BLANK, cut = KBI_BLANK, title = KBI_BLANK;
     if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
     if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
     kbi_cut(&cut, name.s ? name.s : "", t->how.width);
@@ -16895,9 +17335,12 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
     if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
     for (int i = 0; i < t->n_cells; i++) {
         int width = t->cells[i].width;
-        kbi_putf(&t->text, " %*s", t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width, t->cells[i].title);
+        kbi_puts(&t->text, " ");
+        title.n = 0, kbi_clean(&title, t->cells[i].title);
+        kbi_table_pad(t, t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width, title.s ? title.s : "");
     }
     kbi_table_line_end(t);
+    kbi_text_free(&title);
     kbi_text_free(&name);
     kbi_text_free(&cut);
 }
@@ -16974,7 +17417,9 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     }
     kbi_table_marks(t, r, used);
     kbi_table_line_end(t);
-    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_message(t, r->message);
+    // these two flags have numbers of their own
+    bool numbers = (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->mode, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
+    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_message(t, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
     if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
 }
@@ -17180,7 +17625,6 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
-              Public: kb_print      Used by: programs, >>program, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
@@ -17310,7 +17754,6 @@ void kb_print(const kb_result* results, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>shifts    render: what changed from one set of records to another, and how it went over time.
-              Public: none      Used by: >>cases, >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -17559,7 +18002,6 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
 
 /*---------------------------------------------------------------------------------------------------------------
   >>text      render: records as CSV and Markdown.
-              Public: none      Used by: render, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -17567,16 +18009,17 @@ typedef void (*kbi_render)(kbi_text* t, const kb_result* records, int64_t n);
 
 // --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis and counter:NAME for each counter ---
 
+// A cell of text of others' making: one line, and behind an apostrophe where a spreadsheet would take it for a formula.
 static void kbi_csv_text(kbi_text* t, const char* text) {
-    const char* quote = text[strcspn(text, ",\"\r\n")] ? "\"" : "";
+    kbi_text clean = KBI_BLANK;
+    kbi_clean(&clean, text), kbi_put(&clean, "", 0);
+    const char *p = clean.s + strspn(clean.s, " "), *quote = clean.s[strcspn(clean.s, ",;\"\t")] ? "\"" : "";
+    bool wide = strncmp(p, "\xef\xbc", 2) == 0 && strchr("\x8b\x8d\x9d\xa0", p[2]); // + - = @ of full width
     kbi_puts(t, quote);
-    for (const unsigned char* p = (const unsigned char*)text; *p;) {
-        int n = kbi_utf8(p);
-        if (*p == '"') kbi_puts(t, "\"");
-        kbi_put(t, n ? (const char*)p : "\xef\xbf\xbd", n ? (size_t)n : 3);
-        p += n ? n : 1;
-    }
+    if ((*p && strchr("=+-@", *p)) || wide) kbi_puts(t, "'");
+    for (p = clean.s; *p; p++) kbi_puts(t, *p == '"' ? "\"" : ""), kbi_put(t, p, 1);
     kbi_puts(t, quote);
+    kbi_text_free(&clean);
 }
 
 static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
@@ -17648,8 +18091,10 @@ static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const ch
         for (int64_t k = 0; k < object->n && !p; k++)
             if (strcmp(object->of[k].name, names[i]) == 0) p = &object->of[k];
         kbi_puts(t, ",");
-        if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r))) kbi_param_text(&value, p);
-        if (value.s) kbi_csv_text(t, value.s);
+        if (p && p->type == KB_AXIS_STRINGS)
+            kbi_csv_text(t, p->s ? p->s : "");
+        else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
+            kbi_param_text(&value, p), kbi_puts(t, value.s);
         kbi_text_free(&value);
     }
 }
@@ -17681,24 +18126,34 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
 
 // --- Markdown, as for a pull request ---
 
-// Text of others' making that stays in its cell: neither a column, nor HTML, nor emphasis.
+// Text of others' making that stays in its cell: neither a column, nor HTML, nor emphasis, nor a link.
 static void kbi_md_text(kbi_text* t, const char* s) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, s);
-    for (const char* p = clean.s ? clean.s : ""; *p; p++)
-        kbi_putf(t, strchr("|<>*_`\\[]#~&", *p) ? "\\%c" : "%c", *p);
+    for (const char* p = clean.s ? clean.s : ""; *p; p++) {
+        bool link = (*p == ':' && p[1] == '/') || (*p == '.' && p >= clean.s + 3 && strncmp(p - 3, "www", 3) == 0);
+        if (link || strchr("|<>*_`\\[]#~&$", *p)) kbi_puts(t, "\\");
+        kbi_put(t, p, 1);
+    }
     kbi_text_free(&clean);
 }
 
+static void kbi_md_part(kbi_text* t, const char* before, const char* s) { kbi_puts(t, before), kbi_md_text(t, s); }
+
 static void kbi_md_machine(kbi_text* t, const kb_result* r) {
-    char roof[40];
+    char roof[40], commit[13];
     kbi_md_text(t, r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown");
-    if (r->gpu) kbi_putf(t, ", driver %s, CUDA %s", r->driver ? r->driver : "-", r->cuda ? r->cuda : "-");
+    if (r->gpu) kbi_md_part(t, ", driver ", r->driver ? r->driver : "-");
+    if (r->gpu) kbi_md_part(t, ", CUDA ", r->cuda ? r->cuda : "-");
     if (r->gpu && kbi_finite(r->copy_roof_gbps))
         kbi_putf(t, ", copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
     if (!r->gpu) kbi_puts(t, " (CPU times)");
-    if (r->git_commit) kbi_putf(t, ", commit %.12s", r->git_commit);
-    kbi_putf(t, ", kbench %s\n", r->kbench_version ? r->kbench_version : "");
+    if (r->git_commit) {
+        snprintf(commit, sizeof commit, "%s", r->git_commit);
+        kbi_md_part(t, ", commit ", commit);
+    }
+    kbi_md_part(t, ", kbench ", r->kbench_version ? r->kbench_version : "");
+    kbi_puts(t, "\n");
 }
 
 static bool kbi_md_same_machine(const kb_result* a, const kb_result* b) {
@@ -17828,7 +18283,6 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>tools     render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format.
-              Public: none      Used by: >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -17887,7 +18341,9 @@ static void kbi_gbench_context(kbi_text* t, const kb_result* r) {
     kbi_puts(t, ", \"caches\": [], \"load_avg\": [], \"library_version\": ");
     kbi_json_text(t, r && r->kbench_version ? r->kbench_version : KBENCH_VERSION);
     kbi_putf(t, ", \"library_build_type\": \"%s\", \"json_schema_version\": 1},\n\"benchmarks\": [",
-             r && r->build && strstr(r->build, ", not optimised") ? "debug" : "release");
+             r && r->build && (strstr(r->build, ", not optimised") || strstr(r->build, ", instrumented ("))
+                 ? "debug"
+                 : "release");
 }
 
 typedef struct kbi_gbench_family { // which of the families the record is of, and which of its instances
@@ -18017,7 +18473,13 @@ static void kbi_go_name(kbi_text* t, const char* name) {
     size_t end = clean.n;
     while (end && isdigit((unsigned char)clean.s[end - 1])) end--;
     if (end && end < clean.n && clean.s[end - 1] == '-') clean.s[end - 1] = '_';
-    for (size_t i = 0; i < clean.n; i++) kbi_putf(t, "%c", clean.s[i] == ' ' ? '_' : clean.s[i]);
+    for (size_t i = 0, n; i < clean.n; i += n) {
+        n = (size_t)kbi_utf8((const unsigned char*)clean.s + i);
+        unsigned code = kbi_code_point(clean.s + i, (int)n);
+        bool blank = code == ' ' || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) ||
+                     code == 0x202f || code == 0x205f || code == 0x3000;
+        kbi_put(t, blank ? "_" : clean.s + i, blank ? 1 : n);
+    }
     kbi_text_free(&clean);
 }
 
@@ -18085,7 +18547,6 @@ static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>report    render: report.md: every case, summaries by size, the best of each operation, what holds it back.
-              Public: none      Used by: >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -18307,7 +18768,6 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>svg       render: shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose.
-              Public: none      Used by: render
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -18608,7 +19068,6 @@ static void kbi_svg_plain_style(kbi_text* t) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>views     render: which records belong into one picture, and along which axes they lie there.
-              Public: none      Used by: render, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19008,7 +19467,6 @@ static void kbi_find_rows(kbi_lot all, kbi_panels* out) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>sweeps    render: how a number goes with size: lines, fitted powers, heat maps.
-              Public: none      Used by: render
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19407,7 +19865,6 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 /*---------------------------------------------------------------------------------------------------------------
   >>figures   render: what each case reaches of the machine, how it was sampled, and how it stands to another.
-              Public: none      Used by: >>page
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19686,7 +20143,6 @@ static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, dou
 
 /*---------------------------------------------------------------------------------------------------------------
   >>roofline  render: operations a second by operations a byte, under the roofs that were measured.
-              Public: none      Used by: >>page
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19971,7 +20427,6 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
 
 /*---------------------------------------------------------------------------------------------------------------
   >>page      render: the kinds of figures; one as a file of its own; what a page needs beside its content.
-              Public: none      Used by: >>html, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -20195,8 +20650,10 @@ static const char* const kbi_page_script[] = {
     "if(k==='params')Object.keys(r[k]).forEach(function(p){o['params.'+p]=r[k][p]});\n",
     "else if(k==='flags')o[k]=r[k].join(' ');else if(!Array.isArray(r[k]))o[k]=r[k]});\n",
     "Object.keys(o).forEach(function(k){if(keys.indexOf(k)<0)keys.push(k)});return o});\n",
-    "var cell=function(v){v=v===undefined||v===null?'':String(v);return/[\",",
-    "\\r\\n]/.test(v)?'\"'+v.replace(/\"/g,'\"\"')+'\"':v};\n",
+    "var cell=function(v){if(typeof v==='string'){v=v.replace(\n",
+    "/[\\s\\x00-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]/g,' ');\n",
+    "if(/^ *[-=+@\\uff0b\\uff0d\\uff1d\\uff20]/.test(v))v='\\''+v}\n",
+    "v=v===undefined||v===null?'':String(v);return/[\",;]/.test(v)?'\"'+v.replace(/\"/g,'\"\"')+'\"':v};\n",
     "save('records.csv','text/csv',[keys.map(cell).join(',')].concat(rows.map(function(o){\n",
     "return keys.map(function(k){return cell(o[k])}).join(',')})).join('\\r\\n')+'\\r\\n')});\n",
     "on(window,'beforeprint',function(){all('details').forEach(function(e){e.open=true})});\n",
@@ -20308,7 +20765,6 @@ static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cases     render: what a page says first: verdict, what to know before trusting it, the table of all cases.
-              Public: none      Used by: >>html
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -20635,7 +21091,6 @@ static void kbi_page_table(kbi_page* p) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>html      render: a page of one file: what it says first, figures, machine, and the records themselves.
-              Public: none      Used by: >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -20947,7 +21402,6 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
 
 /*---------------------------------------------------------------------------------------------------------------
   >>progress  render: the progress line on stderr.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The time left, in seconds. What the options allow a group of cases is known before anything is measured; what the
@@ -21045,7 +21499,6 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
 
 /*---------------------------------------------------------------------------------------------------------------
   >>resume    program: which cases an earlier run has left records of, and what is still to be done.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_line { // of the file of lines
@@ -21242,7 +21695,6 @@ static bool kbi_resume_reduce(kbi_plan* plan, const char* path) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Every case is to have a time, so each gets the same share of what is left, the --max-time of its group; what one does
@@ -21327,7 +21779,6 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>worker    program: the process that runs cases, told by pipe which, and answering.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_message_type {
@@ -21427,7 +21878,7 @@ static void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     execv(argv[0], argv);
-    fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
+    kbi_print_line(stderr, "%s: %s", argv[0], strerror(errno));
     _exit(2);
 }
 #endif
@@ -21568,7 +22019,6 @@ static int kbi_worker_main(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>outputs   program: what a run or --load writes when all records are there: opened before, replaced as a whole.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -21873,7 +22323,6 @@ static void kbi_say_files(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_worker { // as the supervisor sees it
@@ -22314,7 +22763,6 @@ static void kbi_listen(kbi_supervisor* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>groups    program: what the worker is asked for: a machine, and the cases of a group, measured or looked into.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
@@ -22374,7 +22822,9 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     if (next == KBI_PUMP_LOST && !kbi_desk.interrupted)
         kbi_error("the worker ended before it began; --no-isolate shows why");
     else if (!kbi_desk.interrupted)
-        kbi_error("the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none", limit);
+        kbi_error(KBI_CUDA ? "the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none"
+                           : "the process that measures did not start in %.0f s; --no-isolate measures without it",
+                  limit);
     return false;
 }
 
@@ -22428,7 +22878,6 @@ static void kbi_measure_group(kbi_supervisor* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>machine_code program: the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler.
-              Public: none      Used by: >>laps
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -22470,8 +22919,10 @@ static void kbi_code_show(const kb_result* r, FILE* out) {
     bool good = hot && *tool && kbi_code_command(&command, tool, kbi_texts_of(r->inside) + hot->symbol);
     FILE* f = good ? popen(command.s, "r") : NULL;
     for (bool on = false; f && kbi_get_line(line, (int)sizeof line, f);) {
-        if (!on && (on = strstr(line, "Function :") != NULL)) fprintf(out, "\n  machine code of %s\n", r->name);
-        if (on) fprintf(out, "    %s", line), lines++;
+        line[strcspn(line, "\r\n")] = 0;
+        if (!on && (on = strstr(line, "Function :") != NULL))
+            fputs("\n", out), kbi_print_line(out, "  machine code of %s", r->name);
+        if (on) kbi_print_line(out, "    %s", line), lines++;
     }
     if (f) pclose(f);
     fflush(out);
@@ -22489,7 +22940,6 @@ static void kbi_code_show(const kb_result* r, FILE* out) { (void)r, (void)out; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
-              Public: none      Used by: >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- shown ---
@@ -22830,7 +23280,6 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>vendor    program: ncu and nsys, started on this very program, which then runs each block once for them.
-              Public: none      Used by: >>program, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -23251,9 +23700,18 @@ static const struct {
                          { "copied MB", "nsys.memory_bytes", 1e-6 },
                          { "registers", "launch__registers_per_thread", 1 } };
 
+static void kbi_look_name(kbi_table* t, const char* before, const char* name) { // of a tool's table
+    enum { KBI_LOOK_NAME = 100 };
+    int used;
+    kbi_text clean = KBI_BLANK;
+    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
+    size_t n = kbi_fitting(clean.s, clean.n, KBI_LOOK_NAME, &used);
+    kbi_puts(&t->text, before), kbi_put(&t->text, clean.s, n), kbi_puts(&t->text, n < clean.n ? "..." : "");
+    kbi_text_free(&clean);
+}
+
 static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, unsigned wanted) {
     char out[40];
-    kbi_text name = KBI_BLANK;
     snprintf(out, sizeof out, "%lld", (long long)l->calls);
     kbi_table_pad(t, 7, out);
     kbi_table_pad(t, 12, l->ns > 0 ? kbi_show_time(l->ns * 1e-6, out) : "-");
@@ -23263,11 +23721,12 @@ static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, u
             kbi_table_pad(
                 t, (int)strlen(kbi_look_columns[c].title) + 2,
                 kbi_show(kbi_look_value(l, kbi_look_columns[c].metric) * kbi_look_columns[c].scale, 4, out));
-    kbi_clean(&name, l->kernel);
-    kbi_putf(&t->text, "  %.100s%s", name.s, name.n > 100 ? "..." : "");
-    if (l->grid && *l->grid) kbi_putf(&t->text, "  %s x %s", l->grid, l->block);
+    kbi_look_name(t, "  ", l->kernel);
+    if (l->grid && *l->grid) {
+        kbi_puts(&t->text, "  "), kbi_clean(&t->text, l->grid);
+        kbi_puts(&t->text, " x "), kbi_clean(&t->text, l->block ? l->block : "");
+    }
     kbi_puts(&t->text, "\n");
-    kbi_text_free(&name);
 }
 
 static int kbi_api_order(const void* a, const void* b) {
@@ -23290,7 +23749,7 @@ static void kbi_api_show(kbi_table* t, const kbi_looks* looks) {
         kbi_table_pad(t, 12, kbi_show_time(x->ns * 1e-6, out));
         kbi_table_pad(t, 8, kbi_show_percent(x->ns / all, out));
         kbi_table_pad(t, 12, kbi_show_time(x->ns / x->calls * 1e-6, out));
-        kbi_putf(&t->text, " each  %.100s\n", x->name);
+        kbi_look_name(t, " each  ", x->name), kbi_puts(&t->text, "\n");
     }
     if (looks->n_api > KBI_API_ROWS) kbi_putf(&t->text, "        and %d others\n", looks->n_api - KBI_API_ROWS);
 }
@@ -23310,7 +23769,7 @@ static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* 
     for (int i = 0; i < plan->n; i++) {
         const kbi_look *all = kbi_look_all(looks, i), *end = looks->of + looks->n;
         const char* word = !all ? ": not seen" : all->calls ? "" : ": nothing on the GPU";
-        kbi_putf(&t->text, "%s%s\n", plan->cases[i].name, word);
+        kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", word);
         for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
     }
     kbi_api_show(t, looks);
@@ -23327,7 +23786,6 @@ static void kbi_vendors_show(kbi_supervisor* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>program   program: a run from command line to exit code.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
@@ -23594,7 +24052,7 @@ static void kbi_host_caches(const char* root, kbi_text* out) {
 
 static void kbi_env_line(const char* name, double x, const char* unit) {
     char number[40];
-    printf("  %-34s %s %s\n", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
+    kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
 }
 
 static void kbi_env_host(const kbi_machine* m) {
@@ -23605,13 +24063,14 @@ static void kbi_env_host(const kbi_machine* m) {
     kbi_host_cores(root, (int)sysconf(_SC_NPROCESSORS_CONF), &cores, &threads);
     kbi_host_caches(root, &caches);
     if (cores)
-        printf("  %-34s %d, with %d hardware threads\n", "cores", cores, threads);
+        kbi_print_line(stdout, "  %-34s %d, with %d hardware threads", "cores", cores, threads);
     else
-        printf("  %-34s not known; %ld hardware threads\n", "cores", sysconf(_SC_NPROCESSORS_ONLN));
-    printf("  %-34s %s\n", "caches", caches.n ? caches.s : "not known");
-    printf("  %-34s %s\n", "measured on processors", m->cpus[0] ? m->cpus : "not known");
-    printf("  %-34s %s\n", "frequency governor", m->governor[0] ? m->governor : "not known: cpufreq tells of none");
-    printf("  %-34s %s\n", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
+        kbi_print_line(stdout, "  %-34s not known; %ld hardware threads", "cores", sysconf(_SC_NPROCESSORS_ONLN));
+    kbi_print_line(stdout, "  %-34s %s", "caches", caches.n ? caches.s : "not known");
+    kbi_print_line(stdout, "  %-34s %s", "measured on processors", m->cpus[0] ? m->cpus : "not known");
+    kbi_print_line(stdout, "  %-34s %s", "frequency governor",
+                   m->governor[0] ? m->governor : "not known: cpufreq tells of none");
+    kbi_print_line(stdout, "  %-34s %s", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
     if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_text_free(&caches);
 }
@@ -23671,24 +24130,24 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     if (!kbi_meet(s, (int)device)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
-    printf("  %-34s %s, Linux %s\n", "host", s->session.host, s->session.kernel_version);
+    kbi_print_line(stdout, "  %-34s %s, Linux %s", "host", s->session.host, s->session.kernel_version);
     kbi_env_host(&s->machine);
     kbi_env_compiler();
-    printf("  %-34s %s\n", "build", s->session.build);
+    kbi_print_line(stdout, "  %-34s %s", "build", s->session.build);
     for (int i = 0; i < s->session.facts.n; i++)
-        printf("  %-34s %s\n", s->session.facts.of[i].name, s->session.facts.of[i].value);
+        kbi_print_line(stdout, "  %-34s %s", s->session.facts.of[i].name, s->session.facts.of[i].value);
     kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
     kbi_env_roofs(&s->machine.core, ", one core");
     if (!s->machine.gpu_present) return KBI_EXIT_FINE;
     const kbi_machine* m = &s->machine;
-    printf("  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s\n", "GPU", m->multiprocessors,
-           (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
-           m->clocks_locked == 1 ? "locked" : "not locked");
+    kbi_print_line(stdout, "  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", "GPU", m->multiprocessors,
+                   (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
+                   m->clocks_locked == 1 ? "locked" : "not locked");
     kbi_env_roofs(&m->roofs, "");
     kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
     if (m->counted_why[0])
-        printf("  %-34s %s\n", "    by the counters of DRAM", m->counted_why);
+        kbi_print_line(stdout, "  %-34s %s", "    by the counters of DRAM", m->counted_why);
     else if (kbi_finite(m->counted_cold))
         kbi_env_line("    by the counters of DRAM", m->counted_cold, "%");
     kbi_env_line("step of event times", m->quantum, "ns");
@@ -23702,7 +24161,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
     kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
     if (m->own_error > 0) kbi_env_line("    or more or less by up to", m->own_error, "ns");
-    printf("  %-34s %s\n", "    what was used", m->truth);
+    kbi_print_line(stdout, "  %-34s %s", "    what was used", m->truth);
     KBENCH_FREE(s->session.command);
     return KBI_EXIT_FINE;
 }
@@ -23729,7 +24188,6 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>gate      program: baselines, histories, goals, and what they make of the exit code.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -23834,15 +24292,12 @@ static int64_t kbi_goals_show(const kbi_options* o, FILE* out, const kb_result* 
             of++;
             if (kbi_goal_met(&g, x)) continue;
             without++;
-            kbi_text line = KBI_BLANK;
-            kbi_clean(&line, r[k].name);
-            fprintf(out, "goal missed: %s %s in %s\n", g.what.counter[0] ? g.what.counter : g.what.key->name,
-                    kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", line.s);
-            kbi_text_free(&line);
+            kbi_print_line(out, "goal missed: %s %s in %s", g.what.counter[0] ? g.what.counter : g.what.key->name,
+                           kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", r[k].name);
         }
         if (of)
-            fprintf(out, "goal %s: reached by %lld of %lld case%s\n", o->goal.of[i], (long long)(of - without),
-                    (long long)of, of == 1 ? "" : "s");
+            kbi_print_line(out, "goal %s: reached by %lld of %lld case%s", o->goal.of[i], (long long)(of - without),
+                           (long long)of, of == 1 ? "" : "s");
         else
             kbi_warn("--goal %s: no case with a time matches", o->goal.of[i]);
         missed += without;
@@ -23982,11 +24437,9 @@ static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const 
 
 // Which run a side is: what a gate is for may differ, and is named.
 static void kbi_toll_side(FILE* out, const char* side, const char* file, const kb_result* r) {
-    fprintf(out, "%s  %s", side, file);
-    if (r->date) fprintf(out, "  %s", r->date);
-    if (r->git_commit) fprintf(out, "  commit %.12s", r->git_commit);
-    if (r->build) fprintf(out, "  %.60s", r->build);
-    fprintf(out, "\n");
+    kbi_print_line(out, "%s  %s%s%s%s%.12s%s%.60s", side, file, r->date ? "  " : "", r->date ? r->date : "",
+                   r->git_commit ? "  commit " : "", r->git_commit ? r->git_commit : "", r->build ? "  " : "",
+                   r->build ? r->build : "");
 }
 
 // The records of a history that may teach what runs of these cases differ by: of the same kind of machine.
@@ -24189,7 +24642,6 @@ static int kbi_compare_main(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>load      program: records of earlier runs, shown without a run.
-              Public: none      Used by: >>gate, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -24378,7 +24830,6 @@ static int kbi_load_shown(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>race      program: built programs in alternating fresh processes.
-              Public: none      Used by: >>main
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -24471,7 +24922,7 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     else
         kbi_error("--race: %s measured nothing (exit code %d); it said:", one->path.s, code);
     for (int i = 0; f && i < 5 && kbi_get_line(line, (int)sizeof line, f); i++)
-        fprintf(stderr, "    %.*s\n", (int)strcspn(line, "\n"), line);
+        kbi_print_line(stderr, "    %.*s", (int)strcspn(line, "\n"), line);
     if (f) fclose(f);
     return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
 }
@@ -24626,8 +25077,11 @@ static int kbi_race_show(kbi_race* r) {
     kbi_changes c = kbi_race_changes(r, &names);
     kbi_assessment a = kbi_assess(&c);
     kbi_how how = kbi_how_of(r->o, stdout);
-    for (int k = 1; k < r->n; k++) printf("%s%s", k > 1 ? ", " : "", r->of[k].path.s);
-    printf(" against %s: %d rounds in %.0f s\n", r->of[0].path.s, r->rounds, (double)(kbi_now() - r->began) * 1e-9);
+    kbi_text paths = KBI_BLANK;
+    for (int k = 1; k < r->n; k++) kbi_putf(&paths, "%s%s", k > 1 ? ", " : "", r->of[k].path.s);
+    kbi_print_line(stdout, "%s against %s: %d rounds in %.0f s", paths.s, r->of[0].path.s, r->rounds,
+                   (double)(kbi_now() - r->began) * 1e-9);
+    kbi_text_free(&paths);
     kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
     if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
         kbi_warn(
@@ -24697,8 +25151,6 @@ static int kbi_race_main(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>embed     program: measuring inside another program.
-              Public: kb_open_from, kb_close, kb_current, kb_compare_from, kb_abi, kb_run_from
-              Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
 // A function that a program hands over, with what it says of it; without a function, a block between kb_open and
@@ -25073,7 +25525,6 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 
 /*---------------------------------------------------------------------------------------------------------------
   >>proving   program: what the self-test measures: kernels with memory, known work, planted mistakes.
-              Public: none      Used by: >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- kernels with memory, on a GPU those of tests/ptx/engine.cu, elsewhere the same in C ---
@@ -25535,7 +25986,6 @@ static void kbi_selftest_register(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>selftest  program: the measurement measured, and held against bars.
-              Public: none      Used by: >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_PROOF_OPERATIONS "axpy,sums,product,histogram,gather"
@@ -25578,12 +26028,12 @@ static void kbi_bars_collect(void* to, const kb_result* r) {
 enum { KBI_NOT_HELD = -1 }; // in place of whether a bar was passed
 
 KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, int passed, const char* what, const char* format, ...) {
+    char said[800];
     va_list list;
-    printf("%-5s %-30s ", passed == KBI_NOT_HELD ? "skip" : passed ? "pass" : "FAIL", what);
     va_start(list, format);
-    vprintf(format, list);
+    kbi_vfit(said, 0, sizeof said, format, list);
     va_end(list);
-    printf("\n");
+    kbi_print_line(stdout, "%-5s %-30s %s", passed == KBI_NOT_HELD ? "skip" : passed ? "pass" : "FAIL", what, said);
     fflush(stdout);
     b->failed += !passed;
     b->skipped += passed == KBI_NOT_HELD;
@@ -25770,7 +26220,8 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
             printf("      %-36s %9.3f us, speedup %.4f [%.4f, %.4f]\n", s->name, 1e3 * s->ms, s->speedup, s->low,
                    s->high);
         if (judged == KBI_LOST)
-            printf("      %-36s %s\n", s->name, s->message[0] ? s->message : "its baseline has no number");
+            kbi_print_line(stdout, "      %-36s %s", s->name,
+                           s->message[0] ? s->message : "its baseline has no number");
     }
 }
 
@@ -25836,8 +26287,8 @@ static void kbi_bar_mistakes(kbi_bars* b) {
     kbi_bar(b, good == n, "planted mistakes", "%d of %d got their word and no number", good, n);
     for (int i = 0; i < b->n; i++) {
         if (kbi_is_cold_test(&b->seen[i]) || kbi_mistake_found(&b->seen[i])) continue;
-        printf("      %s: not found%s%s\n", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
-               b->seen[i].message);
+        kbi_print_line(stdout, "      %s: not found%s%s", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
+                       b->seen[i].message);
     }
     kbi_bar_cold(b);
 }
@@ -25874,7 +26325,6 @@ static int kbi_selftest(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
-              Public: kb_main, kb_default      Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What was asked for and changes nothing.
@@ -26021,7 +26471,6 @@ int main(int argc, char** argv) { return kb_main(argc, argv); }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>ptx       measure: the device functions of the engine and of the self-test, as text that the driver compiles.
-              Public: none      Used by: >>device, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA

@@ -83,6 +83,19 @@ def contests():
     )
     check("one line", "\n" not in repr(two) and "two" in repr(two), repr(two))
     check("a table in notebooks", r._repr_html_().count("<tr>") == 5 and "&lt;" not in one._repr_html_())
+    # text of others' making, as a record that was loaded has it
+    evil = "\x1b[5m\u202e\x9b\n::error::x ##[error]<b>"
+    loaded = kbench.Record(dict(one.to_dict(), name="::error::x", message=evil))
+    shown = "\\x1b[5m\\u202e\\x9b ::error::x \\x23#[error]"
+    check("a record: nothing that is obeyed", repr(loaded).startswith("\\x3a:error::x") and shown in repr(loaded))
+    check("a table: nothing that is obeyed", shown + "&lt;b&gt;" in loaded._repr_html_(), loaded._repr_html_())
+    cells = [("=1+1", "'=1+1"), ("-1.5", "-1.5"), ("\t@x", "' @x"), ('a,"', '"a,"""'), ("-x\n", "'-x ")]
+    for text, cell in cells:
+        check("a cell of CSV", kbench._cell(text) == cell, kbench._cell(text))
+    said, sys.stderr = sys.stderr, io.StringIO()
+    kbench._say(f"error: {evil}")
+    said, sys.stderr = sys.stderr.getvalue(), said
+    check("an error", said == "kbench: error: \\x1b[5m\\u202e\\x9b\n\\x3a:error::x \\x23#[error]<b>\n", said)
     drawn = r.figure("speed")
     check("a figure in notebooks", drawn._repr_svg_().startswith("<svg") and "two" in drawn.svg, drawn)
     drawn.save(os.path.join(scratch, "figure.svg"))
