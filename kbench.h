@@ -1569,6 +1569,18 @@ static int kbi_utf8(const unsigned char* s) {
     return n;
 }
 
+// A word as a shell has to be given it.
+static void kbi_put_quoted(kbi_text* t, const char* word) {
+    bool plain = *word && !word[strcspn(word, " \t\r\n\\'\"$`*?[]{}()<>|&;#~!")];
+    if (!plain) kbi_puts(t, "'");
+    for (const char* p = word; *p; p++)
+        if (*p == '\'')
+            kbi_puts(t, "'\\''");
+        else
+            kbi_put(t, p, 1);
+    if (!plain) kbi_puts(t, "'");
+}
+
 // Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
 static void kbi_clean(kbi_text* t, const char* s) {
     char spelled[16];
@@ -14036,7 +14048,10 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
     kbi_show_build(s->build, sizeof s->build, kbi_build());
     snprintf(s->binary, sizeof s->binary, "%s", kbi_binary_hash());
-    for (int i = 0; i < argc; i++) kbi_putf(&command, "%s%s", i ? " " : "", argv[i]);
+    for (int i = 0; i < argc; i++) {
+        kbi_puts(&command, i ? " " : "");
+        kbi_put_quoted(&command, argv[i]);
+    }
     s->command = command.s;
     s->seed = seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
@@ -22554,14 +22569,8 @@ static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
     if (looked) kbi_putf(&line, " %s=%s", KBI_LOOK, v->told);
     const char* word = v->command.s;
     for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
-        bool plain = *word && !word[strcspn(word, " \t\n\\'\"$`*?[]{}()<>|&;#~!")];
-        kbi_puts(&line, plain ? " " : " '");
-        for (const char* p = word; *p; p++)
-            if (*p == '\'')
-                kbi_puts(&line, "'\\''");
-            else
-                kbi_put(&line, p, 1);
-        if (!plain) kbi_puts(&line, "'");
+        kbi_puts(&line, " ");
+        kbi_put_quoted(&line, word);
     }
     kbi_warn("--%s:%s", v->name, line.s);
     kbi_text_free(&line);
