@@ -1251,11 +1251,20 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __GLIBC__
-#include <ucontext.h> // musl has none: there the cases of a group are measured one after another
+// How fibers are switched: by ucontext, which musl has not; there by own code on x86-64. Without either the cases of a
+// group are measured one after another.
+#if defined(__GLIBC__) && !defined(KBI_UCONTEXT)
+#include <ucontext.h>
+#define KBI_UCONTEXT 1
+#elif !defined(KBI_UCONTEXT)
+#define KBI_UCONTEXT 0
+#endif
+#ifndef KBI_FIBERS
+#if KBI_UCONTEXT || (defined(__x86_64__) && defined(__LP64__))
 #define KBI_FIBERS 1
 #else
 #define KBI_FIBERS 0
+#endif
 #endif
 
 #ifndef KBENCH_MALLOC
@@ -1782,6 +1791,18 @@ static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in it
     bool starts = true;
     for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
     return starts;
+}
+
+// A word as a shell has to be given it.
+static void kbi_put_quoted(kbi_text* t, const char* word) {
+    bool plain = *word && !word[strcspn(word, " \t\r\n\\'\"$`*?[]{}()<>|&;#~!")];
+    if (!plain) kbi_puts(t, "'");
+    for (const char* p = word; *p; p++)
+        if (*p == '\'')
+            kbi_puts(t, "'\\''");
+        else
+            kbi_put(t, p, 1);
+    if (!plain) kbi_puts(t, "'");
 }
 
 // Adds text of others' making to one that is shown: see kbi_piece. No other way leads text into an output.
@@ -4377,18 +4398,73 @@ KBI_SLOW_BEGIN
 // measured is measured on the same core, with the same CUDA context, and nobody else runs meanwhile.
 #if KBI_FIBERS
 typedef struct kbi_fiber {
+#if KBI_UCONTEXT
     ucontext_t body, conductor;
+#else
+    void *body, *conductor; // where the stack of each ends while the other one runs
+#endif
     void (*main)(void* user);
     void* user;
     char* stack;
     size_t size;
 } kbi_fiber;
 
+#if KBI_UCONTEXT
+#define KBI_SWITCH(from, to) swapcontext(&(from), &(to))
 static void kbi_fiber_enter(unsigned high, unsigned low) { // makecontext passes ints
     kbi_fiber* f = (kbi_fiber*)(uintptr_t)((uint64_t)high << 32 | low);
     f->main(f->user);
-    swapcontext(&f->body, &f->conductor);
+    KBI_SWITCH(f->body, f->conductor);
 }
+
+static bool kbi_fiber_start(kbi_fiber* f) {
+    if (getcontext(&f->body) != 0) return false;
+    f->body.uc_stack.ss_sp = f->stack;
+    f->body.uc_stack.ss_size = f->size;
+    f->body.uc_link = NULL;
+    uint64_t self = (uint64_t)(uintptr_t)f;
+    makecontext(&f->body, (void (*)(void))kbi_fiber_enter, 2, (unsigned)(self >> 32), (unsigned)self);
+    return true;
+}
+#else
+#define KBI_SWITCH(from, to) kbi_switch(&(from), (to))
+static kbi_fiber* kbi_fiber_starting; // until it has entered its function
+
+// Leaves at *from where this stack goes on, and goes on with the one at to. The compiler saves what is clobbered; what
+// it may use to address that, and the red zone, are kept here.
+__attribute__((noinline)) static void kbi_switch(void** from, void* to) {
+    __asm__ volatile("subq $128, %%rsp\n\t"
+                     "pushq %%rbp\n\t"
+                     "pushq %%rbx\n\t"
+                     "leaq 1f(%%rip), %%rax\n\t"
+                     "pushq %%rax\n\t"
+                     "movq %%rsp, (%0)\n\t"
+                     "movq %1, %%rsp\n\t"
+                     "popq %%rax\n\t"
+                     "jmpq *%%rax\n"
+                     "1:\tpopq %%rbx\n\t"
+                     "popq %%rbp\n\t"
+                     "addq $128, %%rsp"
+                     : "+D"(from), "+S"(to)
+                     :
+                     : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
+}
+
+static void kbi_fiber_enter(void) {
+    kbi_fiber* f = kbi_fiber_starting;
+    f->main(f->user);
+    KBI_SWITCH(f->body, f->conductor);
+}
+
+static bool kbi_fiber_start(kbi_fiber* f) {
+    void (*enter)(void) = kbi_fiber_enter;
+    void** top = (void**)(void*)(f->stack + f->size) - 3; // aligned as behind a call
+    memset(top, 0, 3 * sizeof *top);                        // a return address of 0 ends the stack for who unwinds it
+    memcpy(--top, &enter, sizeof enter);
+    f->body = top;
+    return true;
+}
+#endif
 
 static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->main = body;
@@ -4398,20 +4474,20 @@ static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
     void* stack =
         mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS | KBI_MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED || getcontext(&f->body) != 0) return false;
+    if (stack == MAP_FAILED) return false;
     mprotect(stack, 4096, PROT_NONE); // an overflow is a crash, not a riddle
     f->stack = (char*)stack;
-    f->body.uc_stack.ss_sp = stack;
-    f->body.uc_stack.ss_size = f->size;
-    f->body.uc_link = NULL;
-    uint64_t self = (uint64_t)(uintptr_t)f;
-    makecontext(&f->body, (void (*)(void))kbi_fiber_enter, 2, (unsigned)(self >> 32), (unsigned)self);
-    return true;
+    return kbi_fiber_start(f);
 }
 
-static void kbi_fiber_resume(kbi_fiber* f) { swapcontext(&f->conductor, &f->body); }
+static void kbi_fiber_resume(kbi_fiber* f) {
+#if !KBI_UCONTEXT
+    kbi_fiber_starting = f;
+#endif
+    KBI_SWITCH(f->conductor, f->body);
+}
 
-static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
+static void kbi_fiber_rest(kbi_fiber* f) { KBI_SWITCH(f->body, f->conductor); }
 static void kbi_fiber_free(kbi_fiber* f) {
     if (f->stack) munmap(f->stack, f->size);
 }
@@ -4430,6 +4506,10 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
 ---------------------------------------------------------------------------------------------------------------*/
+
+// What the cases of a comparison say where fibers are missing.
+static const char kbi_apart_note[] = "measured one after another, not in interleaved rounds: kbench has no fibers for this "
+                                     "C library and processor. --procs 5 compares over several processes";
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
     kb_entry** of;
@@ -14441,6 +14521,8 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
     if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
     bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || (n && arms[0]->run.work.called)), good = true;
+    for (int i = 0; i < n && n > 1 && fits && !together; i++)
+        kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         memset(&c, 0, sizeof c);
@@ -15187,13 +15269,29 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, do
     return ratio;
 }
 
+// The ratio of two that one process measured one after another: of their medians. NAN where one has none.
+static double kbi_judge_ratio_apart(const kbi_rivals* c, int process, int theirs, int mine) {
+    double ns[2];
+    for (int k = 0; k < 2; k++) {
+        size_t at = (size_t)(process * c->n + (k ? mine : theirs));
+        const kbi_measured* m = c->m[at];
+        if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) return (double)NAN;
+        double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
+        ns[k] = kbi_median_of(c->samples[at], m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
+        KBENCH_FREE(scratch);
+    }
+    return ns[0] > 0 && ns[1] > 0 ? ns[0] / ns[1] : (double)NAN;
+}
+
 // The shorter of two says how far their ratio scatters.
 static void kbi_rivals_pair(kbi_rivals* c, kbi_pools* pools, int theirs, int mine) {
     double values[KBI_PROCESSES], lo, hi;
     double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
     int n = 0;
     for (int p = 0; p < c->processes; p++) {
-        values[p] = log(kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi));
+        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi);
+        if (!kbi_finite(ratio) && mine >= 0) ratio = kbi_judge_ratio_apart(c, p, theirs, mine);
+        values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
     if (!n) return;
@@ -15278,6 +15376,8 @@ static void kbi_judge_group(kbi_rivals* c) {
         if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
     if (c->n && kbi_finite(kbi_judge_ratio_over(c, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
+    // measured one after another no process has a control: then as much as memory and code make by where they lie
+    if (!kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
@@ -16098,7 +16198,10 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
     kbi_show_build(s->build, sizeof s->build, kbi_build());
     snprintf(s->binary, sizeof s->binary, "%s", kbi_binary_hash());
-    for (int i = 0; i < argc; i++) kbi_putf(&command, "%s%s", i ? " " : "", argv[i]);
+    for (int i = 0; i < argc; i++) {
+        kbi_puts(&command, i ? " " : "");
+        kbi_put_quoted(&command, argv[i]);
+    }
     s->command = command.s;
     s->seed = seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
@@ -17961,6 +18064,7 @@ typedef struct kbi_table {
     bool alone;                  // the heading above is that of operations with one case each
     bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
+    bool apart;                  // a case was measured without interleaved rounds
     bool energy;                 // a number of it was shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
@@ -18397,6 +18501,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     }
     t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
     t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
+    t->apart |= r->message && strstr(r->message, kbi_apart_note);
     if (won) {
         kbi_table_colour(t, "\033[0;1;32m"); // the row is bold so far
         kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
@@ -18624,13 +18729,14 @@ static void kbi_summary_signs(kbi_table* t) {
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
     bool intervals = t->most > 0 && !t->how.quiet;
-    if (t->equivalent || t->unresolved || t->energy || intervals) kbi_puts(&t->text, "\n");
+    if (t->equivalent || t->unresolved || t->apart || t->energy || intervals) kbi_puts(&t->text, "\n");
     if (intervals) kbi_table_wrap(t, 0, text);
     if (t->energy && !t->how.quiet)
         kbi_table_wrap(t, 0,
                        "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
     if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
     if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
+    if (t->apart) kbi_table_wrap(t, 0, kbi_apart_note);
 }
 
 // "8.66x naive [8.61, 8.71]", or how far it goes over several groups.
@@ -24669,14 +24775,8 @@ static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
     if (looked) kbi_putf(&line, " %s=%s", KBI_LOOK, v->told);
     const char* word = v->command.s;
     for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
-        bool plain = *word && !word[strcspn(word, " \t\n\\'\"$`*?[]{}()<>|&;#~!")];
-        kbi_puts(&line, plain ? " " : " '");
-        for (const char* p = word; *p; p++)
-            if (*p == '\'')
-                kbi_puts(&line, "'\\''");
-            else
-                kbi_put(&line, p, 1);
-        if (!plain) kbi_puts(&line, "'");
+        kbi_puts(&line, " ");
+        kbi_put_quoted(&line, word);
     }
     kbi_warn("--%s:%s", v->name, line.s);
     kbi_text_free(&line);
@@ -25255,6 +25355,8 @@ static void kbi_env_host(const kbi_machine* m) {
     kbi_print_line(stdout, "  %-34s %s", "measured on processors", m->cpus[0] ? m->cpus : "not known");
     kbi_print_line(stdout, "  %-34s %s", "frequency governor",
                    m->governor[0] ? m->governor : "not known: cpufreq tells of none");
+    if (!KBI_FIBERS)
+        kbi_print_line(stdout, "  %-34s %s", "interleaved rounds", "off: no fibers for this C library and processor");
     kbi_print_line(stdout, "  %-34s %s", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
     if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_text_free(&caches);

@@ -508,14 +508,10 @@ static void drain(cudaStream_t s) {
     s->n = 0;
 }
 
-<<<<<<< HEAD
 static cudaError_t gone(cudaStream_t s) { // what was made before a reset, or destroyed
     if (gpu.reset) return cudaErrorContextIsDestroyed;
     return s && s == gpu.destroyed ? cudaErrorInvalidResourceHandle : cudaSuccess;
 }
-static cudaError_t submit(cudaStream_t s, operation o) {
-    if (gone(s)) return did(gone(s));
-=======
 static const function whole_graph = { "graph", 0, 0, 0, 0, 0, false };
 static void tell(cudaStream_t s, const operation* o) {
     if (o->kind == KERNEL && o->of == &whole_graph)
@@ -537,8 +533,8 @@ static void tell(cudaStream_t s, const operation* o) {
 static cudaError_t submit(cudaStream_t s, operation o) {
     static struct CUstream_st by_default;
     tell(s, &o);
+    if (gone(s)) return did(gone(s));
     if (!s) s = &by_default;
->>>>>>> w-capture
     if (gpu.capture) {
         if (o.kind != EVENT) gpu.capture->nodes[gpu.capture->n++] = o;
         return cudaSuccess;
@@ -748,7 +744,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned f) {
 static cudaStream_t the_stream;
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
     called(__func__);
-<<<<<<< HEAD
+    if (s == the_stream) the_stream = NULL;
     return gpu.destroyed = s, cudaSuccess;
 }
 cudaError_t cudaDeviceReset(void) {
@@ -758,10 +754,6 @@ cudaError_t cudaDeviceReset(void) {
 cudaError_t cudaStreamQuery(cudaStream_t s) {
     called(__func__);
     return did(gone(s));
-=======
-    if (s == the_stream) the_stream = NULL;
-    return free(s), cudaSuccess;
->>>>>>> w-capture
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned* flags) {
     called(__func__);
