@@ -38,7 +38,8 @@ CONTENTS (search for the tag)
     >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
-    >>util         foundation: arenas, growing text, names that people mistype, files
+    >>util         foundation: arenas, growing text, names that people mistype
+    >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
     >>clock        foundation: the host's monotonic clock, and a thread's own, in nanoseconds
@@ -68,6 +69,7 @@ CONTENTS (search for the tag)
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
+    >>leftovers    measure: what a function changed in its process: put back before the next one, or the process ends
     >>nvtx         measure: names of cases and phases, for whatever profiler listens
     >>perf         measure: the processor's counters over host work, from the kernel's perf_event_open
     >>host         measure: the cpu backend, and the tests' script backend, with their timers
@@ -189,8 +191,11 @@ HOW A MEASUREMENT WORKS
     stands that most raise; what fails in one has failed. A killed run has its finished laps, of at least 16 cases.
 
     The program starts itself as a worker and runs the cases there. One that crashes, hangs or exits loses its own
-    number, no other. Results go to stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or
-    valgrind it is one process; a few launches of every case are checked, none is timed.
+    number, no other. Limits, rounding mode, locale and the like are put back before each call. Where a case leaves
+    threads, files or a broken device, the next one gets a fresh process. A case that fails in a process that ran
+    others is measured once more, alone in a fresh one, and the message says so if it passes there. Results go to
+    stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or valgrind it is one process; a few
+    launches of every case are checked, none is timed.
 
     time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance Evaluation,
     2010), for as many values as the samples, which hang together, are worth. A flag stands beside a time that may lie
@@ -244,13 +249,19 @@ MEMORY RULES
 
 THE RECORD
 
-    --json FILE writes an array of objects, one a case, and takes the old file's place when it is complete; --jsonl FILE
-    appends the same objects, one a line, each synced before the next group starts (with --procs the next lap). What
-    finds no room waits for the next record, and for the end of the run. --resume with the --jsonl of a run that was
-    killed measures only what it has no record of: of the same executable (its hash is binary), parameters, seed, GPU
-    and processor. A comparison group that lacks a case, or in which one failed, is measured as a whole and its old
-    lines go; half a line goes as well; --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared. All values are scalars but params, counters, counter_units, environment (objects), samples_ms,
+    --json FILE writes an array of objects, one a case; --jsonl FILE appends the same objects, one a line, each synced
+    before the next group starts (with --procs the next lap). What finds no room waits for the next record, and for the
+    end of the run. --resume with the --jsonl of a run that was killed measures only what it has no record of: of the
+    same executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
+    in which one failed, is measured as a whole and its old lines are removed. A line that ends inside a record is
+    removed as well, and no other line. --list --resume shows what is left. How long and how to measure (--fast, --hot)
+    is not compared.
+    Files: all but --jsonl and --history replace the old file when the new one is complete and on the disk, behind
+    symbolic links and with the old mode. Several processes may append to one --jsonl or --history file at once: each
+    locks it while it reads or writes. A second process that would replace the same file exits with code 2. If another
+    program replaces or changes a file during the run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json)
+    and the exit code is 2. Only files that are empty or hold what the option writes are written to.
+    All values are scalars but params, counters, counter_units, environment (objects), samples_ms,
     process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their groups, units and
     meanings: it makes the fields of kb_result and the file, in that order, all always present, null where they do not
     apply. A record says all that the table shows of its case.
@@ -1213,6 +1224,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
 #include <link.h>
 #include <locale.h>
 #include <math.h>
@@ -1239,11 +1251,20 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __GLIBC__
-#include <ucontext.h> // musl has none: there the cases of a group are measured one after another
+// How fibers are switched: by ucontext, which musl has not; there by own code on x86-64. Without either the cases of a
+// group are measured one after another.
+#if defined(__GLIBC__) && !defined(KBI_UCONTEXT)
+#include <ucontext.h>
+#define KBI_UCONTEXT 1
+#elif !defined(KBI_UCONTEXT)
+#define KBI_UCONTEXT 0
+#endif
+#ifndef KBI_FIBERS
+#if KBI_UCONTEXT || (defined(__x86_64__) && defined(__LP64__))
 #define KBI_FIBERS 1
 #else
 #define KBI_FIBERS 0
+#endif
 #endif
 
 #ifndef KBENCH_MALLOC
@@ -1268,6 +1289,9 @@ extern char* realpath(const char* path, char* out);
 extern int fchdir(int folder);
 extern int fchmod(int file, unsigned mode);
 extern int fchown(int file, unsigned owner, unsigned group);
+extern int ftruncate(int file, off_t size);
+extern FILE* fdopen(int file, const char* mode);
+extern ssize_t readlink(const char* path, char* out, size_t n);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
 extern long syscall(long number, ...);
@@ -1284,10 +1308,15 @@ extern int pclose(FILE* f);
 #else
 #define KBI_CLOCK_THREAD 3 // likewise
 #endif
+#ifdef CLOCK_PROCESS_CPUTIME_ID
+#define KBI_CLOCK_PROCESS CLOCK_PROCESS_CPUTIME_ID
+#else
+#define KBI_CLOCK_PROCESS 2 // Linux
+#endif
 #ifdef F_DUPFD_CLOEXEC
 #define KBI_DUPFD_CLOEXEC F_DUPFD_CLOEXEC
 #else
-#define KBI_DUPFD_CLOEXEC 1030 // Linux
+#define KBI_DUPFD_CLOEXEC 1030 // likewise
 #endif
 #ifdef O_CLOEXEC
 #define KBI_CLOEXEC O_CLOEXEC
@@ -1346,12 +1375,29 @@ extern int pclose(FILE* f);
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
 
 // glibc's fortified forms of these complain or fail where they are not optimised, so they stand before the rest.
-static int kbi_open_file(const char* path, int flags) { return open(path, flags | KBI_CLOEXEC, 0666); }
+// A pipe without anyone at its other end, which a user or a folder above may name, must not stop the program.
+static int kbi_open_file(const char* path, int flags) {
+    return open(path, flags | KBI_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+}
+static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
 // Started with a standard file closed: no file or pipe of ours may get its number, and the table's text with it.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
     if (file > 2) close(file);
+}
+// stdio gives up what a file that does not block has no room for at once. A pipe or a terminal is opened once more, so
+// that other processes keep what they share; where that cannot be, as with a socket, they share the change.
+static void kbi_block_standard_files(void) {
+    for (int file = 1; file <= 2; file++) {
+        int flags = fcntl(file, F_GETFL), own;
+        struct stat about;
+        if (flags < 0 || !(flags & O_NONBLOCK) || fstat(file, &about) != 0 || S_ISREG(about.st_mode)) continue;
+        own = kbi_open_file(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2", O_WRONLY | (flags & O_APPEND));
+        if (own >= 0 && fcntl(own, F_SETFL, flags & ~O_NONBLOCK) == 0) dup2(own, file);
+        if (own < 0) fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
+        if (own > 2) close(own);
+    }
 }
 // Another number for a file, which a function that closes what it finds comes to last; fewer may be allowed.
 static int kbi_high_file(int file) {
@@ -1627,7 +1673,7 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>util      foundation: arenas, growing text, names that people mistype, files.
+  >>util      foundation: arenas, growing text, names that people mistype.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The harness needs little memory; where even that is missing nothing sensible can follow.
@@ -1745,6 +1791,18 @@ static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in it
     bool starts = true;
     for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
     return starts;
+}
+
+// A word as a shell has to be given it.
+static void kbi_put_quoted(kbi_text* t, const char* word) {
+    bool plain = *word && !word[strcspn(word, " \t\r\n\\'\"$`*?[]{}()<>|&;#~!")];
+    if (!plain) kbi_puts(t, "'");
+    for (const char* p = word; *p; p++)
+        if (*p == '\'')
+            kbi_puts(t, "'\\''");
+        else
+            kbi_put(t, p, 1);
+    if (!plain) kbi_puts(t, "'");
 }
 
 // Adds text of others' making to one that is shown: see kbi_piece. No other way leads text into an output.
@@ -2004,7 +2062,390 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-static bool kbi_write_all(int file, const char* s, size_t n) {
+// A function of a library that was opened; the standard has no cast from object to function pointers.
+static void kbi_find(void* library, const char* name, void* function) {
+    void* p = dlsym(library, name);
+    memcpy(function, &p, sizeof p);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- reading ---
+
+// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
+static ssize_t kbi_read_more(int file, void* to, size_t n) {
+    for (;;) {
+        ssize_t done = kbi_read_some(file, to, n);
+        if (done >= 0) return done;
+        if (errno == EAGAIN)
+            kbi_readable(file, 1000);
+        else if (errno != EINTR)
+            return -1;
+    }
+}
+
+static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
+    char* p = (char*)to;
+    while (n) {
+        ssize_t done = kbi_read_more(file, p, n);
+        if (done == 0) errno = 0;
+        if (done <= 0) return false;
+        p += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+// Reads what is left of a file, at most so much of it; false: errno says why not.
+static bool kbi_read_file(int file, kbi_text* out, size_t most) {
+    char some[16384];
+    ssize_t n = 1;
+    while (n > 0 && most) {
+        n = kbi_read_more(file, some, KBI_MIN(sizeof some, most));
+        if (n > 0) kbi_put(out, some, (size_t)n), most -= (size_t)n;
+    }
+    return n >= 0;
+}
+
+// Opens a regular file, or a pipe or device as well, for reading; -1: errno says why not (ESPIPE: neither of them).
+static int kbi_open_input(const char* path, bool pipes) {
+    struct stat about;
+    int file = kbi_open_file(path, O_RDONLY);
+    if (file < 0) return -1;
+    int why = fstat(file, &about) != 0                                       ? errno
+              : S_ISDIR(about.st_mode)                                       ? EISDIR
+              : S_ISREG(about.st_mode)                                       ? 0
+              : pipes && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)) ? 0
+                                                                             : ESPIPE;
+    if (!why) return file;
+    close(file);
+    return errno = why, -1;
+}
+
+#if KBI_REPORT
+// All of a regular file; false where it cannot be read, or is empty.
+static bool kbi_file_text(const char* path, kbi_text* out) {
+    int file = kbi_open_input(path, false);
+    bool good = file >= 0 && kbi_read_file(file, out, SIZE_MAX);
+    if (file >= 0) close(file);
+    return good && out->n > 0;
+}
+#endif
+
+static const char* kbi_why_not_open(int error) {
+    return error == ENXIO ? "nobody reads this pipe" : error == ESPIPE ? "it is not a regular file" : strerror(error);
+}
+
+// The first line of a regular file, without its end; false when there is none.
+static bool kbi_first_line(const char* path, char* out, int size) {
+    int file = kbi_open_input(path, false), n = 0;
+    ssize_t done = file < 0 ? -1 : 1;
+    while (done > 0 && n + 1 < size && !memchr(out, '\n', (size_t)n)) {
+        done = kbi_read_more(file, out + n, (size_t)(size - 1 - n));
+        n += (int)KBI_MAX(done, (ssize_t)0);
+    }
+    if (file >= 0) close(file);
+    out[n] = 0;
+    out[strcspn(out, "\r\n")] = 0;
+    return done >= 0 && n > 0;
+}
+
+// --- what a file holds ---
+
+KBI_SLOW_END
+static const char* kbi_json_space(const char* p, const char* end) {
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) p++;
+    return p;
+}
+
+// Passes one JSON value. 1: it is complete; 0: the text ends inside it (zeros are what a crash leaves at the end of a
+// file); -1: this is no JSON.
+static int kbi_json_pass(const char** at, const char* end, int depth) {
+    const char* p = kbi_json_space(*at, end);
+    *at = p;
+    if (p == end || !*p) return 0;
+    if (*p == '"') {
+        for (p++; p < end && *p && *p != '"'; p++) {
+            if ((unsigned char)*p < 0x20) return -1;
+            if (*p == '\\' && ++p == end) return 0;
+        }
+        if (p == end || !*p) return 0;
+        return *at = p + 1, 1;
+    }
+    if (*p == '{' || *p == '[') {
+        char close = *p == '{' ? '}' : ']';
+        int state = 1;
+        p = kbi_json_space(p + 1, end);
+        if (p < end && *p == close) return *at = p + 1, 1;
+        for (; depth < 64; p = kbi_json_space(p + 1, end)) {
+            if (close == '}') {
+                if (p < end && *p && *p != '"') return -1;
+                if ((state = kbi_json_pass(&p, end, depth + 1)) <= 0) return state;
+                p = kbi_json_space(p, end);
+                if (p == end || !*p) return 0;
+                if (*p++ != ':') return -1;
+            }
+            if ((state = kbi_json_pass(&p, end, depth + 1)) <= 0) return state;
+            p = kbi_json_space(p, end);
+            if (p == end || !*p) return 0;
+            if (*p == close) return *at = p + 1, 1;
+            if (*p != ',') return -1;
+        }
+        return -1;
+    }
+    while (p < end && (isalnum((unsigned char)*p) || *p == '+' || *p == '-' || *p == '.')) p++;
+    size_t n = (size_t)(p - *at);
+    static const char* const words[] = { "true", "false", "null" };
+    bool good = n && (**at == '-' || isdigit((unsigned char)**at));
+    for (int i = 0; i < KBI_COUNT(words) && n; i++) {
+        if (strncmp(words[i], *at, n) != 0) continue;
+        if (n < strlen(words[i])) return p == end || !*p ? 0 : -1;
+        good = n == strlen(words[i]);
+    }
+    return good ? (*at = p, 1) : -1;
+}
+
+// The value of a key of an object's own, as it is written there; NULL: there is none.
+static const char* kbi_line_value(const char* line, size_t n, const char* key, size_t* size) {
+    int depth = 0;
+    size_t start = 0, length = strlen(key);
+    bool found = false;
+    for (size_t i = 0; i < n; i++) {
+        char c = line[i];
+        if (c == '"') {
+            size_t from = i + 1;
+            for (i++; i < n && line[i] != '"'; i++) i += line[i] == '\\';
+            bool is_key = depth == 1 && i + 1 < n && line[i + 1] == ':';
+            if (!found && is_key && i - from == length && memcmp(line + from, key, length) == 0)
+                found = true, start = i + 2 + (i + 2 < n && line[i + 2] == ' '), i++;
+        } else if (c == '{' || c == '[') {
+            depth++;
+        } else if ((c == ',' && depth == 1 && found) || ((c == '}' || c == ']') && --depth == 0)) {
+            *size = i - start;
+            return found && i > start ? line + start : NULL;
+        }
+    }
+    return NULL;
+}
+KBI_SLOW_BEGIN
+
+// Whether a text is the beginning of a record: its first two keys in their order, as far as it goes.
+static bool kbi_record_begins(const char* s, size_t n) {
+    static const char* const parts[] = { "{\"name\": \"", "\", \"operation\": " };
+    size_t at = 0;
+    for (int k = 0; k < 2; k++) {
+        for (const char* p = parts[k]; *p; p++, at++)
+            if (at == n || !s[at] || s[at] != *p) return at == n || !s[at];
+        for (; k == 0 && at < n && s[at] && s[at] != '"'; at++) at += s[at] == '\\' && at + 1 < n;
+    }
+    return true;
+}
+
+typedef enum { KBI_LINE_FOREIGN, KBI_LINE_TORN, KBI_LINE_RECORD } kbi_line_kind;
+
+// A line is torn if it begins as a record and ends inside of it. All else that is no record is not ours.
+static kbi_line_kind kbi_line_is(const char* s, size_t n) {
+    const char* at = s;
+    size_t size;
+    int state = kbi_json_pass(&at, s + n, 0);
+    if (state == 0 && *kbi_json_space(s, s + n) == '{' && kbi_record_begins(s, n)) return KBI_LINE_TORN;
+    if (state <= 0 || *kbi_json_space(s, s + n) != '{' || kbi_json_space(at, s + n) != s + n) return KBI_LINE_FOREIGN;
+    const char *name = kbi_line_value(s, n, "name", &size), *of = kbi_line_value(s, n, "operation", &size);
+    return name && of && *name == '"' && *of == '"' ? KBI_LINE_RECORD : KBI_LINE_FOREIGN;
+}
+
+typedef enum { KBI_HOLDS_NOTHING, KBI_HOLDS_ARRAY, KBI_HOLDS_LINES, KBI_HOLDS_OTHER } kbi_holds;
+
+// Whether a file holds records, by its first 4 MiB; false: errno says why it cannot be read.
+static bool kbi_file_holds(int file, kbi_holds* out) {
+    kbi_text head = KBI_BLANK;
+    kbi_put(&head, "", 0);
+    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, (size_t)4 << 20);
+    const char *p = head.s, *end = p + head.n, *stop;
+    if (head.n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3;
+    *out = head.n ? KBI_HOLDS_OTHER : KBI_HOLDS_NOTHING;
+    p = kbi_json_space(p, end);
+    if (p < end && *p == '[') {
+        p = stop = kbi_json_space(p + 1, end);
+        bool blank = p < end && *p == ']' && kbi_json_space(p + 1, end) == end;
+        int state = p < end && *p != ']' ? kbi_json_pass(&stop, end, 0) : 0;
+        if (p == end || blank || kbi_line_is(p, (size_t)((state > 0 ? stop : end) - p)) != KBI_LINE_FOREIGN)
+            *out = KBI_HOLDS_ARRAY;
+    }
+    for (; p < end && *out == KBI_HOLDS_OTHER; p = stop ? stop + 1 : end) {
+        stop = (const char*)memchr(p, '\n', (size_t)(end - p));
+        kbi_line_kind kind = kbi_line_is(p, (size_t)((stop ? stop : end) - p));
+        if (kind == KBI_LINE_RECORD || (kind == KBI_LINE_TORN && (!stop || stop - p >= 10))) *out = KBI_HOLDS_LINES;
+    }
+    kbi_text_free(&head);
+    return good;
+}
+
+// How a file of one kind begins, and what stands somewhere in so many of its first lines.
+typedef struct kbi_signature {
+    const char *begin, *inside;
+    int lines;
+} kbi_signature;
+
+// Whether a file is empty or is one of ours: of this mark, or, NULL, an array of records. False with errno 0: it is
+// someone else's; otherwise errno says why it cannot be read.
+static bool kbi_file_ours(int file, const kbi_signature* mark) {
+    kbi_text head = KBI_BLANK;
+    kbi_holds holds;
+    errno = 0;
+    if (!mark) return kbi_file_holds(file, &holds) && (errno = 0, holds <= KBI_HOLDS_ARRAY);
+    kbi_put(&head, "", 0);
+    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, 2048);
+    if (good) {
+        const char* end = head.s;
+        for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
+        if (end) head.s[end - head.s] = 0;
+        good = !head.n || (strncmp(head.s, mark->begin, strlen(mark->begin)) == 0 && strstr(head.s, mark->inside));
+        errno = 0;
+    }
+    kbi_text_free(&head);
+    return good;
+}
+
+// --- names ---
+
+// A path from the root on: a benchmark may change the working directory.
+static void kbi_path_here(kbi_text* out, const char* path) {
+    char here[4096];
+    if (*path != '/' && kbi_folder_here(here, sizeof here)) kbi_putf(out, "%s/", here);
+    kbi_puts(out, path);
+}
+
+// Where a path leads behind all symbolic links in its last part, whether a file is there or not.
+static void kbi_path_target(kbi_text* out, const char* path) {
+    char link[4096];
+    kbi_path_here(out, path);
+    for (int i = 0; i < 40; i++) {
+        ssize_t n = kbi_read_link(out->s, link, sizeof link);
+        const char* slash = strrchr(out->s, '/');
+        if (n <= 0 || n == (ssize_t)sizeof link) return;
+        out->n = *link == '/' || !slash ? 0 : (size_t)(slash + 1 - out->s);
+        kbi_put(out, link, (size_t)n);
+    }
+}
+
+static size_t kbi_folder_length(const char* path) { // with its slash; 0: the working directory
+    const char* slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+static int kbi_open_folder(const char* path) { // of a file
+    kbi_text folder = KBI_BLANK;
+    size_t n = kbi_folder_length(path);
+    kbi_put(&folder, n ? path : ".", n ? n : 1);
+    int file = kbi_open_file(folder.s, O_RDONLY);
+    kbi_text_free(&folder);
+    return file;
+}
+
+static bool kbi_same_file(const struct stat* a, const struct stat* b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+// Whether a path still leads to the plain file that was opened under it.
+static bool kbi_file_is(int file, const char* path) {
+    struct stat open_one, there;
+    return fstat(file, &open_one) == 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) &&
+           kbi_same_file(&open_one, &there);
+}
+
+// A name beside a file: its own with this ending, or, where that would be too long, one made of its hash.
+static void kbi_name_beside(kbi_text* out, const char* path, const char* ending) {
+    size_t n = kbi_folder_length(path);
+    kbi_put(out, path, n);
+    if (strlen(path + n) <= 230)
+        kbi_putf(out, "%s%s", path + n, ending);
+    else
+        kbi_putf(out, "kbench-%016llx%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n), ending);
+}
+
+// --- temporary files ---
+
+// Removes a temporary file that this program made, unless a run holds its lock, on whatever machine or in whatever
+// container. held: whether one does.
+static bool kbi_remove_left(const char* path, const kbi_signature* mark, bool* held) {
+    struct stat about;
+    kbi_holds holds = KBI_HOLDS_OTHER;
+    *held = false;
+    if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
+    int file = kbi_open_file(path, O_RDWR | KBI_NOFOLLOW);
+    if (file < 0) return false;
+    *held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    bool ours = kbi_file_ours(file, mark) || (!mark && kbi_file_holds(file, &holds) && holds == KBI_HOLDS_LINES);
+    bool gone = !*held && ours && kbi_file_is(file, path) && unlink(path) == 0;
+    close(file);
+    return gone;
+}
+
+// Removes what runs left beside this file when they were killed. The answer is the number of a process that holds one,
+// because it is going to replace the file; 0: none does.
+static long kbi_remove_all_left(const char* path, const kbi_signature* mark) {
+    kbi_text stem = KBI_BLANK, folder = KBI_BLANK;
+    long holder = 0;
+    kbi_name_beside(&stem, path, ".tmp");
+    size_t begin = kbi_folder_length(stem.s), n = strlen(stem.s + begin);
+    kbi_put(&folder, begin ? stem.s : ".", begin ? begin : 1);
+    DIR* d = opendir(folder.s);
+    for (struct dirent* e; d && (e = readdir(d)) != NULL;) {
+        if (strncmp(e->d_name, stem.s + begin, n) != 0) continue;
+        const char* number = e->d_name + n;
+        if (strlen(number) < 1 || strlen(number) > 9 || number[strspn(number, "0123456789")]) continue;
+        long process = strtol(number, NULL, 10);
+        bool alive = kill((pid_t)process, 0) == 0 || errno != ESRCH, held = false;
+        kbi_text left = KBI_BLANK;
+        kbi_putf(&left, "%.*s%s", (int)begin, stem.s, e->d_name);
+        int file = alive ? kbi_open_file(left.s, O_RDWR | KBI_NOFOLLOW) : -1;
+        if (alive && file >= 0) held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        if (file >= 0) close(file);
+        if (!alive) kbi_remove_left(left.s, mark, &held);
+        if (held && process != (long)getpid()) holder = process;
+        kbi_text_free(&left);
+    }
+    if (d) closedir(d);
+    kbi_text_free(&folder);
+    kbi_text_free(&stem);
+    return holder;
+}
+
+// A file of one's own, locked until it is closed; -1: errno says why not.
+static int kbi_open_temporary(const char* path, const kbi_signature* mark) {
+    for (int i = 0; i < 10; i++) {
+        bool held;
+        int file = kbi_open_file(path, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW);
+        bool there = file < 0 && errno == EEXIST;
+        if (there && kbi_remove_left(path, mark, &held)) continue; // left by another process of this number
+        if (file < 0) return errno = there ? EEXIST : errno, -1;
+        flock(file, LOCK_EX | LOCK_NB);
+        if (kbi_file_is(file, path)) return file; // nobody took it for left before it was locked
+        close(file);
+    }
+    return errno = EEXIST, -1;
+}
+
+// --- writing ---
+
+// Writes what waits; false: errno says why some of it still does. A reader may take so long for each piece.
+static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
+    size_t at = 0;
+    while (at < waiting->n) {
+        ssize_t n = write(file, waiting->s + at, waiting->n - at);
+        if (n > 0) at += (size_t)n;
+        if (n > 0 || (n < 0 && errno == EINTR)) continue;
+        if (n == 0) errno = ENOSPC;
+        if (errno != EAGAIN || !kbi_writable(file, milliseconds)) break;
+    }
+    if (at) memmove(waiting->s, waiting->s + at, waiting->n - at), waiting->n -= at;
+    return !waiting->n;
+}
+
+static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a process of our own
     while (n) {
         ssize_t done = write(file, s, n);
         if (done < 0 && errno == EINTR) continue;
@@ -2015,31 +2456,416 @@ static bool kbi_write_all(int file, const char* s, size_t n) {
     return true;
 }
 
-static bool kbi_read_all(int file, void* to, size_t n) {
-    char* p = (char*)to;
-    while (n) {
-        ssize_t done = kbi_read_some(file, p, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return false;
-        p += done;
-        n -= (size_t)done;
-    }
-    return true;
+// Whether it is on the disk; what is no file on one has no such thing.
+static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
+
+static bool kbi_sync_folder(const char* path) { // of a file: its name is on the disk as well
+    int folder = kbi_open_folder(path);
+    if (folder < 0) return true; // it may not be read
+    bool good = kbi_sync(folder);
+    int why = errno;
+    close(folder);
+    return errno = why, good;
 }
 
-// The first line of a file, without its end; false when there is none.
-static bool kbi_first_line(const char* path, char* out, int size) {
-    FILE* f = fopen(path, "r");
-    bool good = f && kbi_get_line(out, size, f);
-    if (f) fclose(f);
-    if (good) out[strcspn(out, "\r\n")] = 0;
+// Opens a device or a pipe, which are written where they are. Nobody may be reading a pipe, now or ever.
+static int kbi_open_in_place(const char* path) {
+    struct stat about;
+    bool there = stat(path, &about) == 0;
+    if (there && S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
+    for (int i = 0;; i++) {
+        int file = kbi_open_file(path, O_WRONLY);
+        if (file >= 0 || errno != ENXIO || i == 20 || !S_ISFIFO(about.st_mode)) return file;
+        kbi_readable(-1, 100); // its reader may be about to start
+    }
+}
+
+// A file that is replaced as a whole when all of it is there, or a device or pipe that is written where it is.
+typedef struct kbi_out {
+    const char* option;              // that names it, for messages
+    char *path, *target, *temporary; // from the root on; behind all links; beside target, NULL: written in place
+    const kbi_signature* mark;       // of what is written; NULL: records
+    struct stat old;                 // of the file that is replaced, st_nlink 0: there is none
+    int file;                        // -1: none; 1: stdout
+    kbi_text waiting;                // what it had no room for yet
+} kbi_out;
+
+static void kbi_out_free(kbi_out* o) { // without its end the old file stays as it is
+    if (o->file > 2) close(o->file);
+    if (o->temporary) unlink(o->temporary);
+    KBENCH_FREE(o->path);
+    KBENCH_FREE(o->target);
+    KBENCH_FREE(o->temporary);
+    kbi_text_free(&o->waiting);
+    o->path = o->target = o->temporary = NULL;
+    o->file = -1;
+}
+
+// The temporary file, unless another process is going to replace the same file. Both look under the folder's lock.
+static bool kbi_out_claim(kbi_out* o) {
+    kbi_text name = KBI_BLANK;
+    char ending[40];
+    int folder = kbi_open_folder(o->target);
+    for (int i = 0; folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && i < 100; i++)
+        kbi_readable(-1, 20);
+    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
+    kbi_name_beside(&name, o->target, ending);
+    long holder = kbi_remove_all_left(o->target, o->mark);
+    if (!holder) o->file = kbi_open_temporary(name.s, o->mark);
+    int why = errno;
+    if (folder >= 0) close(folder);
+    if (holder)
+        kbi_error(
+            "cannot write --%s %s: process %ld writes it, too, and one would replace the other's; name another file",
+            o->option, o->path, holder);
+    else if (o->file < 0 && why == EEXIST)
+        kbi_error("cannot write --%s %s: %s is in use by another run, or is not a file that this program made",
+                  o->option, o->path, name.s);
+    else if (o->file < 0)
+        kbi_error("cannot write --%s %s: %s", o->option, o->path, strerror(why));
+    if (o->file >= 0 && o->old.st_nlink) fchmod(o->file, 0600); // until it gets the old one's mode
+    if (o->file >= 0)
+        o->temporary = name.s;
+    else
+        kbi_text_free(&name);
+    return o->file >= 0;
+}
+
+// False after an error message, with nothing left open. append: behind what a regular file holds.
+static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
+    struct stat about, behind;
+    kbi_text here = KBI_BLANK, target = KBI_BLANK;
+    memset(o, 0, sizeof *o);
+    o->option = option;
+    o->mark = mark;
+    o->file = -1;
+    if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
+    if (kbi_is(path, "-")) return o->path = kbi_keep_text(path), o->file = 1, true;
+    kbi_path_here(&here, path);
+    kbi_path_target(&target, path);
+    o->path = here.s;
+    o->target = target.s;
+    bool there = stat(o->path, &about) == 0, plain = !there || S_ISREG(about.st_mode);
+    if (plain && there)
+        plain = stat(o->target, &behind) == 0 && kbi_same_file(&about, &behind); // else it has no name
+    if (there) o->old = about;
+    bool good = there || errno == ENOENT;
+    if (!good)
+        kbi_error("cannot write --%s %s: %s", option, path, strerror(errno));
+    else if (append) {
+        o->file = plain ? kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND) : kbi_open_in_place(o->path);
+    } else if (!plain) {
+        o->file = kbi_open_in_place(o->path);
+    } else {
+        int file = there && about.st_size ? kbi_open_input(o->target, false) : -1;
+        good = !there || !about.st_size || (file >= 0 && kbi_file_ours(file, mark));
+        if (!good && (file < 0 || errno))
+            kbi_error("cannot write --%s %s: what it holds cannot be read: %s", option, path, strerror(errno));
+        else if (!good)
+            kbi_error("--%s %s: this file %s, so it is left as it is; name another file", option, path,
+                      mark ? "was written by something else" : "holds no array of records");
+        if (file >= 0) close(file);
+        good = good && kbi_out_claim(o);
+    }
+    if (good && o->file < 0 && (append || !plain))
+        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno)), good = false;
+    if (!good) kbi_out_free(o);
     return good;
 }
 
-// A function of a library that was opened; the standard has no cast from object to function pointers.
-static void kbi_find(void* library, const char* name, void* function) {
-    void* p = dlsym(library, name);
-    memcpy(function, &p, sizeof p);
+// Whether the file that is to be replaced is the one that was there when this process began.
+static bool kbi_out_untouched(const kbi_out* o) {
+    struct stat now;
+    if (stat(o->target, &now) != 0) return errno == ENOENT;
+    return o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
+           now.st_mtime == o->old.st_mtime;
+}
+
+// All is written, on the disk and in the old file's place, with its mode and, where that is allowed, its owner. False:
+// errno says why not, 0: it was said; the old file is as it was.
+static bool kbi_out_end(kbi_out* o, int milliseconds) {
+    if (!kbi_flush(o->file, &o->waiting, milliseconds) || !kbi_sync(o->file)) return false;
+    int file = o->file;
+    if (!o->temporary) return o->file = -1, file <= 2 || close(file) == 0;
+    if (o->old.st_nlink) {
+        bool given = fchown(file, o->old.st_uid, o->old.st_gid) == 0;
+        if (fchmod(file, o->old.st_mode & (given ? 07777u : 0777u)) != 0) return false;
+    }
+    if (!kbi_out_untouched(o)) {
+        char ending[40];
+        kbi_text beside = KBI_BLANK;
+        snprintf(ending, sizeof ending, ".%ld%s", (long)getpid(), o->mark ? "" : ".json");
+        kbi_name_beside(&beside, o->target, ending);
+        bool saved = rename(o->temporary, beside.s) == 0;
+        kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
+                  o->path, saved ? beside.s : o->temporary);
+        kbi_text_free(&beside);
+        KBENCH_FREE(o->temporary);
+        o->temporary = NULL;
+        return errno = 0, false; // said
+    }
+    if (rename(o->temporary, o->target) != 0) return false; // still locked
+    KBENCH_FREE(o->temporary);
+    o->temporary = NULL;
+    o->file = -1;
+    bool closed = close(file) == 0;
+    return kbi_sync_folder(o->target) && closed;
+}
+
+// --- records, one a line, which several processes append to one file ---
+
+enum { KBI_LOCK_WAIT = 10000 }; // ms: what others do under the lock takes less than a second
+
+typedef struct kbi_lines {
+    const char* option;
+    char *path, *target;    // from the root on; behind all links
+    kbi_text waiting, mine; // not written yet; written by this process
+    int64_t end;            // of the file, after the last bytes that this process wrote
+    int file;               // -1: none; 1: stdout
+    bool plain;             // a regular file
+    bool lockless;          // its file system has no locks
+    bool busy;              // another process did not give up its lock
+    bool unsafe;            // the disk refused bytes after it had taken them
+    char* beside;           // where the records go since the file was replaced; NULL: it was not
+} kbi_lines;
+
+static void kbi_lines_free(kbi_lines* l) {
+    if (l->file > 2) close(l->file);
+    KBENCH_FREE(l->path);
+    KBENCH_FREE(l->target);
+    KBENCH_FREE(l->beside);
+    kbi_text_free(&l->waiting);
+    kbi_text_free(&l->mine);
+    l->path = l->target = l->beside = NULL;
+    l->file = -1;
+}
+
+static void kbi_lines_unlock(const kbi_lines* l) {
+    struct flock lock;
+    memset(&lock, 0, sizeof lock);
+    lock.l_type = F_UNLCK;
+    lock.l_whence = SEEK_SET;
+    fcntl(l->file, F_SETLK, &lock);
+}
+
+// Locks the file that the path names now: another process may have replaced it, which is done under the same lock. A
+// POSIX lock tells who holds it, and is kept for one reading or writing: it would be lost as soon as this process closes
+// the same file anywhere. False: errno says why not, EBUSY after a message.
+static bool kbi_lines_lock(kbi_lines* l) {
+    struct flock lock;
+    struct stat ours, there;
+    for (int waited = 0;;) {
+        if (l->file < 0) l->file = kbi_open_file(l->path, O_RDWR | O_APPEND);
+        if (l->file < 0) return false;
+        memset(&lock, 0, sizeof lock);
+        lock.l_type = F_WRLCK;
+        lock.l_whence = SEEK_SET;
+        if (fcntl(l->file, F_SETLK, &lock) != 0) {
+            bool held = errno == EACCES || errno == EAGAIN;
+            if (errno == EINTR) continue;
+            if (held && waited < (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT)) {
+                kbi_readable(-1, 10);
+                waited += 10;
+                continue;
+            }
+            if (held) {
+                if (fcntl(l->file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK) continue;
+                if (!l->busy)
+                    kbi_error(
+                        "--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
+                        l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
+                l->busy = true;
+                return errno = EBUSY, false;
+            }
+            if (!l->lockless)
+                kbi_warn("--%s %s cannot be locked (%s): only one process at a time may write to it", l->option,
+                         l->path, strerror(errno));
+            l->lockless = true;
+        }
+        if (fstat(l->file, &ours) != 0) return false;
+        if (!S_ISREG(ours.st_mode)) return errno = ESPIPE, false;
+        if (stat(l->path, &there) == 0 && kbi_same_file(&ours, &there)) return true;
+        close(l->file);
+        l->file = -1;
+        l->end = INT64_MAX; // what this process wrote is to be looked for
+    }
+}
+
+// False after an error message.
+static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
+    struct stat about;
+    kbi_text here = KBI_BLANK, target = KBI_BLANK;
+    kbi_holds holds = KBI_HOLDS_NOTHING;
+    memset(l, 0, sizeof *l);
+    l->option = option;
+    l->file = -1;
+    if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
+    if (kbi_is(path, "-")) return l->file = 1, true;
+    kbi_path_here(&here, path);
+    kbi_path_target(&target, path);
+    l->path = here.s;
+    l->target = target.s;
+    l->plain = stat(path, &about) != 0 || S_ISREG(about.st_mode);
+    l->file = l->plain ? kbi_open_file(l->path, O_RDWR | O_CREAT | O_APPEND) : kbi_open_in_place(l->path);
+    bool good = l->file >= 0 && (!l->plain || (kbi_lines_lock(l) && kbi_file_holds(l->file, &holds)));
+    if (!good && errno != EBUSY) kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
+    if (good && holds == KBI_HOLDS_OTHER)
+        kbi_error("--%s %s: this file holds no records, so it is left as it is; name another file", option, path);
+    if (good && holds == KBI_HOLDS_ARRAY)
+        kbi_error("--%s %s: this file holds an array, as --json writes it, and a line behind it would break it; name "
+                  "another file",
+                  option, path);
+    good = good && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES);
+    if (good && l->plain) {
+        l->end = lseek(l->file, 0, SEEK_END);
+        kbi_lines_unlock(l);
+    }
+    if (!good) kbi_lines_free(l);
+    return good;
+}
+
+static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) {
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
+    return h;
+}
+
+static void kbi_set_lines(kbi_set* set, const kbi_text* text, bool* absent) { // absent: a line was not in it
+    for (size_t at = 0; at < text->n;) {
+        const char *line = text->s + at, *stop = (const char*)memchr(line, '\n', text->n - at);
+        size_t n = stop ? (size_t)(stop - line) : text->n - at;
+        *absent |= kbi_set_add(set, kbi_hash_bytes(14695981039346656037u, line, n));
+        at += n + 1;
+    }
+}
+
+// Whether the file still has all that this process wrote.
+static bool kbi_lines_kept(kbi_lines* l) {
+    kbi_text all = KBI_BLANK;
+    kbi_set there = KBI_BLANK;
+    bool absent = false, any = false;
+    bool read = lseek(l->file, 0, SEEK_SET) == 0 && kbi_read_file(l->file, &all, SIZE_MAX);
+    kbi_set_lines(&there, &all, &any);
+    kbi_set_lines(&there, &l->mine, &absent);
+    kbi_set_free(&there);
+    kbi_text_free(&all);
+    return read && !absent;
+}
+
+static const char kbi_lines_lost[] = "was replaced or changed by another process and lacks records of this run";
+
+// All that this process wrote goes beside the file, because of what happened to that. False: errno says why it cannot.
+static bool kbi_lines_leave(kbi_lines* l, const char* what) {
+    char ending[40];
+    kbi_text name = KBI_BLANK, all = KBI_BLANK;
+    snprintf(ending, sizeof ending, ".%ld.jsonl", (long)getpid());
+    kbi_name_beside(&name, l->target, ending);
+    int file = kbi_open_file(name.s, O_RDWR | O_CREAT | O_EXCL | O_APPEND | KBI_NOFOLLOW);
+    if (file < 0) return kbi_text_free(&name), false;
+    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, what, name.s);
+    if (l->file >= 0) close(l->file);
+    l->file = file;
+    l->beside = name.s;
+    if (l->mine.n) kbi_put(&all, l->mine.s, l->mine.n);
+    if (l->waiting.n) kbi_put(&all, l->waiting.s, l->waiting.n);
+    kbi_text_free(&l->waiting);
+    kbi_text_free(&l->mine);
+    l->waiting = all;
+    l->end = 0;
+    return true;
+}
+
+// The file is locked and still has what this process wrote, or the records go beside from now on.
+static bool kbi_lines_ready(kbi_lines* l) {
+    struct stat about;
+    if (l->beside) return true;
+    if (!kbi_lines_lock(l)) {
+        bool gone = errno == ENOENT || errno == ENOTDIR || errno == ESPIPE || errno == EISDIR || errno == ENXIO ||
+                    errno == ELOOP || errno == EACCES;
+        return gone && kbi_lines_leave(l, kbi_lines_lost);
+    }
+    if (fstat(l->file, &about) != 0) return false;
+    kbi_holds holds = KBI_HOLDS_LINES;
+    if (about.st_size >= l->end) return true;
+    if (kbi_file_holds(l->file, &holds) && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES) &&
+        kbi_lines_kept(l))
+        return l->end = 0, true;
+    return kbi_lines_leave(l, kbi_lines_lost);
+}
+
+// Appends the whole lines that there is room for; false: errno says why the others wait. A line that a writer was killed in is
+// ended first, also where the end of the file cannot be read.
+static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
+    kbi_text all = KBI_BLANK;
+    char last = 0;
+    if (!l->plain) return kbi_flush(l->file, &l->waiting, milliseconds);
+    if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
+    if (!kbi_lines_ready(l)) return false;
+    off_t end = lseek(l->file, 0, SEEK_END);
+    bool ended = end == 0 || (end > 0 && lseek(l->file, -1, SEEK_END) >= 0 && kbi_read_more(l->file, &last, 1) == 1 &&
+                              last == '\n');
+    if (!ended) kbi_puts(&all, "\n");
+    kbi_put(&all, l->waiting.s, l->waiting.n);
+    bool good = kbi_flush(l->file, &all, milliseconds);
+    int why = errno;
+    size_t n = l->waiting.n - KBI_MIN(all.n, l->waiting.n); // that were written, of them whole lines are kept
+    while (n && l->waiting.s[n - 1] != '\n') n--;
+    kbi_text_free(&all);
+    int64_t kept = end + !ended + (int64_t)n;
+    if (!good && end >= 0 && ftruncate(l->file, n ? kept : end) != 0)
+        n = 0; // half a line stays, which is ended above
+    if (n) {
+        kbi_put(&l->mine, l->waiting.s, n);
+        l->waiting.n -= n;
+        memmove(l->waiting.s, l->waiting.s + n, l->waiting.n);
+        l->end = kept;
+    }
+    if (!l->beside) kbi_lines_unlock(l);
+    if (!good) return errno = why, false;
+    l->unsafe |= !kbi_sync(l->file);
+    return !l->unsafe;
+}
+
+// Puts other text in the file's place, which is locked; on failure it stays as it was. False: errno says why.
+static bool kbi_lines_replace(kbi_lines* l, const kbi_text* text) {
+    kbi_text name = KBI_BLANK, all = KBI_BLANK;
+    struct stat old;
+    char ending[40];
+    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
+    kbi_name_beside(&name, l->target, ending);
+    kbi_remove_all_left(l->target, NULL);
+    kbi_put(&all, text->n ? text->s : "", text->n);
+    int file = kbi_open_temporary(name.s, NULL);
+    bool good = file >= 0 && fchmod(file, 0600) == 0 && kbi_flush(file, &all, 1000) && kbi_sync(file) &&
+                fstat(l->file, &old) == 0;
+    bool given = good && fchown(file, old.st_uid, old.st_gid) == 0;
+    good = good && fchmod(file, old.st_mode & (given ? 07777u : 0777u)) == 0 && rename(name.s, l->target) == 0;
+    int why = errno;
+    if (!good && file >= 0) unlink(name.s);
+    if (good) close(l->file), l->file = -1; // opened again under its lock
+    if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
+    if (good && !kbi_sync_folder(l->target)) good = false, why = errno;
+    kbi_text_free(&name);
+    kbi_text_free(&all);
+    return errno = why, good;
+}
+
+// All is written, and still there. False: errno says why not, 0: it was said.
+static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
+    bool good = kbi_lines_flush(l, milliseconds);
+    if (!good && errno == EBUSY && l->plain)
+        good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
+    if (good && l->plain && l->mine.n && !l->beside) {
+        good = kbi_lines_ready(l);
+        if (good && !l->beside) {
+            good = kbi_lines_kept(l) || kbi_lines_leave(l, kbi_lines_lost);
+            if (l->file >= 0 && !l->beside) kbi_lines_unlock(l);
+        }
+        good = good && kbi_lines_flush(l, milliseconds);
+    }
+    int why = errno, file = l->file;
+    if (file > 2) l->file = -1;
+    if (file > 2 && close(file) != 0 && good) good = false, why = errno;
+    return good && l->beside ? (errno = 0, false) : (errno = why, good);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2291,13 +3117,15 @@ static int64_t kbi_now(void) { return kbi_clock_ns(KBI_CLOCK_MONOTONIC); }
 
 // The smallest step that two readings show; what one reading costs is in it.
 static int64_t kbi_clock_step(void) {
-    int64_t best = INT64_MAX;
-    for (int i = 0; i < 200; i++) {
+    const int64_t long_enough = 50000000;
+    int64_t best = INT64_MAX, began = kbi_now();
+    for (int i = 0; i < 200 && (i < 3 || kbi_now() - began < long_enough); i++) {
         int64_t a = kbi_now(), b = a;
-        while (b == a) b = kbi_now();
-        best = KBI_MIN(best, b - a);
+        for (int turns = 0; b == a && turns < 1 << 26; turns++) b = kbi_now();
+        if (b > a) best = KBI_MIN(best, b - a);
+        if (b == a) break; // it stands still
     }
-    return best;
+    return best == INT64_MAX ? 1000000000 : best;
 }
 
 static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
@@ -3570,18 +4398,73 @@ KBI_SLOW_BEGIN
 // measured is measured on the same core, with the same CUDA context, and nobody else runs meanwhile.
 #if KBI_FIBERS
 typedef struct kbi_fiber {
+#if KBI_UCONTEXT
     ucontext_t body, conductor;
+#else
+    void *body, *conductor; // where the stack of each ends while the other one runs
+#endif
     void (*main)(void* user);
     void* user;
     char* stack;
     size_t size;
 } kbi_fiber;
 
+#if KBI_UCONTEXT
+#define KBI_SWITCH(from, to) swapcontext(&(from), &(to))
 static void kbi_fiber_enter(unsigned high, unsigned low) { // makecontext passes ints
     kbi_fiber* f = (kbi_fiber*)(uintptr_t)((uint64_t)high << 32 | low);
     f->main(f->user);
-    swapcontext(&f->body, &f->conductor);
+    KBI_SWITCH(f->body, f->conductor);
 }
+
+static bool kbi_fiber_start(kbi_fiber* f) {
+    if (getcontext(&f->body) != 0) return false;
+    f->body.uc_stack.ss_sp = f->stack;
+    f->body.uc_stack.ss_size = f->size;
+    f->body.uc_link = NULL;
+    uint64_t self = (uint64_t)(uintptr_t)f;
+    makecontext(&f->body, (void (*)(void))kbi_fiber_enter, 2, (unsigned)(self >> 32), (unsigned)self);
+    return true;
+}
+#else
+#define KBI_SWITCH(from, to) kbi_switch(&(from), (to))
+static kbi_fiber* kbi_fiber_starting; // until it has entered its function
+
+// Leaves at *from where this stack goes on, and goes on with the one at to. The compiler saves what is clobbered; what
+// it may use to address that, and the red zone, are kept here.
+__attribute__((noinline)) static void kbi_switch(void** from, void* to) {
+    __asm__ volatile("subq $128, %%rsp\n\t"
+                     "pushq %%rbp\n\t"
+                     "pushq %%rbx\n\t"
+                     "leaq 1f(%%rip), %%rax\n\t"
+                     "pushq %%rax\n\t"
+                     "movq %%rsp, (%0)\n\t"
+                     "movq %1, %%rsp\n\t"
+                     "popq %%rax\n\t"
+                     "jmpq *%%rax\n"
+                     "1:\tpopq %%rbx\n\t"
+                     "popq %%rbp\n\t"
+                     "addq $128, %%rsp"
+                     : "+D"(from), "+S"(to)
+                     :
+                     : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
+}
+
+static void kbi_fiber_enter(void) {
+    kbi_fiber* f = kbi_fiber_starting;
+    f->main(f->user);
+    KBI_SWITCH(f->body, f->conductor);
+}
+
+static bool kbi_fiber_start(kbi_fiber* f) {
+    void (*enter)(void) = kbi_fiber_enter;
+    void** top = (void**)(void*)(f->stack + f->size) - 3; // aligned as behind a call
+    memset(top, 0, 3 * sizeof *top);                        // a return address of 0 ends the stack for who unwinds it
+    memcpy(--top, &enter, sizeof enter);
+    f->body = top;
+    return true;
+}
+#endif
 
 static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->main = body;
@@ -3591,20 +4474,20 @@ static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
     void* stack =
         mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS | KBI_MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED || getcontext(&f->body) != 0) return false;
+    if (stack == MAP_FAILED) return false;
     mprotect(stack, 4096, PROT_NONE); // an overflow is a crash, not a riddle
     f->stack = (char*)stack;
-    f->body.uc_stack.ss_sp = stack;
-    f->body.uc_stack.ss_size = f->size;
-    f->body.uc_link = NULL;
-    uint64_t self = (uint64_t)(uintptr_t)f;
-    makecontext(&f->body, (void (*)(void))kbi_fiber_enter, 2, (unsigned)(self >> 32), (unsigned)self);
-    return true;
+    return kbi_fiber_start(f);
 }
 
-static void kbi_fiber_resume(kbi_fiber* f) { swapcontext(&f->conductor, &f->body); }
+static void kbi_fiber_resume(kbi_fiber* f) {
+#if !KBI_UCONTEXT
+    kbi_fiber_starting = f;
+#endif
+    KBI_SWITCH(f->conductor, f->body);
+}
 
-static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
+static void kbi_fiber_rest(kbi_fiber* f) { KBI_SWITCH(f->body, f->conductor); }
 static void kbi_fiber_free(kbi_fiber* f) {
     if (f->stack) munmap(f->stack, f->size);
 }
@@ -3623,6 +4506,10 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
 ---------------------------------------------------------------------------------------------------------------*/
+
+// What the cases of a comparison say where fibers are missing.
+static const char kbi_apart_note[] = "measured one after another, not in interleaved rounds: kbench has no fibers for this "
+                                     "C library and processor. --procs 5 compares over several processes";
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
     kb_entry** of;
@@ -6095,10 +6982,17 @@ static bool kbi_options_agree(const kbi_options* o) {
         return kbi_error("--%s is of a figure: it goes with --svg FILE", o->plot ? "plot" : "where"), false;
     if (o->on[KBI_OPTION_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
         return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
-    struct stat about;
-    if (kbi_is(o->json, o->jsonl) && !kbi_is(o->json, "-") && (stat(o->json, &about) != 0 || S_ISREG(about.st_mode)))
-        return kbi_error("--json and --jsonl both write %s; give each a file of its own", o->json), false;
     return true;
+}
+
+// Whether an option's argument is a name that somebody chooses: an option behind it is no such name.
+static bool kbi_option_names_file(int id) {
+    const char* argument = kbi_options_table[id].argument;
+    return kbi_is(argument, "DIR") || (argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME")));
+}
+
+static bool kbi_names_stdout(const char* path) {
+    return kbi_is(path, "/dev/stdout") || kbi_is(path, "/dev/fd/1") || kbi_is(path, "/proc/self/fd/1");
 }
 
 static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
@@ -6126,12 +7020,12 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
         if (wants && !equals && (i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0))
             return kbi_error("--%s needs %s behind it", kbi_options_table[id].name, kbi_options_table[id].argument),
                    false;
-        if (wants && !equals && (id == KBI_OPTION_json || id == KBI_OPTION_jsonl) && argv[i + 1][0] == '-' &&
-            argv[i + 1][1])
+        if (wants && !equals && kbi_option_names_file(id) && argv[i + 1][0] == '-' && argv[i + 1][1])
             return kbi_error("--%s needs a file, and %s is an option; --%s=%s is such a file",
                              kbi_options_table[id].name, argv[i + 1], kbi_options_table[id].name, argv[i + 1]),
                    false;
-        if (!kbi_option_set(o, id, !wants ? NULL : equals ? equals + 1 : argv[++i])) return false;
+        const char* value = !wants ? NULL : equals ? equals + 1 : argv[++i];
+        if (!kbi_option_set(o, id, kbi_option_names_file(id) && kbi_names_stdout(value) ? "-" : value)) return false;
         while (id == KBI_OPTION_load && i + 1 < argc && (argv[i + 1][0] != '-' || !argv[i + 1][1]))
             if (!kbi_option_load(o, argv[++i])) return false;
         while (id == KBI_OPTION_race && i + 1 < argc && argv[i + 1][0] != '-')
@@ -7171,6 +8065,7 @@ typedef struct kbi_backend {
         void (*prepare)(struct kbi_run* run);    // before each call of the body
         const char* (*wait)(void);               // for all work; the text of an error since the last call, or NULL
         bool (*lost)(void);                      // whether no later work of this process survives that error
+        const char* (*broken)(void);             // what the function did to the context or kb->stream; NULL: nothing
         void (*abandon)(void);                   // ends what a block that was left early keeps from ending
         void (*roof)(kbi_machine* m, int which); // measures one of its roofs
     } timing;
@@ -7435,6 +8330,15 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
+// The cause of what else went wrong in this case; each one after it would fail.
+static void kbi_stop_if_broken(kbi_run* run) {
+    const char* broken = run->backend->timing.broken ? run->backend->timing.broken() : NULL;
+    if (!broken) return;
+    kbi_raise(run, KB_FLAG_CUDA_ERROR);
+    kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
+    kbi_give_word(run, KB_FAILED);
+}
+
 // Whether this launch is timed alone, to be held against others.
 static bool kbi_timed_alone(const kbi_run* run) {
     bool early = run->call.unit == KBI_WARM && run->alike.n < KBI_EARLY;
@@ -7534,6 +8438,7 @@ typedef int (*kbi_cu_node)(cudaGraphNode_t node, kbi_cu_kernel* of);
 typedef int (*kbi_cu_name)(const char** name, void* function);
 typedef int (*kbi_cu_fits)(int* blocks, void* function, int threads, size_t shared);
 typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
+typedef int (*kbi_cu_number)(kb_stream stream, unsigned long long* number); // unique in the process
 typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
 
 typedef struct kbi_gpu {
@@ -7546,10 +8451,12 @@ typedef struct kbi_gpu {
     void* proofs[KBI_PROOF_COPIES][KBI_PROOFS]; // NULL: not loaded yet
     unsigned empties;                           // launched so far
     kbi_cu_launch launch;
-    kbi_cu_launch_as launch_as; // NULL: no clusters
-    kbi_cu_wait wait_value;     // NULL: the gate is a spinning kernel
-    char* clean;                // what eviction reads; never written after start
-    char* touch;                // where calibrating kernels write
+    kbi_cu_launch_as launch_as;       // NULL: no clusters
+    kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
+    kbi_cu_number number_of;          // of the stream
+    unsigned long long stream_number; // 0: not known
+    char* clean;                      // what eviction reads; never written after start
+    char* touch;                      // where calibrating kernels write
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads a multiprocessor; bytes a block
     int all_registers, all_shared, most_blocks,
@@ -7750,6 +8657,172 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
     va_start(list, format);
     vsnprintf(in->message + n, sizeof in->message - n, format, list);
     va_end(list);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>leftovers measure: what a function changed in its process: put back before the next one, or the process ends.
+              Public: none      Used by: >>calls, >>rounds, program
+---------------------------------------------------------------------------------------------------------------*/
+
+#ifndef __cplusplus
+extern char** environ; // strict standards hide it
+#endif
+
+#ifdef SIG_SETMASK
+#define KBI_SETMASK SIG_SETMASK
+#else
+#define KBI_SETMASK 2 // Linux
+#endif
+
+enum { KBI_LIMITS = 16 };           // RLIM_NLIMITS
+enum { KBI_FILES_LEFT = 64 };       // open files that a function may leave behind
+enum { KBI_MEMORY_LEFT_PART = 16 }; // and the part of the machine's memory
+
+// The process as it was before the first function ran.
+static struct kbi_before {
+    bool known;
+    mode_t mode; // umask
+    uint64_t blocked;
+    fenv_t floats;
+    uint64_t limits[KBI_LIMITS][2]; // soft, hard
+    kbi_cpus cpus;
+    int nice;
+    char *locale, **variables;
+    int64_t files[3][2];                    // device and inode of stdin, stdout, stderr; -1: closed
+    int next_file;                          // the lowest number that no file has
+    int64_t handlers[2], threads, resident; // kbi_status_look
+} kbi_before;
+
+static void kbi_standard_file(int file, int64_t out[2]) {
+    struct stat about;
+    bool open = fstat(file, &about) == 0;
+    out[0] = open ? (int64_t)about.st_dev : -1;
+    out[1] = open ? (int64_t)about.st_ino : -1;
+}
+
+static int kbi_next_file(void) { // -1: there is none
+    int file = dup(2), other = file < 0 ? kbi_open_file("/dev/null", O_RDONLY) : -1;
+    int next = KBI_MAX(file, other);
+    if (next >= 0) close(next);
+    return next;
+}
+
+// A number of /proc/self/status, such as "Threads:"; KB_NONE: it is not there.
+static int64_t kbi_status_number(const char* status, const char* name, int base) {
+    const char* at = strstr(status, name);
+    return at && at > status && at[-1] == '\n' ? (int64_t)strtoull(at + strlen(name), NULL, base) : KB_NONE;
+}
+
+// handlers: signals that are ignored, and caught, but for those that the C library takes when threads are started.
+static void kbi_status_look(int64_t handlers[2], int64_t* threads, int64_t* resident) {
+    const int64_t library = (int64_t)7 << 31;
+    char status[4096];
+    int file = kbi_open_file("/proc/self/status", O_RDONLY);
+    ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
+    if (file >= 0) close(file);
+    status[KBI_MAX(n, (ssize_t)0)] = 0;
+    handlers[0] = kbi_status_number(status, "SigIgn:", 16) & ~library;
+    handlers[1] = kbi_status_number(status, "SigCgt:", 16) & ~library;
+    *threads = kbi_status_number(status, "Threads:", 10);
+    *resident = kbi_status_number(status, "VmRSS:", 10) * 1024;
+}
+
+static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
+
+static void kbi_before_note(void) {
+    struct kbi_before* b = &kbi_before;
+    const char* locale = setlocale(LC_ALL, NULL);
+    size_t n = 0, bytes = locale ? strlen(locale) + 1 : 0;
+    b->known = true;
+    b->mode = umask(077);
+    umask(b->mode);
+    fegetenv(&b->floats);
+#ifdef SYS_rt_sigprocmask
+    syscall(SYS_rt_sigprocmask, 0, NULL, &b->blocked, sizeof b->blocked);
+#endif
+#ifdef SYS_prlimit64
+    for (int i = 0; i < KBI_LIMITS; i++) syscall(SYS_prlimit64, 0, i, NULL, b->limits[i]);
+#endif
+    kbi_cpus_allowed(&b->cpus);
+    b->nice = getpriority(PRIO_PROCESS, 0);
+    if (locale) b->locale = (char*)memcpy(kbi_grow(NULL, bytes), locale, bytes);
+    while (environ && environ[n]) n++;
+    b->variables = (char**)kbi_grow(NULL, sizeof(char*) * (n + 1));
+    for (size_t i = 0; i < n; i++) {
+        bytes = strlen(environ[i]) + 1;
+        b->variables[i] = (char*)memcpy(kbi_grow(NULL, bytes), environ[i], bytes);
+    }
+    b->variables[n] = NULL;
+    for (int i = 0; i < 3; i++) kbi_standard_file(i, b->files[i]);
+    b->next_file = kbi_next_file();
+    kbi_status_look(b->handlers, &b->threads, &b->resident);
+}
+
+static void kbi_variables_restore(void) {
+    char** was = kbi_before.variables;
+    size_t n = 0;
+    while (was[n] && environ && environ[n] && kbi_is(was[n], environ[n])) n++;
+    if (!was[n] && environ && !environ[n]) return;
+    while (was[n]) n++;
+    environ = (char**)memcpy(kbi_grow(NULL, sizeof(char*) * (n + 1)), was, sizeof(char*) * (n + 1));
+}
+
+// Puts back what can be put back for certain. NULL, or what cannot.
+static const char* kbi_before_restore(void) {
+    struct kbi_before* b = &kbi_before;
+    const char *locale = setlocale(LC_ALL, NULL), *why = NULL;
+    struct itimerval none;
+    kbi_cpus cpus;
+    memset(&none, 0, sizeof none);
+    setitimer(ITIMER_REAL, &none, NULL);
+    setitimer(ITIMER_VIRTUAL, &none, NULL);
+    setitimer(ITIMER_PROF, &none, NULL);
+    if (!b->known) return NULL;
+    umask(b->mode);
+    fesetenv(&b->floats);
+#ifdef SYS_rt_sigprocmask
+    syscall(SYS_rt_sigprocmask, KBI_SETMASK, &b->blocked, NULL, sizeof b->blocked);
+#endif
+#ifdef SYS_prlimit64
+    for (int i = 0; i < KBI_LIMITS; i++) {
+        uint64_t now[2];
+        if (syscall(SYS_prlimit64, 0, i, NULL, now) != 0 || memcmp(now, b->limits[i], sizeof now) == 0) continue;
+        if (syscall(SYS_prlimit64, 0, i, b->limits[i], NULL) != 0) why = "it lowered a limit of its process for good";
+    }
+#endif
+    if (kbi_cpus_allowed(&cpus) && memcmp(&cpus, &b->cpus, sizeof cpus) != 0 && !kbi_cpus_pin(&b->cpus))
+        why = "it changed the processors of its process for good";
+    if (getpriority(PRIO_PROCESS, 0) != b->nice && setpriority(PRIO_PROCESS, 0, b->nice) != 0)
+        why = "it lowered the priority of its process for good";
+#ifdef LC_GLOBAL_LOCALE
+    uselocale(LC_GLOBAL_LOCALE);
+#endif
+    if (b->locale && locale && !kbi_is(locale, b->locale)) setlocale(LC_ALL, b->locale);
+    kbi_variables_restore();
+    return why;
+}
+
+// Puts back what can be, and looks at the rest. NULL: this process is as good as a fresh one for the next case; else why
+// it is not.
+static const char* kbi_left_behind(bool gpu) {
+    const struct kbi_before* b = &kbi_before;
+    const char* why = kbi_before_restore();
+    int64_t handlers[2], threads, resident, physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    if (!b->known || why) return why;
+    for (int i = 0; i < 3; i++) {
+        int64_t now[2];
+        kbi_standard_file(i, now);
+        if (memcmp(now, b->files[i], sizeof now) != 0) return "it closed or replaced stdin, stdout or stderr";
+    }
+    int next = kbi_next_file();
+    if (b->next_file >= 0 && (next < 0 || next > b->next_file + KBI_FILES_LEFT)) return "it left files open";
+    kbi_status_look(handlers, &threads, &resident);
+    if (memcmp(handlers, b->handlers, sizeof handlers) != 0) return "it changed how signals are handled";
+    if (resident - b->resident > physical / KBI_MEMORY_LEFT_PART) return "it left memory allocated";
+    if (threads <= b->threads) return NULL;
+    int64_t ran = kbi_others_ran();
+    if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
+    return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -8128,7 +9201,11 @@ static void kbi_wall_add_alone(kbi_run* run, double ns) {
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
-// During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
+// How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
+// few as --timeout leaves time for. What that costs in precision, the samples show.
+static double kbi_clock_fills(double step) { return KBI_MIN(1000 * step, KBI_MAX(20e6, 5 * step)); }
+
+// During the warm-up the batch grows until a sample is long enough for the clock, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
     int64_t now = kbi_now();
     if (run->backend->gpu && !run->work.host) {
@@ -8156,17 +9233,18 @@ static void kbi_wall_end(kbi_run* run) {
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, 1000.0 * (double)kbi_lab.wall_step);
+    target = KBI_MAX(target, kbi_clock_fills((double)kbi_lab.wall_step));
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
     if (run->call.unit == KBI_WARM && grows) {
-        double factor = ns > 0 ? target / ns : 1000;
+        double factor = ns > 0 ? target / ns : 10;
         run->sampling.batch = (int64_t)((double)run->sampling.batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
         run->call.window.n = 0; // times of another batch size are no measure for this one
     } else {
         run->sampling.resolved = true;
     }
+    if (kbi_lab.wall_step >= 1000000) run->m.step_ns = (double)kbi_lab.wall_step / (double)runs; // jiffies
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
@@ -8253,7 +9331,7 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_cpu = {
     "cpu", false, false, kbi_cpu_open,
     KBI_HOST_MEMORY,
-    { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
+    { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     { KBI_PERF, NULL, NULL, NULL, NULL }
@@ -8298,7 +9376,7 @@ static bool kbi_script_open(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_scripted = {
     "script", false, true, kbi_script_open,
     KBI_HOST_MEMORY,
-    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
+    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL }
@@ -8790,6 +9868,7 @@ static bool kbi_load_functions(char why[200]) {
     p = kbi_driver_function("cuLaunchKernelEx", 12000), memcpy(&kbi_lab.gpu.launch_as, &p, sizeof p);
     p = kbi_driver_function("cuFuncSetAttribute", 12000), memcpy(&set, &p, sizeof p);
     p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_lab.gpu.wait_value, &p, sizeof p);
+    p = kbi_driver_function("cuStreamGetId", 12000), memcpy(&kbi_lab.gpu.number_of, &p, sizeof p);
     kbi_ptx_put(&ptx, false);
     kbi_empty_put(&ptx);
     for (int i = 0; i < KBI_F_COUNT; i++) names[i] = kbi_function_names[i];
@@ -8906,6 +9985,7 @@ static void kbi_gate_open(void) {
 // An earlier case, or another thread, may have chosen another device; lines that it made persist in L2 would survive
 // the eviction.
 static void kbi_gpu_prepare(struct kbi_run* run) {
+    signal(SIGALRM, kbi_gate_alarm); // the gate's, whatever a function made of it
     cudaSetDevice(run->machine->device);
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
@@ -8951,7 +10031,24 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess; }
+// kb->stream and the context are those of all cases. A function that resets the device, or destroys the stream, takes
+// them from the cases behind it, too. Numbers, not addresses, tell a new one from an old one in its place.
+static const char* kbi_gpu_broken(void) {
+    struct cudaPointerAttributes about;
+    unsigned long long now = 0;
+    cudaError_t e = cudaPointerGetAttributes(&about, (const void*)(uintptr_t)kbi_lab.gpu.flag);
+    if (e == cudaSuccess && about.type != cudaMemoryTypeHost)
+        return "the function reset the device (cudaDeviceReset)";
+    if (e == cudaSuccess) e = cudaStreamQuery(kbi_lab.gpu.stream);
+    if (e == cudaErrorNotReady) e = cudaSuccess;
+    bool gone = kbi_lab.gpu.stream_number && e == cudaSuccess &&
+                (kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &now) != 0 || now != kbi_lab.gpu.stream_number);
+    if (e != cudaSuccess) cudaGetLastError();
+    if (gone || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
+}
+
+static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess || kbi_gpu_broken(); }
 
 static int64_t kbi_gpu_free_bytes(void) {
     size_t free_now = 0, total = 0;
@@ -11731,6 +12828,9 @@ static void kbi_want_roofs(kbi_run* run) {
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
     cudaError_t e = cudaStreamCreate(&kbi_lab.gpu.stream); // blocking: the default stream's work is waited for
+    kbi_lab.gpu.stream_number = 0;
+    if (kbi_lab.gpu.number_of && kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &kbi_lab.gpu.stream_number) != 0)
+        kbi_lab.gpu.stream_number = 0;
     if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.start);
     if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.stop);
     void* host = NULL;
@@ -11849,7 +12949,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_cuda = {
     "cuda", true, false, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
-    { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
+    { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_broken, kbi_gpu_abandon,
+      kbi_gpu_roof },
     { kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_gpu_audit_left, kbi_graph_forget,
       kbi_graph_repeats, kbi_gpu_repeat },
     { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark, kbi_gpu_throttled },
@@ -12492,11 +13593,10 @@ static void kbi_call_guarded(kbi_run* run, kb_body body) {
         body(&run->kb);
 }
 
-// What a call left behind is no other's: each begins in the folder where the program was started, and without a timer.
+// Each call begins in the folder where the program was started, and with the process as the first one found it.
 static void kbi_call_clear(void) {
-    struct itimerval none;
-    memset(&none, 0, sizeof none);
-    setitimer(ITIMER_REAL, &none, NULL);
+    if (!kbi_before.known) kbi_before_note();
+    kbi_before_restore();
     if (!kbi_lab.folder) {
         int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
         if (file >= 0) close(file);
@@ -12605,6 +13705,7 @@ static void kbi_body_ended(kbi_run* run) {
     if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
+    kbi_stop_if_broken(run);
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
     bool lost = kbi_lost(run), keeps = kbi_wants_fresh(run);
     if (run->memory.unheld && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
@@ -13420,6 +14521,8 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
     if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
     bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || (n && arms[0]->run.work.called)), good = true;
+    for (int i = 0; i < n && n > 1 && fits && !together; i++)
+        kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         memset(&c, 0, sizeof c);
@@ -14166,13 +15269,29 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, do
     return ratio;
 }
 
+// The ratio of two that one process measured one after another: of their medians. NAN where one has none.
+static double kbi_judge_ratio_apart(const kbi_rivals* c, int process, int theirs, int mine) {
+    double ns[2];
+    for (int k = 0; k < 2; k++) {
+        size_t at = (size_t)(process * c->n + (k ? mine : theirs));
+        const kbi_measured* m = c->m[at];
+        if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) return (double)NAN;
+        double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
+        ns[k] = kbi_median_of(c->samples[at], m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
+        KBENCH_FREE(scratch);
+    }
+    return ns[0] > 0 && ns[1] > 0 ? ns[0] / ns[1] : (double)NAN;
+}
+
 // The shorter of two says how far their ratio scatters.
 static void kbi_rivals_pair(kbi_rivals* c, kbi_pools* pools, int theirs, int mine) {
     double values[KBI_PROCESSES], lo, hi;
     double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
     int n = 0;
     for (int p = 0; p < c->processes; p++) {
-        values[p] = log(kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi));
+        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi);
+        if (!kbi_finite(ratio) && mine >= 0) ratio = kbi_judge_ratio_apart(c, p, theirs, mine);
+        values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
     if (!n) return;
@@ -14257,6 +15376,8 @@ static void kbi_judge_group(kbi_rivals* c) {
         if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
     if (c->n && kbi_finite(kbi_judge_ratio_over(c, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
+    // measured one after another no process has a control: then as much as memory and code make by where they lie
+    if (!kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
@@ -15014,7 +16135,7 @@ static int kbi_open_image(void) {
             continue;
         line[strcspn(line, "\n")] = 0;
         if (!line[path] || fstat(file, &about) != 0 || about.st_ino == inode) break;
-        int image = kbi_open_file(line + path, O_RDONLY);
+        int image = kbi_open_input(line + path, false);
         if (image >= 0) close(file), file = image;
         break;
     }
@@ -15023,35 +16144,41 @@ static int kbi_open_image(void) {
     return file;
 }
 
-// Goes on with a hash by all bytes of a file; the answer is how many those are.
-static size_t kbi_hash_file(uint64_t* h, int file) {
+// Goes on with a hash by all bytes of a file, which is closed; false: errno says why they cannot be read.
+static bool kbi_hash_file(uint64_t* h, int file) {
     static uint64_t words[8192];
-    size_t all = 0;
-    for (;;) {
+    uint64_t all = 0;
+    ssize_t n = file < 0 ? -1 : 1;
+    while (n > 0) {
         size_t have = 0;
-        for (ssize_t n;
-             have < sizeof words && (n = kbi_read_some(file, (char*)words + have, sizeof words - have)) > 0;)
+        while (have < sizeof words && (n = kbi_read_more(file, (char*)words + have, sizeof words - have)) > 0)
             have += (size_t)n;
         memset((char*)words + have, 0, (size_t)(-have & 7));
         *h = kbi_hash_words(*h, words, (have + 7) / 8);
         all += have;
-        if (have < sizeof words) break;
     }
+    int why = errno;
     if (file >= 0) close(file);
-    words[0] = all;
-    *h = kbi_hash_words(*h, words, 1);
-    return all;
+    *h = kbi_hash_words(*h, &all, 1);
+    return errno = why, n == 0;
 }
 
-// The hash of this process's executable, of all its bytes; "" where it cannot be read. That of an interpreter says
-// nothing of the program: KBENCH_SCRIPT in the environment names the file that it runs, which then counts, too.
+// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read. That of an
+// interpreter says nothing of the program: KBENCH_SCRIPT in the environment names the file that it runs, which then
+// counts, too.
 static const char* kbi_binary_hash(void) {
     static char known[24];
+    static bool said;
     const char* script = getenv("KBENCH_SCRIPT");
     uint64_t h = 14695981039346656037u;
-    if (known[0] || !kbi_hash_file(&h, kbi_open_image())) return known;
-    if (script && *script) kbi_hash_file(&h, kbi_open_file(script, O_RDONLY));
-    snprintf(known, sizeof known, "%016llx", (unsigned long long)h);
+    if (known[0]) return known;
+    bool good = kbi_hash_file(&h, kbi_open_image());
+    bool both = good && (!script || !*script || kbi_hash_file(&h, kbi_open_input(script, false)));
+    if (both) return snprintf(known, sizeof known, "%016llx", (unsigned long long)h), known;
+    if (!said)
+        kbi_warn("the file of this %s cannot be read (%s): records do not say which build they are of",
+                 good ? "script" : "program", kbi_why_not_open(errno));
+    said = true;
     return known;
 }
 
@@ -15071,7 +16198,10 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
     kbi_show_build(s->build, sizeof s->build, kbi_build());
     snprintf(s->binary, sizeof s->binary, "%s", kbi_binary_hash());
-    for (int i = 0; i < argc; i++) kbi_putf(&command, "%s%s", i ? " " : "", argv[i]);
+    for (int i = 0; i < argc; i++) {
+        kbi_puts(&command, i ? " " : "");
+        kbi_put_quoted(&command, argv[i]);
+    }
     s->command = command.s;
     s->seed = seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
@@ -15237,11 +16367,9 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
 // Reads on, behind what was not yet looked at; false: there is no more.
 static bool kbi_reader_fill(kbi_reader* r) {
     size_t left = (size_t)(r->end - r->at);
-    ssize_t n;
     if (r->file < 0) return false; // all of it is in memory
     memmove(r->buffer, r->at, left);
-    do n = kbi_read_some(r->file, r->buffer + left, KBI_READ_BUFFER - left);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
     r->at = r->buffer;
     r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
     *r->end = 0;
@@ -15810,17 +16938,30 @@ static void kbi_reader_end(kbi_reader* r) {
     kbi_text_free(&r->token);
 }
 
+// Whether the file is a pipe that nobody writes to, for two seconds.
+static bool kbi_reader_silent(kbi_reader* r) {
+    struct stat about;
+    if (fstat(r->file, &about) != 0 || !S_ISFIFO(about.st_mode)) return false;
+    for (int i = 0; i < 20; i++) {
+        if (kbi_reader_fill(r) || r->broken) return false;
+        kbi_readable(-1, 100); // its writer may be about to start
+    }
+    return true;
+}
+
 // The records of a file behind those that are there, - for stdin; false after an error message.
 static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reader r;
     bool standard = kbi_is(path, "-");
-    int file = standard ? 0 : kbi_open_file(path, O_RDONLY);
-    if (file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
+    int file = standard ? 0 : kbi_open_input(path, true);
+    if (file < 0) return kbi_error("cannot read %s: %s", path, kbi_why_not_open(errno)), false;
     kbi_reader_begin(&r, standard ? "stdin" : path, 1, to);
     r.file = file;
     r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER + 1);
     *r.buffer = 0;
-    bool good = kbi_read_open(&r) && !r.broken;
+    bool silent = !standard && kbi_reader_silent(&r);
+    if (silent) kbi_error("cannot read %s: nobody writes to this pipe", path);
+    bool good = !silent && kbi_read_open(&r) && !r.broken;
     if (!standard) close(r.file);
     KBENCH_FREE(r.buffer);
     kbi_reader_end(&r);
@@ -15856,186 +16997,19 @@ static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const c
   >>store     record: files that survive a crash.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_out { // a file, and what it had no room for yet
-    int file;
-    kbi_text waiting;
-} kbi_out;
-
 typedef struct kbi_store {
-    const char *json, *jsonl;
-    char* temporary; // beside json, renamed over it at the end; NULL: json is written in place
-    kbi_out array, lines;
-    char path[4096]; // json from the root on and behind all links, since a body may change the directory
+    const char *json, *jsonl; // NULL: none
+    kbi_out array;
+    kbi_lines lines;
     int64_t n;
     unsigned failed; // bits: json, jsonl
     bool keep;       // results of an earlier run are worth more than an empty array
 } kbi_store;
 enum { KBI_JSON_FAILED = 1, KBI_JSONL_FAILED = 2 };
 
-// Writes what is there; false: errno says why some of it still waits. A reader may take so long for each piece.
-static bool kbi_out_flush(kbi_out* o, int milliseconds) {
-    size_t at = 0;
-    while (at < o->waiting.n) {
-        ssize_t n = write(o->file, o->waiting.s + at, o->waiting.n - at);
-        if (n > 0) at += (size_t)n;
-        if (n > 0 || (n < 0 && errno == EINTR)) continue;
-        if (n == 0) errno = ENOSPC;
-        if (errno != EAGAIN || !kbi_writable(o->file, milliseconds)) break;
-    }
-    if (at) memmove(o->waiting.s, o->waiting.s + at, o->waiting.n - at), o->waiting.n -= at;
-    return !o->waiting.n;
-}
-
-// Whether it is on the disk; what is no file on one has no such thing.
-static bool kbi_out_sync(kbi_out* o) {
-    return fsync(o->file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
-}
-
-// Whether a path still leads to the plain file that was opened under it.
-static bool kbi_file_is(int file, const char* path) {
-    struct stat open_one, there;
-    return fstat(file, &open_one) == 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) &&
-           open_one.st_dev == there.st_dev && open_one.st_ino == there.st_ino;
-}
-
-// Removes a temporary file unless a run holds its lock, on whatever machine or in whatever container.
-static bool kbi_remove_left(const char* path) {
-    struct stat about;
-    if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
-    int file = kbi_open_file(path, O_RDWR | KBI_NOFOLLOW);
-    bool gone = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0 && kbi_file_is(file, path) && unlink(path) == 0;
-    if (file >= 0) close(file);
-    return gone;
-}
-
-// The temporary file's path but for its number: beside the file, in its name, or where that leaves no room in another.
-static void kbi_temporary_stem(kbi_text* stem, const char* path) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    kbi_put(stem, path, (size_t)(name - path));
-    if (strlen(name) <= 240)
-        kbi_putf(stem, "%s.tmp", name);
-    else
-        kbi_putf(stem, "kbench-%016llx.tmp", (unsigned long long)kbi_hash(14695981039346656037u, name));
-}
-
-// Removes what runs left beside this file when they were killed: where there is no process of that number.
-static void kbi_remove_all_left(const char* path) {
-    kbi_text stem = KBI_BLANK, folder = KBI_BLANK;
-    kbi_temporary_stem(&stem, path);
-    const char *slash = strrchr(stem.s, '/'), *name = slash ? slash + 1 : stem.s;
-    size_t n = strlen(name);
-    kbi_put(&folder, slash ? stem.s : ".", slash ? (size_t)(slash - stem.s) + 1 : 1);
-    DIR* d = opendir(folder.s);
-    for (struct dirent* e; d && (e = readdir(d)) != NULL;) {
-        if (strncmp(e->d_name, name, n) != 0) continue;
-        const char* number = e->d_name + n;
-        if (strlen(number) < 1 || strlen(number) > 9 || number[strspn(number, "0123456789")]) continue;
-        if (kill((pid_t)strtol(number, NULL, 10), 0) == 0 || errno != ESRCH) continue;
-        kbi_text left = KBI_BLANK;
-        kbi_putf(&left, "%s%s", slash ? folder.s : "", e->d_name);
-        kbi_remove_left(left.s);
-        kbi_text_free(&left);
-    }
-    if (d) closedir(d);
-    kbi_text_free(&folder);
-    kbi_text_free(&stem);
-}
-
-// A file of one's own, locked until it is closed; -1: errno says why not.
-static int kbi_open_temporary(const char* path) {
-    for (int i = 0; i < 10; i++) {
-        int file = kbi_open_file(path, O_WRONLY | O_CREAT | O_EXCL | KBI_NOFOLLOW);
-        bool there = file < 0 && errno == EEXIST;
-        if (there && kbi_remove_left(path)) continue; // left by another process of this number
-        if (file < 0) return errno = there ? EEXIST : errno, -1;
-        flock(file, LOCK_EX | LOCK_NB);
-        if (kbi_file_is(file, path)) return file; // nobody took it for left before it was locked
-        close(file);
-    }
-    return errno = EEXIST, -1;
-}
-
-// A device, a pipe or a file that is written where it is. Nobody may be reading a pipe, now or ever.
-static int kbi_open_in_place(const char* path, int flags) {
-    struct stat about;
-    bool pipe = stat(path, &about) == 0 && S_ISFIFO(about.st_mode);
-    if (!pipe) return kbi_open_file(path, O_WRONLY | flags);
-    for (int i = 0;; i++) {
-        int file = kbi_open_file(path, O_WRONLY | O_NONBLOCK);
-        if (file >= 0 || errno != ENXIO || i == 20) return file;
-        kbi_readable(-1, 100); // its reader may be about to start
-    }
-}
-
-static const char* kbi_why_not_open(int error) { return error == ENXIO ? "nobody reads this pipe" : strerror(error); }
-
-// Whether a plain file begins as something else than what is to be written, which has this mark at its begin, or NULL
-// as records do: somebody's source, named by mistake.
-static bool kbi_is_foreign(const char* path, const char* mark) {
-    char some[256];
-    struct stat about;
-    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
-    int file = kbi_open_file(path, O_RDONLY);
-    ssize_t n = file < 0 ? 0 : kbi_read_some(file, some, sizeof some - 1);
-    if (file >= 0) close(file);
-    some[KBI_MAX(n, 0)] = 0;
-    const char* first = some + strspn(some, " \t\r\n");
-    return n > 0 && (mark ? !strstr(some, mark) : *first != '[' && *first != '{');
-}
-
-static bool kbi_store_open_json(kbi_store* s) {
-    struct stat about;
-    if (kbi_is(s->json, "-")) return s->array.file = 1, true;
-    if (stat(s->json, &about) == 0 && S_ISREG(about.st_mode) && realpath(s->json, s->path)) s->json = s->path;
-    bool plain = lstat(s->json, &about) != 0 || S_ISREG(about.st_mode); // else a link to nowhere, too
-    char here[4096];
-    if (plain && *s->json != '/' && kbi_folder_here(here, sizeof here)) {
-        if (snprintf(s->path, sizeof s->path, "%s/%s", here, s->json) < (int)sizeof s->path) s->json = s->path;
-    }
-    kbi_text name = KBI_BLANK;
-    kbi_temporary_stem(&name, s->json);
-    kbi_putf(&name, "%ld", (long)getpid());
-    if (plain) kbi_remove_all_left(s->json);
-    s->array.file = plain ? kbi_open_temporary(name.s) : kbi_open_in_place(s->json, O_CREAT | O_TRUNC);
-    if (s->array.file < 0 && plain && errno == EEXIST)
-        kbi_error("cannot write --json %s: %s is in use by another run, or no plain file", s->json, name.s);
-    else if (s->array.file < 0)
-        kbi_error("cannot write --json %s: %s", s->json, kbi_why_not_open(errno));
-    if (plain && s->array.file >= 0)
-        s->temporary = name.s;
-    else
-        kbi_text_free(&name);
-    return s->array.file >= 0;
-}
-
-// Ends a line that an earlier run was killed in the middle of, so that ours does not continue it.
-static bool kbi_store_open_jsonl(kbi_store* s) {
-    struct stat about;
-    char last = '\n';
-    if (kbi_is(s->jsonl, "-")) return s->lines.file = 1, true;
-    bool plain = stat(s->jsonl, &about) != 0 || S_ISREG(about.st_mode);
-    s->lines.file = plain ? kbi_open_file(s->jsonl, O_RDWR | O_CREAT | O_APPEND) : -1;
-    int why = errno;
-    if (s->lines.file < 0) {
-        s->lines.file = kbi_open_in_place(s->jsonl, O_APPEND); // may be written and not read, or is no file on a disk
-        if (!plain || errno != ENOENT) why = errno;
-    }
-    if (s->lines.file < 0) return kbi_error("cannot write --jsonl %s: %s", s->jsonl, kbi_why_not_open(why)), false;
-    if (plain && lseek(s->lines.file, -1, SEEK_END) >= 0 && kbi_read_some(s->lines.file, &last, 1) == 1 &&
-        last != '\n')
-        kbi_puts(&s->lines.waiting, "\n");
-    return true;
-}
-
 static void kbi_store_free(kbi_store* s) {
-    if (s->array.file > 2) close(s->array.file);
-    if (s->lines.file > 2) close(s->lines.file);
-    kbi_text_free(&s->array.waiting);
-    kbi_text_free(&s->lines.waiting);
-    if (s->temporary) unlink(s->temporary); // what is complete was renamed
-    KBENCH_FREE(s->temporary);
-    s->temporary = NULL;
-    s->array.file = s->lines.file = -1;
+    kbi_out_free(&s->array);
+    kbi_lines_free(&s->lines);
 }
 
 // The files of records as an array and of records a line; NULL: none.
@@ -16044,20 +17018,11 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     s->json = json;
     s->jsonl = jsonl;
     s->array.file = s->lines.file = -1;
-    if ((s->json && !*s->json) || (s->jsonl && !*s->jsonl))
-        return kbi_error("--%s needs a file's name; its is empty", s->json && !*s->json ? "json" : "jsonl"), false;
-    const char* foreign = kbi_is_foreign(json ? json : "", NULL)     ? json
-                          : kbi_is_foreign(jsonl ? jsonl : "", NULL) ? jsonl
-                                                                     : NULL;
-    if (foreign) return kbi_error("%s holds no records: nothing is written to it", foreign), false;
-    if (kbi_is(s->json, "-") && kbi_is(s->jsonl, "-"))
+    if (kbi_is(json, "-") && kbi_is(jsonl, "-"))
         return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
-    bool json_opened = !s->json || kbi_store_open_json(s), jsonl_opened = !s->jsonl || kbi_store_open_jsonl(s);
-    struct stat a, b;
-    bool same = s->temporary && jsonl_opened && s->lines.file > 2 && stat(s->json, &a) == 0 &&
-                fstat(s->lines.file, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-    if (same) kbi_error("--json %s and --jsonl %s are one file; give each its own", json, jsonl);
-    if (json_opened && jsonl_opened && !same) return true;
+    if ((!json || kbi_out_open(&s->array, "json", json, NULL, false)) &&
+        (!jsonl || kbi_lines_open(&s->lines, "jsonl", jsonl)))
+        return true;
     kbi_store_free(s);
     return false;
 }
@@ -16074,89 +17039,50 @@ static void kbi_store_put(kbi_store* s, const char* record, size_t n) {
     if (!s->json) return;
     kbi_puts(&s->array.waiting, s->n++ ? ",\n" : "[\n");
     kbi_put(&s->array.waiting, record, n);
-    if (!kbi_out_flush(&s->array, 1000)) kbi_store_trouble(s, KBI_JSON_FAILED, s->json);
+    if (!kbi_flush(s->array.file, &s->array.waiting, 1000)) kbi_store_trouble(s, KBI_JSON_FAILED, s->json);
 }
 
-// Replaces the lines that are there, as a whole; on failure they stay as they are.
-static bool kbi_store_rewrite(kbi_store* s, const kbi_text* lines) {
-    kbi_text name = KBI_BLANK;
-    struct stat old;
-    char behind[4096];
-    const char* path = realpath(s->jsonl, behind) ? behind : s->jsonl;
-    kbi_temporary_stem(&name, path);
-    kbi_putf(&name, "%ld", (long)getpid());
-    int file = kbi_open_temporary(name.s);
-    bool good = file >= 0 && (!lines->n || kbi_write_all(file, lines->s, lines->n)) && fsync(file) == 0 &&
-                fstat(s->lines.file, &old) == 0 && fchmod(file, old.st_mode & 0777u) == 0 &&
-                rename(name.s, path) == 0;
-    if (!good) kbi_error("--resume: cannot replace %s: %s", s->jsonl, strerror(errno));
-    if (!good && file >= 0) unlink(name.s);
-    if (file >= 0) close(file);
-    if (good) {
-        close(s->lines.file);
-        kbi_text_free(&s->lines.waiting); // the end of a line that is no more
-        good = kbi_store_open_jsonl(s);
-    }
-    kbi_text_free(&name);
-    return good;
-}
-
-static void kbi_store_add(kbi_store* s, const kb_result* r) {
+// Records that belong together are appended at once: a process that resumes the same file finds all of them or none.
+static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n) {
     kbi_text record = KBI_BLANK;
-    if (!s->json && !s->jsonl) return;
+    if (!n || (!s->json && !s->jsonl)) return;
     fflush(stdout);
-    kbi_json_result(&record, r);
-    kbi_store_put(s, record.s, record.n);
-    if (s->jsonl) {
+    for (int64_t i = 0; i < n; i++) {
+        record.n = 0;
+        kbi_json_result(&record, &results[i]);
+        kbi_store_put(s, record.s, record.n);
+        if (!s->jsonl) continue;
         kbi_put(&s->lines.waiting, record.s, record.n);
         kbi_puts(&s->lines.waiting, "\n");
-        if (!kbi_out_flush(&s->lines, 1000) || !kbi_out_sync(&s->lines))
-            kbi_store_trouble(s, KBI_JSONL_FAILED, s->jsonl);
     }
+    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_trouble(s, KBI_JSONL_FAILED, s->jsonl);
     kbi_text_free(&record);
-}
-
-// Puts the complete array in the old file's place, with its mode and, where that is allowed, its owner.
-static bool kbi_store_replace(kbi_store* s) {
-    struct stat old;
-    if (stat(s->json, &old) == 0) {
-        bool given = fchown(s->array.file, old.st_uid, old.st_gid) == 0;
-        if (fchmod(s->array.file, old.st_mode & (given ? 07777u : 0777u)) != 0) return false;
-    }
-    if (rename(s->temporary, s->json) != 0) return false; // still locked
-    KBENCH_FREE(s->temporary);
-    s->temporary = NULL;
-    char* slash = strrchr(s->path, '/');
-    if (s->json != s->path || !slash) return true;
-    slash[slash == s->path] = 0;
-    int folder = kbi_open_file(s->path, O_RDONLY); // the new name is on the disk as well
-    if (folder >= 0) fsync(folder), close(folder);
-    return true;
 }
 
 // Writes what waits and ends the array; the old file stays as it is until the new one is complete.
 static bool kbi_store_close(kbi_store* s) {
-    bool nothing = s->keep && !s->n && s->json && access(s->json, F_OK) == 0;
+    bool nothing = s->keep && !s->n && s->json && s->array.temporary && access(s->array.target, F_OK) == 0;
     unsigned before = s->failed;
     s->failed = 0;
-    if (s->jsonl && before & KBI_JSONL_FAILED) {
-        bool good = kbi_out_flush(&s->lines, 5000) && kbi_out_sync(&s->lines);
-        if (good)
+    if (s->jsonl) {
+        bool good = kbi_lines_end(&s->lines, 5000);
+        if (good && before & KBI_JSONL_FAILED)
             kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
-        else
+        else if (!good && errno && s->lines.waiting.n)
             kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n,
                       strerror(errno));
+        else if (!good && errno && !(before & KBI_JSONL_FAILED))
+            kbi_error("writing --jsonl %s failed: %s", s->jsonl, strerror(errno));
         if (!good) s->failed |= KBI_JSONL_FAILED;
     }
     if (s->json && !nothing) {
         kbi_puts(&s->array.waiting, s->n ? "\n]\n" : "[]\n");
-        bool good =
-            kbi_out_flush(&s->array, 5000) && kbi_out_sync(&s->array) && (!s->temporary || kbi_store_replace(s));
-        if (!good && before & KBI_JSON_FAILED)
+        bool good = kbi_out_end(&s->array, 5000);
+        if (!good && errno && before & KBI_JSON_FAILED)
             kbi_error("--json %s could not be written in the end, either: %s", s->json, strerror(errno));
-        else if (!good)
+        else if (!good && errno)
             kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
-        else if (before & KBI_JSON_FAILED)
+        else if (good && before & KBI_JSON_FAILED)
             kbi_warn("--json: all of it could be written in the end");
         if (!good) s->failed |= KBI_JSON_FAILED;
     }
@@ -16167,7 +17093,7 @@ static bool kbi_store_close(kbi_store* s) {
 bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     kbi_store store;
     if (!kbi_store_open(&store, path, NULL)) return false;
-    for (int64_t i = 0; i < n; i++) kbi_store_add(&store, &results[i]);
+    for (int64_t i = 0; i < n; i++) kbi_store_add(&store, &results[i], 1);
     return kbi_store_close(&store);
 }
 
@@ -17138,6 +18064,7 @@ typedef struct kbi_table {
     bool alone;                  // the heading above is that of operations with one case each
     bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
+    bool apart;                  // a case was measured without interleaved rounds
     bool energy;                 // a number of it was shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
@@ -17574,6 +18501,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     }
     t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
     t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
+    t->apart |= r->message && strstr(r->message, kbi_apart_note);
     if (won) {
         kbi_table_colour(t, "\033[0;1;32m"); // the row is bold so far
         kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
@@ -17801,13 +18729,14 @@ static void kbi_summary_signs(kbi_table* t) {
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
     bool intervals = t->most > 0 && !t->how.quiet;
-    if (t->equivalent || t->unresolved || t->energy || intervals) kbi_puts(&t->text, "\n");
+    if (t->equivalent || t->unresolved || t->apart || t->energy || intervals) kbi_puts(&t->text, "\n");
     if (intervals) kbi_table_wrap(t, 0, text);
     if (t->energy && !t->how.quiet)
         kbi_table_wrap(t, 0,
                        "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
     if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
     if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
+    if (t->apart) kbi_table_wrap(t, 0, kbi_apart_note);
 }
 
 // "8.66x naive [8.61, 8.71]", or how far it goes over several groups.
@@ -21669,8 +22598,9 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
 typedef struct kbi_line { // of the file of lines
     uint64_t name, key;   // hashes of case and program; of the machine and the seed as well
     size_t at, n;         // without its end
-    bool done;            // whole, and not of a case that failed
-    bool old;             // its case is measured again
+    bool record;          // all of one: what other tools wrote stays as it is
+    bool done;            // not of a case that failed
+    bool old;             // its case is measured again, or it breaks off
 } kbi_line;
 
 typedef struct kbi_resume {
@@ -21679,29 +22609,6 @@ typedef struct kbi_resume {
     int n;
     kbi_line** by; // of the case of the plan: its line, NULL: it is to be measured
 } kbi_resume;
-
-// The value of a key of an object's own, as it is written in a line; NULL: there is none.
-static const char* kbi_line_value(const char* line, size_t n, const char* key, size_t* size) {
-    int depth = 0;
-    size_t start = 0, length = strlen(key);
-    bool found = false;
-    for (size_t i = 0; i < n; i++) {
-        char c = line[i];
-        if (c == '"') {
-            size_t from = i + 1;
-            for (i++; i < n && line[i] != '"'; i++) i += line[i] == '\\';
-            bool is_key = depth == 1 && i + 1 < n && line[i + 1] == ':';
-            if (!found && is_key && i - from == length && memcmp(line + from, key, length) == 0)
-                found = true, start = i + 2 + (i + 2 < n && line[i + 2] == ' '), i++;
-        } else if (c == '{' || c == '[') {
-            depth++;
-        } else if ((c == ',' && depth == 1 && found) || ((c == '}' || c == ']') && --depth == 0)) {
-            *size = i - start;
-            return found && i > start ? line + start : NULL;
-        }
-    }
-    return NULL;
-}
 
 static uint64_t kbi_line_hash(uint64_t h, const char* line, size_t n, const char* key) {
     size_t size = 0;
@@ -21718,18 +22625,10 @@ static void kbi_line_keys(kbi_line* l, const char* line, size_t n) {
     for (int i = 0; i < KBI_COUNT(keys); i++) l->key = kbi_line_hash(l->key, line, n, keys[i]);
 }
 
-// The lines that are there; none where there is no file yet.
-static bool kbi_resume_open(kbi_resume* r, const char* path) {
-    char some[16384];
+// The lines of a file from its begin; false: errno says why it cannot be read.
+static bool kbi_resume_read(kbi_resume* r, int file) {
     memset(r, 0, sizeof *r);
-    int file = kbi_open_file(path, O_RDONLY);
-    struct stat about;
-    if (file < 0 && errno == ENOENT) return true;
-    if (file < 0) return kbi_error("cannot read --jsonl %s: %s", path, strerror(errno)), false;
-    if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))
-        return close(file), kbi_error("--resume reads --jsonl %s, which is no file on a disk", path), false;
-    for (ssize_t n; (n = kbi_read_some(file, some, sizeof some)) > 0;) kbi_put(&r->text, some, (size_t)n);
-    close(file);
+    if (lseek(file, 0, SEEK_SET) != 0 || !kbi_read_file(file, &r->text, SIZE_MAX)) return false;
     for (size_t at = 0, end; at < r->text.n; at = end) {
         const char *line = r->text.s + at, *stop = (const char*)memchr(line, '\n', r->text.n - at);
         size_t n = stop ? (size_t)(stop - line) : r->text.n - at, size = 0;
@@ -21740,14 +22639,32 @@ static bool kbi_resume_open(kbi_resume* r, const char* path) {
         memset(l, 0, sizeof *l);
         l->at = at;
         l->n = n;
+        kbi_line_kind kind = kbi_line_is(line, n);
+        l->record = kind == KBI_LINE_RECORD;
+        l->old = kind == KBI_LINE_TORN && (!stop || n >= 10); // shorter ones may be of other tools
+        if (!l->record) continue;
         kbi_line_keys(l, line, n);
         const char* status = kbi_line_value(line, n, "status", &size);
-        bool whole = stop && n && line[0] == '{' && line[n - 1] == '}';
-        l->done = whole && status && (size == 4 || size == 9) &&
-                  memcmp(status, size == 4 ? "\"ok\"" : "\"skipped\"", size) == 0;
-        l->old = !stop; // half written
+        l->done =
+            status && (size == 4 || size == 9) && memcmp(status, size == 4 ? "\"ok\"" : "\"skipped\"", size) == 0;
     }
     return true;
+}
+
+// The lines that are there; none where there is no file yet. False after an error message.
+static bool kbi_resume_open(kbi_resume* r, const char* path) {
+    memset(r, 0, sizeof *r);
+    if (!*kbi_binary_hash())
+        return kbi_error(
+                   "--resume measures what this build has no record of, and the program's file cannot be read; run "
+                   "without --resume"),
+               false;
+    int file = kbi_open_input(path, false);
+    if (file < 0 && errno == ENOENT) return true;
+    bool good = file >= 0 && kbi_resume_read(r, file);
+    if (!good) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
+    if (file >= 0) close(file);
+    return good;
 }
 
 static void kbi_resume_free(kbi_resume* r) {
@@ -21805,25 +22722,27 @@ static int kbi_resume_find(kbi_resume* r, const kbi_plan* plan, const kb_result*
     kbi_line** sorted = (kbi_line**)kbi_grow(NULL, sizeof(kbi_line*) * (size_t)(r->n + 1));
     int done = 0;
     r->by = (kbi_line**)kbi_grow(r->by, sizeof(kbi_line*) * (size_t)(plan->n + 1));
+    int n = 0;
     for (int i = 0; i < r->n; i++) {
         if (!like) r->lines[i].key = r->lines[i].name;
-        sorted[i] = &r->lines[i];
+        if (r->lines[i].record) sorted[n++] = &r->lines[i];
     }
-    qsort(sorted, (size_t)r->n, sizeof *sorted, kbi_order_lines);
+    qsort(sorted, (size_t)n, sizeof *sorted, kbi_order_lines);
     for (int first = 0, end; first < plan->n; first = end) {
         bool whole = true;
         end = kbi_group_end(plan, first);
         for (int i = first; i < end; i++) {
             uint64_t key = kbi_resume_key(&plan->cases[i], like);
             r->by[i] = NULL;
-            for (int k = kbi_resume_place(sorted, r->n, key); k < r->n && sorted[k]->key == key; k++) {
-                if (r->by[i]) r->by[i]->old = true; // of several the last counts
-                r->by[i] = sorted[k];
-            }
+            for (int k = kbi_resume_place(sorted, n, key); k < n && sorted[k]->key == key; k++)
+                r->by[i] = sorted[k]; // of several the last counts
             if (!(absent && absent[i])) whole &= r->by[i] && r->by[i]->done;
         }
         for (int i = first; i < end; i++) {
-            if (!whole && r->by[i]) r->by[i]->old = true, r->by[i] = NULL;
+            uint64_t key = kbi_resume_key(&plan->cases[i], like);
+            for (int k = kbi_resume_place(sorted, n, key); k < n && sorted[k]->key == key; k++)
+                sorted[k]->old = !whole || !sorted[k]->done;
+            if (!whole) r->by[i] = NULL;
             done += r->by[i] != NULL;
         }
     }
@@ -21976,8 +22895,9 @@ enum { KBI_MAGIC = 0x6b626e63 };
 
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
 
-// What a process of ours is, from an environment that is read, and emptied of it, before any main can take it away: a
-// main that strips its own arguments, or makes up those that it gives to kb_main, would start workers without end.
+// What a process of ours is, from an environment that is read before any main can take it away: a main that strips its
+// own arguments, or makes up those that it gives to kb_main, would start workers without end. The mark stays in the
+// environment until kb_main takes it, for a main that starts its program again by exec.
 static struct kbi_birth {
     kbi_role role;
     pid_t process; // whose it is: what a benchmark forks is none
@@ -21993,19 +22913,40 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
     long process = 0;
     int role = KBI_STARTED, in = -1, out = -1;
     kbi_text words = KBI_BLANK;
-    char some[4096];
     if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &in, &out) == 4 && process == (long)getpid()) {
         kbi_birth.role = (kbi_role)role;
         kbi_birth.in = in;
         kbi_birth.out = out;
     }
-    if (s) unsetenv(KBI_BIRTH);
     int file = kbi_birth.role == KBI_STARTED ? kbi_open_file("/proc/self/cmdline", O_RDONLY) : -1;
-    for (ssize_t n; file >= 0 && (n = kbi_read_some(file, some, sizeof some)) > 0;) kbi_put(&words, some, (size_t)n);
+    if (file >= 0 && !kbi_read_file(file, &words, SIZE_MAX)) words.n = 0;
     if (file >= 0) close(file);
     kbi_birth.process = getpid();
     kbi_birth.words = words.s;
     kbi_birth.size = words.n;
+}
+
+// The parent of a process, 0: not known.
+static long kbi_parent_of(long process) {
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%ld/stat", process);
+    const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
+    return name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123"
+}
+
+enum { KBI_NESTED = 8 };
+// Whether so many processes of this very program started one another, the last of them this one.
+static bool kbi_nested(void) {
+    struct stat self, other;
+    int found = 0;
+    if (stat("/proc/self/exe", &self) != 0) return false;
+    long process = kbi_parent_of((long)getpid());
+    for (int i = 0; i < 8 * KBI_NESTED && process > 1 && found < KBI_NESTED; i++, process = kbi_parent_of(process)) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%ld/exe", process);
+        found += stat(path, &other) == 0 && other.st_dev == self.st_dev && other.st_ino == self.st_ino;
+    }
+    return found == KBI_NESTED;
 }
 
 // The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
@@ -22023,13 +22964,13 @@ static bool kbi_words_receive(int* argc, char*** argv) {
     return true;
 }
 
-static bool kbi_words_send(int to, const kbi_options* o) {
+static void kbi_words_put(kbi_text* to, const kbi_options* o) {
     kbi_text text = KBI_BLANK;
     for (int i = 0; i < o->argc; i++) kbi_put(&text, o->argv[i], strlen(o->argv[i]) + 1);
     uint32_t head[2] = { (uint32_t)o->argc, (uint32_t)text.n };
-    bool good = kbi_write_all(to, (const char*)head, sizeof head) && kbi_write_all(to, text.s, text.n);
+    kbi_put(to, (const char*)head, sizeof head);
+    kbi_put(to, text.s, text.n);
     kbi_text_free(&text);
-    return good;
 }
 
 // This process's own command line, whatever its main made of it; it is kept.
@@ -22051,9 +22992,7 @@ static void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
     if (getppid() != parent) _exit(1);
     if (nowhere < 0 || said < 0 || dup2(nowhere, 0) < 0 || dup2(all ? said : nowhere, 1) < 0 || dup2(said, 2) < 0)
         _exit(1);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    execv(argv[0], argv);
+    execv(argv[0], argv); // handlers end with this program, and what was ignored stays so
     kbi_print_line(stderr, "%s: %s", argv[0], strerror(errno));
     _exit(2);
 }
@@ -22188,6 +23127,7 @@ static int kbi_worker_main(const kbi_options* o) {
         recipe.verdicts = verdicts;
         good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
                                                                wanted, &sink);
+        good = good && !kbi_left_behind(machine.gpu_present != 0);
         // roofs may have been measured meanwhile
         if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
@@ -22203,12 +23143,9 @@ static int kbi_worker_main(const kbi_options* o) {
 
 #if KBI_REPORT
 typedef struct kbi_output {
-    const char* option;
-    kbi_render render;      // NULL: --html or --svg, which are told more
-    const kbi_plot* plot;   // of --svg
-    char *path, *temporary; // from the root on; beside path, renamed over it at the end; NULL: written in place
-    int file;               // -1: stdout
-    bool append;
+    kbi_out to;
+    kbi_render render;    // NULL: --html or --svg, which are told more
+    const kbi_plot* plot; // of --svg
 } kbi_output;
 typedef struct kbi_outputs {
     kbi_output of[12];
@@ -22217,80 +23154,52 @@ typedef struct kbi_outputs {
     kbi_records kept; // of a run, whose own records do not outlive their group
 } kbi_outputs;
 
-// What stands at the begin of every file of a renderer's.
-static const char* kbi_output_mark(const kbi_output* out) {
-    return out->render == kbi_csv       ? "name,operation,"
-           : out->render == kbi_gbench  ? "\"context\""
-           : out->render == kbi_go      ? "pkg: kbench"
-           : out->render == kbi_trace   ? "\"producer\":\"kbench"
-           : out->render                ? ", kbench "
-           : kbi_is(out->option, "svg") ? "<!-- kbench "
-                                        : "\"generator\" content=\"kbench ";
+// How every file of a renderer's begins.
+static const kbi_signature* kbi_output_mark(kbi_render render, const char* option) {
+    static const kbi_signature csv = { "name,operation,direction,", "", 1 };
+    static const kbi_signature gbench = { "{\n\"context\": {\"date\": ", "", 2 };
+    static const kbi_signature go = { "pkg: kbench\n", "", 1 };
+    static const kbi_signature trace = { "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ", "", 1 };
+    static const kbi_signature report = { "# Benchmark report\n", ", kbench ", 3 };
+    static const kbi_signature md = { "", ", kbench ", 1 };
+    static const kbi_signature svg = { "<svg ", "<!-- kbench ", 2 };
+    static const kbi_signature html = { "<!DOCTYPE html>", "\"generator\" content=\"kbench ", 8 };
+    return render == kbi_csv       ? &csv
+           : render == kbi_gbench  ? &gbench
+           : render == kbi_go      ? &go
+           : render == kbi_trace   ? &trace
+           : render == kbi_report  ? &report
+           : render                ? &md
+           : kbi_is(option, "svg") ? &svg
+                                   : &html;
 }
 
-static bool kbi_output_open(kbi_output* out) {
-    struct stat about;
-    kbi_text name = KBI_BLANK;
-    out->file = -1;
-    if (kbi_is(out->path, "-")) return true;
-    bool plain = !out->append && (lstat(out->path, &about) != 0 || S_ISREG(about.st_mode));
-    if (!out->append && out->render != kbi_report && kbi_is_foreign(out->path, kbi_output_mark(out)))
-        return kbi_error("--%s %s: that file was written by something else; nothing is written to it", out->option,
-                         out->path),
-               false;
-    kbi_putf(&name, plain ? "%s.tmp%ld" : "%s", out->path, (long)getpid());
-    if (plain) kbi_remove_all_left(out->path);
-    out->file =
-        plain ? kbi_open_temporary(name.s) : kbi_open_file(name.s, O_WRONLY | O_CREAT | (out->append ? O_APPEND : 0));
-    if (out->file < 0) kbi_error("cannot write --%s %s: %s", out->option, out->path, strerror(errno));
-    if (plain && out->file >= 0)
-        out->temporary = name.s;
-    else
-        kbi_text_free(&name);
-    return out->file >= 0;
-}
-
-// False after an error message, and where one file is there for two options.
-static bool kbi_outputs_add(kbi_outputs* all, const kbi_options* o, const char* option, kbi_render render,
-                            const char* folder, const char* path) {
+// False after an error message.
+static bool kbi_outputs_add(kbi_outputs* all, const char* option, kbi_render render, const char* folder,
+                            const char* path) {
     kbi_output* out = &all->of[all->n];
-    char here[4096];
     kbi_text full = KBI_BLANK;
-    const char* start = folder ? folder : path;
-    if (!*start) return kbi_error("--%s needs a name; its is empty", option), false;
-    bool standard = !folder && kbi_is(path, "-");
-    if (*start != '/' && !standard && kbi_folder_here(here, sizeof here)) kbi_putf(&full, "%s/", here);
+    if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
     if (folder) kbi_putf(&full, "%s/", folder);
     kbi_puts(&full, path);
     memset(out, 0, sizeof *out);
-    out->option = option;
     out->render = render;
-    out->path = full.s;
-    out->file = -1;
-    out->append = kbi_is(option, "github");
-    bool taken = kbi_is(o->json, path) || kbi_is(o->jsonl, path);
-    for (int i = 0; i < all->n; i++) taken |= kbi_is(all->of[i].path, out->path);
-    all->n++;
-    if (taken && !folder)
-        return kbi_error("--%s %s: another option writes there; name another file", option, path), false;
-    return kbi_output_open(out);
+    bool good = kbi_out_open(&out->to, option, full.s, kbi_output_mark(render, option), kbi_is(option, "github"));
+    all->n += good;
+    kbi_text_free(&full);
+    return good;
 }
 
 static bool kbi_outputs_report(kbi_outputs* all, const kbi_options* o) {
     if (*o->report && mkdir(o->report, 0777) != 0 && errno != EEXIST)
         return kbi_error("cannot make --report %s: %s", o->report, strerror(errno)), false;
-    return kbi_outputs_add(all, o, "report", kbi_csv, o->report, "comparison.csv") &&
-           kbi_outputs_add(all, o, "report", kbi_md, o->report, "comparison.md") &&
-           kbi_outputs_add(all, o, "report", kbi_report, o->report, "report.md");
+    return kbi_outputs_add(all, "report", kbi_csv, o->report, "comparison.csv") &&
+           kbi_outputs_add(all, "report", kbi_md, o->report, "comparison.md") &&
+           kbi_outputs_add(all, "report", kbi_report, o->report, "report.md");
 }
 
 static void kbi_outputs_discard(kbi_outputs* all) {
-    for (int i = 0; i < all->n; i++) {
-        if (all->of[i].file >= 0) close(all->of[i].file);
-        if (all->of[i].temporary) unlink(all->of[i].temporary);
-        KBENCH_FREE(all->of[i].temporary);
-        KBENCH_FREE(all->of[i].path);
-    }
+    for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
     kbi_records_free(&all->kept);
     all->n = 0;
 }
@@ -22339,7 +23248,7 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     for (int i = 0; i < o->where.n; i++)
         if (!kbi_where_known(o->where.of[i], NULL, 0)) return false;
     for (int i = 0; i < KBI_COUNT(files) && good; i++) {
-        if (files[i].path) good = kbi_outputs_add(all, o, files[i].option, files[i].render, NULL, files[i].path);
+        if (files[i].path) good = kbi_outputs_add(all, files[i].option, files[i].render, NULL, files[i].path);
         if (good && kbi_is(files[i].option, "svg") && o->svg) all->of[all->n - 1].plot = kbi_output_plot(o->plot);
     }
     if (good && o->on[KBI_OPTION_github] && (!summary || !*summary)) {
@@ -22347,7 +23256,7 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
             "--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none; --md FILE writes the same");
         good = false;
     } else if (good && o->on[KBI_OPTION_github])
-        good = kbi_outputs_add(all, o, "github", kbi_md, NULL, summary);
+        good = kbi_outputs_add(all, "github", kbi_md, NULL, summary);
     if (good && o->report) good = kbi_outputs_report(all, o);
     if (!good) kbi_outputs_discard(all);
     return good;
@@ -22387,29 +23296,16 @@ static void kbi_output_svg(kbi_text* t, const kbi_options* o, const kb_result* r
 
 static bool kbi_output_write(kbi_output* out, const kbi_options* o, const kb_result* records, int64_t n,
                              const kbi_contrast* contrast) {
-    kbi_text t = KBI_BLANK;
-    bool good;
+    kbi_text* t = &out->to.waiting;
     if (out->render)
-        out->render(&t, records, n);
+        out->render(t, records, n);
     else if (out->plot)
-        kbi_output_svg(&t, o, records, n, contrast, out->plot);
+        kbi_output_svg(t, o, records, n, contrast, out->plot);
     else
-        kbi_html(&t, records, n, contrast);
-    kbi_put(&t, "", 0);
-    if (kbi_is(out->path, "-")) {
-        fwrite(t.s, 1, t.n, stdout);
-        good = fflush(stdout) == 0;
-    } else {
-        int again =
-            out->temporary || out->append ? -1 : kbi_open_file(out->path, O_WRONLY | O_TRUNC); // behind a link
-        if (again >= 0) close(again);
-        good = kbi_write_all(out->file, t.s, t.n) && (fsync(out->file) == 0 || errno == EINVAL);
-        if (good && out->temporary && rename(out->temporary, out->path) != 0) good = false;
-        if (close(out->file) != 0) good = false;
-        if (!good && out->temporary) unlink(out->temporary);
-    }
-    if (!good) kbi_error("writing --%s %s failed: %s", out->option, out->path, strerror(errno));
-    kbi_text_free(&t);
+        kbi_html(t, records, n, contrast);
+    fflush(stdout);
+    bool good = kbi_out_end(&out->to, 5000);
+    if (!good && errno) kbi_error("writing --%s %s failed: %s", out->to.option, out->to.path, strerror(errno));
     return good;
 }
 
@@ -22421,15 +23317,12 @@ static bool kbi_outputs_close(kbi_outputs* all, const kbi_records* from, const k
     bool good = true;
     for (int i = 0; i < all->n; i++) {
         kbi_output* out = &all->of[i];
-        if (!n && out->temporary && access(out->path, F_OK) == 0) continue;
+        if (!n && out->to.temporary && access(out->to.target, F_OK) == 0) continue;
         if (out->plot && !kbi_where_check(all->o, records, n)) {
             good = false; // kbi_outputs_discard takes away what was opened
             continue;
         }
         if (!kbi_output_write(out, all->o, records, n, contrast)) good = false;
-        out->file = -1;
-        KBENCH_FREE(out->temporary);
-        out->temporary = NULL;
     }
     kbi_outputs_discard(all);
     return good;
@@ -22447,6 +23340,94 @@ static bool kbi_outputs_close(kbi_outputs* all, const void* from, const void* co
 }
 static bool kbi_outputs_stdout(const kbi_options* o) { return kbi_is(o->json, "-") || kbi_is(o->jsonl, "-"); }
 #endif // KBI_REPORT
+
+// --- one file for one option ---
+
+typedef struct kbi_destination { // where an option writes
+    const char* option;          // without its --; NULL: no option, but stdout or stderr
+    kbi_text path, target;
+    struct stat at; // of the file, or of its folder where it is new
+    bool there, known;
+} kbi_destination;
+
+static void kbi_destinations_add(kbi_destination* p, const char* option, const char* folder, const char* path) {
+    memset(p, 0, sizeof *p);
+    p->option = option;
+    if (folder) kbi_putf(&p->path, "%s/", folder);
+    kbi_puts(&p->path, path);
+    kbi_path_target(&p->target, p->path.s);
+    p->known = p->there = stat(p->path.s, &p->at) == 0;
+    if (p->there) return;
+    size_t n = kbi_folder_length(p->target.s);
+    kbi_text above = KBI_BLANK;
+    kbi_put(&above, p->target.s, n);
+    p->known = stat(above.s, &p->at) == 0;
+    kbi_text_free(&above);
+}
+
+static bool kbi_destinations_same(const kbi_destination* a, const kbi_destination* b) {
+    if (kbi_is(a->path.s, "-") || kbi_is(b->path.s, "-")) return kbi_is(a->path.s, b->path.s);
+    if (a->there != b->there) return false;
+    if (a->there && S_ISCHR(a->at.st_mode)) return false; // devices keep nothing
+    if (kbi_is(a->target.s, b->target.s)) return true;
+    if (!a->known || !b->known || !kbi_same_file(&a->at, &b->at)) return false;
+    return a->there ||
+           kbi_is(a->target.s + kbi_folder_length(a->target.s), b->target.s + kbi_folder_length(b->target.s));
+}
+
+// Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
+// error message.
+static bool kbi_outputs_apart(const kbi_options* o) {
+    static const char* const reports[] = { "comparison.csv", "comparison.md", "report.md" };
+    const struct {
+        const char *option, *path;
+    } files[] = { { "json", o->json },
+                  { "jsonl", o->jsonl },
+                  { "csv", o->csv },
+                  { "md", o->md },
+                  { "gbench", o->gbench },
+                  { "go", o->go },
+                  { "trace", o->trace },
+                  { "html", o->html },
+                  { "svg", o->svg },
+                  { "history", o->n_load || o->compare[0] ? NULL : o->history },
+                  { "github", o->on[KBI_OPTION_github] ? getenv("GITHUB_STEP_SUMMARY") : NULL } };
+    kbi_destination all[20];
+    kbi_text name = KBI_BLANK;
+    int n = 0;
+    bool good = true;
+    for (int i = 0; i < KBI_COUNT(files); i++)
+        if (files[i].path && *files[i].path) kbi_destinations_add(&all[n++], files[i].option, NULL, files[i].path);
+    for (int i = 0; i < KBI_COUNT(reports) && o->report && *o->report; i++)
+        kbi_destinations_add(&all[n++], "report", o->report, reports[i]);
+    if (o->save_baseline) {
+        kbi_putf(&name, "%s.json", o->save_baseline);
+        kbi_destinations_add(&all[n++], "save-baseline", ".kbench", name.s);
+        kbi_text_free(&name);
+    }
+    int options = n;
+    for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
+        kbi_destination* p = &all[n];
+        kbi_destinations_add(p, NULL, NULL, file == 1 ? "stdout" : "stderr");
+        p->there = p->known = fstat(file, &p->at) == 0 && S_ISREG(p->at.st_mode);
+        p->target.s[0] = 0;
+        n++;
+    }
+    for (int i = 0; i < options && good; i++)
+        for (int k = i + 1; k < n && good; k++) {
+            const kbi_destination *a = &all[i], *b = &all[k];
+            good = (!b->option && !b->there) || !kbi_destinations_same(a, b);
+            if (!good && !b->option)
+                kbi_error("--%s %s is the file that %s goes to; name another file", a->option, a->path.s, b->path.s);
+            else if (!good && kbi_is(a->path.s, "-"))
+                kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", a->option, b->option);
+            else if (!good)
+                kbi_error("--%s %s and --%s %s are one file; give each its own", a->option, a->path.s, b->option,
+                          b->path.s);
+        }
+    for (int i = 0; i < n; i++) kbi_text_free(&all[i].path), kbi_text_free(&all[i].target);
+    return good;
+}
 
 // Where the files are, for a person who looks on.
 static void kbi_say_files(const kbi_options* o) {
@@ -22470,14 +23451,17 @@ typedef struct kbi_worker { // as the supervisor sees it
     kbi_text inbox;    // what came and was not handled yet
     int first;         // the case that it entered first, -1: none
     bool mixed;        // it entered others, too
+    bool failed;       // a case failed in it: it gets no other
+    bool deaf;         // it did not read what it was told
     bool dead, babble; // it was waited for, and how it ended is known; what it sent makes no sense
     int status;
 } kbi_worker;
 
 enum { KBI_DIED_TEXT = 96 };
-typedef struct kbi_again { // a case whose worker died in it, perhaps for what an earlier case left behind
+typedef struct kbi_again { // a case that failed in a worker that had run others, perhaps for what they left behind
     bool due, done;        // to be measured alone in a fresh one; that has been tried
-    char died[KBI_DIED_TEXT];
+    uint64_t flags;        // with which it failed
+    char failed[200];      // and how, for people
 } kbi_again;
 
 typedef struct kbi_group { // the group being measured
@@ -22529,6 +23513,7 @@ typedef struct kbi_supervisor {
     int fewer;                             // that an interruption left with fewer processes
     kbi_looks looks[2];                    // what ncu and nsys saw
     bool unseen;                           // one of them nothing
+    bool unstored;                         // a file could not be written
     bool isolated;
     int64_t tick; // when it last looked
 } kbi_supervisor;
@@ -22549,6 +23534,18 @@ static void kbi_interrupt(int number) {
     kbi_desk.interrupted = number;
 }
 
+// A signal that whoever started the program wants ignored (nohup, a shell's background job) stays so.
+static void kbi_watch_unless_ignored(int number) {
+    if (signal(number, kbi_interrupt) == SIG_IGN) signal(number, SIG_IGN);
+}
+
+static void kbi_watch_ends(void) {
+    kbi_watch_unless_ignored(SIGINT);
+    kbi_watch_unless_ignored(SIGHUP);
+    kbi_watch_unless_ignored(SIGQUIT);
+    signal(SIGTERM, kbi_interrupt);
+}
+
 // Ctrl-Z stops the terminal's own process group, which the worker is not in: it stops and goes on with this process.
 static void kbi_suspend(int number) {
     pid_t process = kbi_desk.run.worker.process;
@@ -22560,8 +23557,17 @@ static void kbi_suspend(int number) {
     errno = kept;
 }
 
+// Whether a child has ended. One that has asked to be traced stops at each signal, which is no end.
+static bool kbi_ended(pid_t process, int* status) {
+    int now = 0;
+    pid_t got = waitpid(process, &now, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR)) return false;
+    *status = now;
+    return got < 0 || !WIFSTOPPED(now);
+}
+
 static bool kbi_worker_died(kbi_worker* w) {
-    if (!w->dead && waitpid(w->process, &w->status, WNOHANG) != 0) w->dead = true;
+    if (!w->dead) w->dead = kbi_ended(w->process, &w->status);
     return w->dead;
 }
 
@@ -22611,6 +23617,28 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     _exit(1);
 }
 
+// For a process that has not even begun to measure, in seconds.
+static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
+
+// What does not fit into the pipe waits until the worker reads it, which one that hangs never does. The time is counted
+// by the waits: they end whatever the clock says.
+static bool kbi_worker_tell(kbi_supervisor* s, const void* what, size_t n) {
+    kbi_worker* w = &s->worker;
+    const char* p = (const char*)what;
+    double waits = 10 * kbi_start_limit(s);
+    while (n && !w->deaf && !kbi_desk.interrupted) {
+        ssize_t done = write(w->to, p, n);
+        if (done > 0) {
+            p += done, n -= (size_t)done;
+            continue;
+        }
+        if (done == 0 || (errno != EAGAIN && errno != EINTR)) return false;
+        if (!kbi_writable(w->to, 100)) w->deaf = --waits <= 0;
+        if (kbi_worker_died(w)) return false;
+    }
+    return !n;
+}
+
 static bool kbi_worker_start(kbi_supervisor* s, int device) {
     kbi_worker* w = &s->worker;
     int to[2], from[2];
@@ -22629,7 +23657,11 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     w->from = from[0];
     w->device = device;
     w->first = -1;
-    kbi_words_send(w->to, s->o); // who is not there to read it is found out by what follows
+    fcntl(w->to, F_SETFL, O_NONBLOCK);
+    kbi_text words = KBI_BLANK;
+    kbi_words_put(&words, s->o);
+    kbi_worker_tell(s, words.s, words.n); // who is not there to read it is found out by what follows
+    kbi_text_free(&words);
     return true;
 }
 
@@ -22689,15 +23721,40 @@ static void kbi_receive_word(kbi_supervisor* s, const kbi_measured* m) {
     memcpy(s->group.word.message, m->message, sizeof m->message);
 }
 
+// Whether a failure does not count yet: other cases ran in the same process before, so the case is measured once more,
+// alone in a fresh one.
+static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
+    kbi_again* again = &s->group.again[i];
+    bool failed = m->status == KB_FAILED;
+    if (!s->isolated) return false;
+    s->worker.failed |= failed;
+    if (!failed || !s->worker.mixed || again->due || again->done) return false;
+    again->due = true;
+    again->flags = m->flags;
+    for (int f = 0; f < KB_FLAG_COUNT; f++)
+        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1)) {
+            snprintf(again->failed, sizeof again->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
+            break;
+        }
+    kbi_spend(&s->group, kbi_now());
+    s->group.current = -1;
+    return true;
+}
+
 static void kbi_receive_result(void* to, int index, const kbi_measured* m, const double* samples) {
     kbi_supervisor* s = (kbi_supervisor*)to;
     int i = index - s->group.first;
-    kbi_again* again = s->group.again ? &s->group.again[i] : NULL;
+    kbi_again* again = &s->group.again[i];
+    if (kbi_again_due(s, i, m)) return;
     s->group.m[i] = *m;
-    if (again && again->due && !(m->flags >> KB_FLAG_CRASHED & 1))
+    if (again->due && m->status == KB_OK)
         kbi_remark(&s->group.m[i],
-                   "measured alone in a fresh process: the one that had run other cases died in it, %s", again->died);
-    if (again && again->due) again->due = false, again->done = true;
+                   "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
+                   again->failed);
+    else if (again->due && m->status == KB_FAILED && m->flags != again->flags)
+        kbi_remark(&s->group.m[i], "in a process that had run other cases it failed in another way: %s",
+                   again->failed);
+    if (again->due) again->due = false, again->done = true;
     s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (kbi_values(m) + 1));
     if (kbi_values(m)) memcpy(s->group.samples[i], samples, sizeof(double) * kbi_values(m));
     s->group.wanted[i] = 0;
@@ -22733,6 +23790,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (s->group.inside) { // that is nothing against what was measured before
+        if (s->inside != KBI_WISH_STREAMS && kbi_again_due(s, i, &m)) return;
         kbi_inside* without = kbi_inside_without(m.message);
         if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
             without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
@@ -22755,7 +23813,9 @@ static const char* kbi_signal_name(int signal) {
                   { SIGILL, "illegal instruction" },
                   { SIGFPE, "arithmetic exception" },
                   { SIGKILL, "killed, perhaps for want of memory" },
-                  { SIGTERM, "terminated" } };
+                  { SIGTERM, "terminated" },
+                  { SIGTRAP, "trap" },
+                  { SIGSTOP, "stop" } };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (names[i].number == signal) return names[i].name;
     return "signal";
@@ -22782,14 +23842,7 @@ static void kbi_worker_lost(kbi_supervisor* s) {
         if (g->wanted[j]) i = j;
     if (i < 0) return;
     kbi_say_death(&s->worker, died);
-    bool own = i == g->current && g->word.status != KB_OK; // fault: it had a word before
-    if (s->worker.mixed && !own && s->inside != KBI_WISH_STREAMS && !g->again[i].done && !g->again[i].due) {
-        g->again[i].due = true;
-        memcpy(g->again[i].died, died, sizeof died);
-        g->current = -1;
-    } else {
-        kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
-    }
+    kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
 }
 
 typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
@@ -22874,8 +23927,9 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
 // What comes within a moment; a worker that is gone is told from one whose pipe a child of its own keeps open.
 static kbi_pump kbi_await(kbi_supervisor* s) {
     bool ready = kbi_readable(s->worker.from, 100);
-    int64_t now = kbi_now(), gone = now - s->tick;
+    int64_t now = kbi_now(), gone = now - s->tick, least = ready ? 0 : 100000000;
     if (gone > 300000000) s->group.since += gone - 100000000; // stopped, as the worker was: that is nobody's time
+    if (gone < least) s->group.since -= least - gone;         // the clock stood, or went back; the wait took its time
     s->tick = now;
     if (ready) return kbi_receive(s);
     if (!kbi_worker_died(&s->worker)) return KBI_PUMP_ON;
@@ -22893,15 +23947,18 @@ static void kbi_listen(kbi_supervisor* s) {
         // until the first case is entered the device is being started, and roofs are measured when one first asks for
         // them: that is nobody's time, but has an end, too
         bool nobodys = g->current < 0 || g->machine;
-        double limit = nobodys ? KBI_MAX(120.0, s->o->timeout) : s->o->timeout;
+        double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
         int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->spent[g->current]);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
+        int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
             if (g->wanted[i]) g->current = i;
         if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
+        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
+                      stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
+                      kbi_show_time(limit * 1e3, text), stopped, kbi_signal_name(stopped));
         return;
     }
 }
@@ -22940,8 +23997,8 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
     kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)(g->n + 1));
     memset(none, 0, sizeof(kbi_verdict) * (size_t)(g->n + 1));
-    bool good = kbi_write_all(s->worker.to, (const char*)&job, sizeof job) &&
-                kbi_write_all(s->worker.to, wanted, (size_t)g->n) &&
+    bool good = kbi_worker_tell(s, &job, sizeof job) &&
+                kbi_worker_tell(s, wanted, (size_t)g->n) &&
                 kbi_write_all(s->worker.to, (const char*)(g->verdicts ? g->verdicts : none),
                               sizeof(kbi_verdict) * (size_t)g->n);
     KBENCH_FREE(none);
@@ -22963,18 +24020,22 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     if (!kbi_worker_start(s, device)) return false;
     char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
     memset(nothing, 0, (size_t)s->group.n + 1);
-    double limit = KBI_MAX(120.0, s->o->timeout);
+    double limit = kbi_start_limit(s);
     kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
     while (next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
         next = kbi_await(s);
     KBENCH_FREE(nothing);
     if (next == KBI_PUMP_DONE) return s->known;
+    bool hangs = next != KBI_PUMP_LOST || s->worker.deaf;
     kbi_worker_kill(&s->worker);
-    if (next == KBI_PUMP_LOST && !kbi_desk.interrupted)
+    if (kbi_desk.interrupted) return false;
+    if (!hangs)
         kbi_error("the worker ended before it began; --no-isolate shows why");
-    else if (!kbi_desk.interrupted)
-        kbi_error(KBI_CUDA ? "the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none"
-                           : "the process that measures did not start in %.0f s; --no-isolate measures without it",
+    else if (KBI_CUDA && s->recipe.target == KBI_ON_GPU)
+        kbi_error("the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none", limit);
+    else
+        kbi_error("the process that measures did not start in %.0f s: does its main reach kb_main? --no-isolate "
+                  "measures without it",
                   limit);
     return false;
 }
@@ -22999,6 +24060,14 @@ static void kbi_measure_group(kbi_supervisor* s) {
         (g->inside ? kbi_inside_cases : kbi_run_cases)(s->plan->cases, &recipe, s->backend, &s->machine, g->first,
                                                        g->n, wanted, &sink);
         KBENCH_FREE(wanted);
+        const char* left = kbi_left_behind(s->machine.gpu_present != 0);
+        if (left && !kbi_is(left, s->said)) {
+            kbi_progress_clear(&s->progress);
+            kbi_warn("%s: %s. Cases that follow in this process may fail or be slower. Without --no-isolate they get "
+                     "a fresh one.",
+                     s->plan->cases[g->first].name, left);
+            snprintf(s->said, sizeof s->said, "%s", left);
+        }
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
         return;
@@ -23012,8 +24081,8 @@ static void kbi_measure_group(kbi_supervisor* s) {
         if (alone >= 0) {
             memset(wanted, 0, (size_t)g->n);
             wanted[alone] = 1;
-            if (s->worker.first >= 0) kbi_worker_kill(&s->worker);
         }
+        if (s->worker.failed || (alone >= 0 && s->worker.first >= 0)) kbi_worker_kill(&s->worker);
         if (!s->worker.process && !kbi_worker_start(s, device)) {
             for (int i = 0; i < g->n; i++)
                 if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CRASHED, "not run: its process could not be started");
@@ -23435,7 +24504,8 @@ static void kbi_lap_rivals(kbi_supervisor* s, const kbi_lap* lap, const int* sta
 static void kbi_lap_group_over(kbi_supervisor* s, kbi_rivals* c) {
     kbi_judge_group(c);
     kbi_record_contest(c->results, c->n, c->end);
-    for (int i = 0; i < c->n; i++) kbi_store_add(&s->store, &c->results[i]), kbi_count(s, &c->results[i]);
+    kbi_store_add(&s->store, c->results, c->n);
+    for (int i = 0; i < c->n; i++) kbi_count(s, &c->results[i]);
     for (int i = 0; i < c->n; i++) kbi_outputs_keep(&s->outputs, &c->results[i]);
     for (int i = 0; i < c->n && s->collect; i++) s->collect(s->collect_to, &c->results[i]);
     kbi_show_results(s, c->results, c->n);
@@ -23508,19 +24578,21 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
 
 // --- what is looked at: this program, in another process ---
 
-// How far the program came, -1: nowhere. over: to its end.
-static int kbi_look_told(const char* path, bool* over) {
-    char line[80];
-    int at = -1;
-    FILE* f = fopen(path, "r");
+// How far the program came, -1: nowhere. over: to its end. False: the file holds something else.
+static bool kbi_look_told(const char* path, int* at, bool* over) {
+    kbi_text text = KBI_BLANK;
+    *at = -1;
     *over = false;
-    while (f && kbi_get_line(line, (int)sizeof line, f))
-        if (strncmp(line, "at ", 3) == 0)
-            at = (int)strtol(line + 3, NULL, 10);
-        else
-            *over = true;
-    if (f) fclose(f);
-    return at;
+    bool good = true;
+    if (kbi_file_text(path, &text))
+        for (const char* p = text.s; *p && good; p += strcspn(p, "\n"), p += *p == '\n') {
+            bool done = strncmp(p, "done\n", 5) == 0 || strncmp(p, "no GPU\n", 7) == 0;
+            good = done || strncmp(p, "at ", 3) == 0;
+            if (!done && good) *at = (int)strtol(p + 3, NULL, 10);
+            *over |= done;
+        }
+    kbi_text_free(&text);
+    return good;
 }
 
 // Each case's check, and its block between marks. The file is there with the cases done when this begins again behind
@@ -23531,11 +24603,19 @@ static int kbi_look_main(const kbi_options* o) {
     int64_t device;
     bool all;
     bool over;
-    int first = kbi_look_told(getenv(KBI_LOOK), &over) + 1;
-    FILE* f = fopen(getenv(KBI_LOOK), over ? "w" : "a");
-    unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
+    int first;
+    struct stat about;
+    const char* told = getenv(KBI_LOOK);
+    int file = kbi_open_file(told, O_RDWR | O_CREAT | O_APPEND);
+    if (file >= 0 && (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))) close(file), file = -1, errno = ESPIPE;
+    if (file < 0) return kbi_error("%s %s: %s", KBI_LOOK, told, kbi_why_not_open(errno)), KBI_EXIT_USAGE;
+    if (!kbi_look_told(told, &first, &over))
+        return kbi_error("%s %s: that file is not one of --ncu or --nsys, so it is left as it is", KBI_LOOK, told),
+               KBI_EXIT_USAGE;
+    FILE* f = over && ftruncate(file, 0) != 0 ? NULL : fdopen(file, "a");
     if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
-    if (over) first = 0;
+    unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
+    first = over ? 0 : first + 1;
     if (!kbi_options_pin(o) || !kbi_device_option(o, &device, &all) || !kbi_plan_here(&plan, o))
         return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
@@ -23695,14 +24775,8 @@ static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
     if (looked) kbi_putf(&line, " %s=%s", KBI_LOOK, v->told);
     const char* word = v->command.s;
     for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
-        bool plain = *word && !word[strcspn(word, " \t\n\\'\"$`*?[]{}()<>|&;#~!")];
-        kbi_puts(&line, plain ? " " : " '");
-        for (const char* p = word; *p; p++)
-            if (*p == '\'')
-                kbi_puts(&line, "'\\''");
-            else
-                kbi_put(&line, p, 1);
-        if (!plain) kbi_puts(&line, "'");
+        kbi_puts(&line, " ");
+        kbi_put_quoted(&line, word);
     }
     kbi_warn("--%s:%s", v->name, line.s);
     kbi_text_free(&line);
@@ -23746,14 +24820,6 @@ static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
         kbi_readable(-1, 20);
     }
     return stopped ? -1 : status;
-}
-
-static bool kbi_file_text(const char* path, kbi_text* out) {
-    char some[4096];
-    int file = kbi_open_file(path, O_RDONLY);
-    for (ssize_t n; file >= 0 && (n = kbi_read_some(file, some, sizeof some)) > 0;) kbi_put(out, some, (size_t)n);
-    if (file >= 0) close(file);
-    return out->n > 0;
 }
 
 // --- what went wrong ---
@@ -23849,7 +24915,7 @@ static bool kbi_vendor_look(kbi_vendor* v) {
         int status = kbi_vendor_run(v, v->words, true);
         if (kbi_desk.interrupted) return true;
         kbi_vendor_read(v, before < 0);
-        at = kbi_look_told(v->told, &over);
+        kbi_look_told(v->told, &at, &over);
         if (over && at < 0) return true; // no GPU, and the run says so
         if (over && status == 0 && v->looks->n) return true;
         if (over || at == before) return kbi_vendor_explain(v, status), false;
@@ -24013,14 +25079,19 @@ static bool kbi_resume_device(kbi_supervisor* s) {
     kbi_text lines = KBI_BLANK;
     if (!s->o->on[KBI_OPTION_resume]) return true;
     kbi_resume_free(&s->resume); // with several devices: what the one before has added
-    if (!kbi_resume_open(&s->resume, s->o->jsonl)) return false;
+    if (!kbi_lines_ready(&s->store.lines) || !kbi_resume_read(&s->resume, s->store.lines.file)) {
+        if (errno != EBUSY) kbi_error("--resume cannot read --jsonl %s: %s", s->o->jsonl, strerror(errno));
+        return false;
+    }
     char* absent = (char*)kbi_grow(NULL, (size_t)s->plan->n + 1);
     for (int i = 0; i < s->plan->n; i++) absent[i] = !kbi_runs_here(s, &s->plan->cases[i]);
     kbi_result_clear(&like);
     kbi_record_machine(&like, &s->machine);
     kbi_record_session(&like, &s->session);
     int done = kbi_resume_find(&s->resume, s->plan, &like, absent);
-    bool good = !kbi_resume_lines(&s->resume, &lines) || kbi_store_rewrite(&s->store, &lines);
+    bool good = !kbi_resume_lines(&s->resume, &lines) || kbi_lines_replace(&s->store.lines, &lines);
+    if (!good) kbi_error("--resume: cannot replace %s: %s", s->o->jsonl, strerror(errno));
+    if (s->store.lines.file >= 0) kbi_lines_unlock(&s->store.lines);
     kbi_warn("--resume: %d of %d cases have a record in %s", done, s->plan->n, s->o->jsonl);
     s->resumed += done;
     kb_result_free(&like);
@@ -24075,7 +25146,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!kbi_resume_device(s)) return KBI_EXIT_FAILED;
+    if (!kbi_resume_device(s)) return KBI_EXIT_USAGE;
     double allowed = 0; // the time left is this device's, without its start
     int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
     s->budget.turns = s->budget.cases = 0;
@@ -24171,10 +25242,7 @@ static int kbi_nothing_measured(const kbi_supervisor* s) {
 static void kbi_watch_signals(const kbi_supervisor* s) {
     kbi_desk.one_process = !s->isolated;
     if (!s->isolated) kbi_watch_stops();
-    signal(SIGINT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
-    signal(SIGHUP, kbi_interrupt);
-    signal(SIGQUIT, kbi_interrupt);
+    kbi_watch_ends();
     signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
     if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
@@ -24230,11 +25298,12 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     bool compared = kbi_desk.contrast && !kbi_desk.interrupted;
     if (!kbi_outputs_close(&s->outputs, NULL, compared ? kbi_desk.contrast(kbi_desk.take_to) : NULL)) stored = false;
     if (stored && !code && !collect) kbi_say_files(o);
+    s->unstored = !stored;
     kbi_resume_free(&s->resume);
     KBENCH_FREE(s->session.command);
     if (code) return code;
     if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
-    if (s->failed || !stored) return KBI_EXIT_FAILED;
+    if (s->failed) return KBI_EXIT_FAILED;
     return s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE : kbi_nothing_measured(s);
 }
 
@@ -24286,6 +25355,8 @@ static void kbi_env_host(const kbi_machine* m) {
     kbi_print_line(stdout, "  %-34s %s", "measured on processors", m->cpus[0] ? m->cpus : "not known");
     kbi_print_line(stdout, "  %-34s %s", "frequency governor",
                    m->governor[0] ? m->governor : "not known: cpufreq tells of none");
+    if (!KBI_FIBERS)
+        kbi_print_line(stdout, "  %-34s %s", "interleaved rounds", "off: no fibers for this C library and processor");
     kbi_print_line(stdout, "  %-34s %s", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
     if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_text_free(&caches);
@@ -24560,8 +25631,9 @@ typedef struct kbi_toll {
     kbi_records before, history;
     kb_result* now; // of this run; each owns what is in it
     int64_t n, size;
-    kbi_text save, history_path; // from the root on: a body may change the directory
-    kbi_contrast contrast;       // with `before`, once all records are there
+    kbi_text save;         // from the root on: a body may change the directory
+    kbi_lines lines;       // of the history
+    kbi_contrast contrast; // with `before`, once all records are there
     FILE* out;
 } kbi_toll;
 
@@ -24578,16 +25650,11 @@ static bool kbi_toll_wanted(const kbi_options* o) {
     return o->baseline || o->save_baseline || o->history || o->goal.n;
 }
 
-static void kbi_path_here(kbi_text* out, const char* path) {
-    char here[4096];
-    if (*path != '/' && kbi_folder_here(here, sizeof here)) kbi_putf(out, "%s/", here);
-    kbi_puts(out, path);
-}
-
 // Whether what is to be written at the end can be, before anything runs; false after an error message.
 static bool kbi_toll_open_files(kbi_toll* g) {
     const kbi_options* o = g->o;
     kbi_text path = KBI_BLANK;
+    struct stat about;
     if (o->save_baseline) {
         kbi_baseline_path(&path, o->save_baseline);
         kbi_path_here(&g->save, path.s);
@@ -24597,14 +25664,18 @@ static bool kbi_toll_open_files(kbi_toll* g) {
                    false;
         if (access(".kbench", W_OK | X_OK) != 0)
             return kbi_error("--save-baseline %s: .kbench: %s", o->save_baseline, strerror(errno)), false;
+        kbi_out probe;
+        if (stat(g->save.s, &about) == 0 && !S_ISREG(about.st_mode))
+            return kbi_error("cannot write --save-baseline %s: .kbench/%s.json is not a regular file",
+                             o->save_baseline, o->save_baseline),
+                   false;
+        if (!kbi_out_open(&probe, "save-baseline", g->save.s, NULL, false)) return false;
+        kbi_out_free(&probe);
     }
     if (!o->history) return true;
-    kbi_path_here(&g->history_path, o->history);
-    if (access(o->history, F_OK) == 0 && !kbi_read_records(&g->history, o->history)) return false;
-    int file = kbi_open_file(g->history_path.s, O_WRONLY | O_CREAT | O_APPEND);
-    if (file < 0) return kbi_error("cannot write --history %s: %s", o->history, strerror(errno)), false;
-    close(file);
-    return true;
+    if (kbi_is(o->history, "-") || (stat(o->history, &about) == 0 && !S_ISREG(about.st_mode)))
+        return kbi_error("cannot write --history %s: it is not a regular file", o->history), false;
+    return kbi_lines_open(&g->lines, "history", o->history) && kbi_read_records(&g->history, o->history);
 }
 
 static bool kbi_toll_open(kbi_toll* g, const kbi_options* o, FILE* out) {
@@ -24623,7 +25694,7 @@ static void kbi_toll_free(kbi_toll* g) {
     kbi_records_free(&g->before);
     kbi_records_free(&g->history);
     kbi_text_free(&g->save);
-    kbi_text_free(&g->history_path);
+    if (g->lines.path) kbi_lines_free(&g->lines);
 }
 
 // All that the machines of the pairs differ in; then what keeps the times of a pair from being compared, once of each
@@ -24729,18 +25800,12 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
     return kbi_toll_code(o, c ? &c->sum : &none, c != NULL, off, missed);
 }
 
-// A line a record behind those that are there; one that an earlier run was killed in is ended.
-static bool kbi_history_add(const kbi_toll* g) {
-    kbi_text lines = KBI_BLANK;
-    char last = '\n';
-    int file = kbi_open_file(g->history_path.s, O_RDWR | O_APPEND);
-    bool torn = file >= 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_some(file, &last, 1) == 1 && last != '\n';
-    if (torn) kbi_puts(&lines, "\n");
-    for (int64_t i = 0; i < g->n; i++) kbi_json_result(&lines, &g->now[i]), kbi_puts(&lines, "\n");
-    bool good = file >= 0 && kbi_write_all(file, lines.s, lines.n) && (fsync(file) == 0 || errno == EINVAL);
-    if (!good) kbi_error("writing --history %s failed: %s", g->o->history, strerror(errno));
-    if (file >= 0) close(file);
-    kbi_text_free(&lines);
+// A line a record behind those that are there.
+static bool kbi_history_add(kbi_toll* g) {
+    for (int64_t i = 0; i < g->n; i++)
+        kbi_json_result(&g->lines.waiting, &g->now[i]), kbi_puts(&g->lines.waiting, "\n");
+    bool good = kbi_lines_end(&g->lines, 5000);
+    if (!good && errno) kbi_error("writing --history %s failed: %s", g->o->history, strerror(errno));
     return good;
 }
 
@@ -24782,7 +25847,7 @@ static int kbi_gated_run(const kbi_options* o, const kbi_plan* plan) {
     if ((code == KBI_EXIT_FINE || code == KBI_EXIT_FAILED) && gate.n) {
         int judged =
             kbi_toll_judge(o, &gate.history, kbi_toll_compare(&gate), gate.now, gate.n, "this run", gate.out);
-        if (!kbi_toll_save(&gate, judged)) code = KBI_EXIT_FAILED;
+        if (!kbi_toll_save(&gate, judged)) code = KBI_EXIT_USAGE;
         if (code == KBI_EXIT_FINE) code = judged;
     }
     kbi_toll_free(&gate);
@@ -24998,7 +26063,8 @@ static bool kbi_load_alike(const kbi_options* o, const kbi_records* r) {
 static bool kbi_load_apart(const kbi_options* o) {
     struct stat a, b;
     for (int i = 0; i < o->n_load && o->jsonl && !kbi_is(o->jsonl, "-"); i++)
-        if (stat(o->load[i], &a) == 0 && stat(o->jsonl, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+        if ((kbi_is(o->load[i], "-") ? fstat(0, &a) : stat(o->load[i], &a)) == 0 && stat(o->jsonl, &b) == 0 &&
+            kbi_same_file(&a, &b))
             return kbi_error("--jsonl appends, and %s was loaded: name another file", o->jsonl), false;
     return true;
 }
@@ -25035,9 +26101,9 @@ static int kbi_load_shown(const kbi_options* o) {
         kbi_table_open(&table, &how);
         kbi_table_add(&table, r.of, r.n);
         kbi_table_end(&table);
-        for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i]);
-        if (!kbi_store_close(&store)) code = KBI_EXIT_FAILED;
-        if (!kbi_outputs_close(&outputs, &r, kbi_loaded_contrast(&with))) code = KBI_EXIT_FAILED;
+        for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i], 1);
+        if (!kbi_store_close(&store)) code = KBI_EXIT_USAGE;
+        if (!kbi_outputs_close(&outputs, &r, kbi_loaded_contrast(&with))) code = KBI_EXIT_USAGE;
         if (code == KBI_EXIT_FINE) kbi_say_files(o);
     }
     if (code == KBI_EXIT_FINE && kbi_toll_wanted(o))
@@ -25095,6 +26161,8 @@ static bool kbi_race_files(kbi_race* r) {
     return true;
 }
 
+enum { KBI_RACE_OVER = -1 }; // no exit code: a round was left in its middle, and those before it stand
+
 // How each program is told to run: its records to us, a fifth of a second a case unless the options say how long.
 static void kbi_race_command(kbi_race* r) {
     static const char* const long_ones[] = { "--fast",     "--quick",    "--thorough", "--precision",
@@ -25148,10 +26216,31 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
 }
 
+// Waits for a program until it ends, the race is interrupted, or the time is up. SIGTERM ends it, and 2 s later SIGKILL.
+// Time is counted by the waits, which end whatever the clock says. false: it was ended from here.
+static bool kbi_race_wait(pid_t process, int* status, double seconds) {
+    double waits = 100 * seconds;
+    for (int told = 0; !kbi_ended(process, status);) {
+        if (kbi_desk.interrupted || waits <= 0) {
+            if (told == 0) kill(process, SIGTERM);
+            if (told++ == 200) kill(process, SIGKILL);
+        }
+        kbi_readable(-1, 10);
+        waits--;
+    }
+    return !kbi_desk.interrupted && waits > 0;
+}
+
+// The longest that a program may take: --budget is the race's as a whole, and a round is not left in its middle lightly.
+static double kbi_race_limit(const kbi_race* r) {
+    double limit = 2 * r->o->budget + 10;
+    return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
+}
+
 // One program's turn: its records into `to`. 0, or the exit code that the race ends with.
 static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     int status = 0;
-    pid_t parent = getpid(), process, ended;
+    pid_t parent = getpid(), process;
     memset(to, 0, sizeof *to);
     kbi_race_progress(r, one->path.s);
     int file = kbi_open_file(r->records.s, O_WRONLY | O_TRUNC | KBI_NOFOLLOW);
@@ -25162,12 +26251,18 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     if (process < 0) return kbi_error("no process: %s", strerror(errno)), KBI_EXIT_FAILED;
     r->argv[0] = one->path.s;
     if (process == 0) kbi_exec(r->argv, r->words.s, false, parent);
-    for (bool told = false; (ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR);) {
-        if (kbi_desk.interrupted && !told) kill(process, SIGTERM), told = true;
-        kbi_readable(-1, 10);
-    }
+    double limit = kbi_race_limit(r);
+    bool in_time = kbi_race_wait(process, &status, limit);
     if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
-    int code = ended == process && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (!in_time && r->rounds) return KBI_RACE_OVER;
+    if (!in_time) {
+        kbi_race_clear(r);
+        kbi_error("--race: %s did not end in %.0f s and was stopped. There is no time of it to compare. Run it alone "
+                  "to see why, or raise --budget.",
+                  one->path.s, limit);
+        return KBI_EXIT_USAGE;
+    }
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (code != KBI_EXIT_FINE && code != KBI_EXIT_FAILED) return kbi_race_lost(r, one, status);
     if (!kbi_read_records(to, r->records.s)) return KBI_EXIT_FAILED;
     r->failed |= code == KBI_EXIT_FAILED;
@@ -25279,7 +26374,7 @@ static int kbi_race_run(kbi_race* r) {
         const char** names;
         int64_t at = kbi_now();
         int code = kbi_race_round(r);
-        if (code) return code;
+        if (code) return code == KBI_RACE_OVER ? 0 : code;
         kbi_changes c = kbi_race_changes(r, &names);
         kbi_assessment a = kbi_assess(&c);
         KBENCH_FREE(c.of);
@@ -25343,9 +26438,7 @@ static int kbi_race_main(const kbi_options* o) {
     r.n = o->race.n;
     r.of = (kbi_racer*)kbi_grow(NULL, sizeof(kbi_racer) * (size_t)r.n);
     memset(r.of, 0, sizeof(kbi_racer) * (size_t)r.n);
-    signal(SIGINT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
-    signal(SIGHUP, kbi_interrupt);
+    kbi_watch_ends();
     signal(SIGCHLD, SIG_DFL);
     bool good = kbi_race_programs(&r) && kbi_race_files(&r);
     int code = KBI_EXIT_USAGE;
@@ -26615,6 +27708,14 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
+    unsetenv(KBI_BIRTH); // what a benchmark starts is no worker
+    kbi_birth.process = getpid();
+    if (kbi_birth.role == KBI_STARTED && kbi_nested())
+        return kbi_error("this program started itself %d times, each time from within. Its main starts the program "
+                         "again and removes %s from the environment. Keep that variable when main calls exec.",
+                         KBI_NESTED, KBI_BIRTH),
+               KBI_EXIT_USAGE;
+    if (kbi_birth.role == KBI_STARTED) kbi_block_standard_files();
     if (kbi_birth.role == KBI_BUSY) return kbi_error("inside a benchmark there is no run of others"), KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_TRUTH) return kbi_truth_main();
     if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
@@ -26628,6 +27729,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (getenv(KBI_LOOK)) return kbi_look_main(o);
     if (!kbi_vendors_there(o)) return KBI_EXIT_USAGE;
 #endif
+    if (!kbi_outputs_apart(o)) return KBI_EXIT_USAGE;
     kbi_warn_idle(o);
     if (o->on[KBI_OPTION_selftest]) return kbi_selftest(o);
 #if KBI_REPORT
@@ -26656,6 +27758,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         code = kbi_run_plan(o, &plan, NULL, NULL);
 #endif
     if (code == KBI_EXIT_FINE && kbi_desk.run.unseen) code = KBI_EXIT_USAGE;
+    if (kbi_desk.run.unstored) code = KBI_EXIT_USAGE;
     kbi_text_free(&lists);
     kbi_plan_free(&plan);
     return code;
@@ -26670,7 +27773,7 @@ static const char* kbi_stdout_refused(void) {
     return putchar('\n') < 0 || fflush(stdout) ? strerror(errno) : "a part of it was refused";
 }
 
-int kb_main(int argc, char** argv) {
+__attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
@@ -26681,6 +27784,20 @@ int kb_main(int argc, char** argv) {
     }
     KBENCH_FREE(o.load);
     return code;
+}
+
+// On a stack that is too small for the function's own variables nothing could be said.
+int kb_main(int argc, char** argv) {
+    const int least = 128; // KiB
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)least << 10)
+        return kbi_main_here(argc, argv);
+    char text[120];
+    int n = snprintf(text, sizeof text,
+                     "kbench: error: the stack is limited to %d KiB, and %d are needed: ulimit -s 8192\n",
+                     (int)(stack.rlim_cur >> 10), least);
+    kbi_write_all(2, text, (size_t)n);
+    return KBI_EXIT_USAGE;
 }
 
 void kb_default(const char* options) { kbi_process.usual = options; }

@@ -1071,7 +1071,7 @@ class Figure:
 
     def save(self, path: str) -> None:
         """Writes the SVG there."""
-        with open(path, "w") as f:
+        with _replacing(path) as f:
             f.write(self.svg)
 
 
@@ -1092,20 +1092,40 @@ def _as_list(records: Any) -> List[Record]:
     return [records] if isinstance(records, Record) else list(records)
 
 
-def save(records: Any, path: str) -> None:
-    """Writes records as a JSON array, which takes the old file's place when it is complete. kbench's own
-    programs read it: --load, --baseline, --compare."""
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, unfinished = tempfile.mkstemp(suffix=".json", dir=folder)
+@contextmanager
+def _replacing(path: str) -> Iterator[Any]:
+    """A text file that takes the place of path, behind its links and with the old mode, when it is complete and on the
+    disk. A device or a pipe is written where it is."""
+    target = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(target):
+        with open(path, "w") as f:
+            yield f
+        return
+    handle, unfinished = tempfile.mkstemp(prefix=".kbench-", dir=os.path.dirname(target))
     try:
         with os.fdopen(handle, "w") as f:
-            json.dump([r._data for r in _as_list(records)], f, indent=1, allow_nan=False)
-            f.write("\n")
-        os.chmod(unfinished, 0o644)
-        os.replace(unfinished, path)
+            yield f
+            f.flush()
+            os.fsync(f.fileno())
+        if os.path.exists(target):
+            mode = os.stat(target).st_mode & 0o777
+        else:
+            mask = os.umask(0)
+            os.umask(mask)
+            mode = 0o666 & ~mask
+        os.chmod(unfinished, mode)
+        os.replace(unfinished, target)
     except BaseException:
         os.unlink(unfinished)
         raise
+
+
+def save(records: Any, path: str) -> None:
+    """Writes records as a JSON array, which takes the old file's place when it is complete. kbench's own
+    programs read it: --load, --baseline, --compare."""
+    with _replacing(path) as f:
+        json.dump([r._data for r in _as_list(records)], f, indent=1, allow_nan=False)
+        f.write("\n")
 
 
 def load(path: str) -> Records:
@@ -2086,7 +2106,7 @@ class Mark:
                 lines = [keys] + [[show(r[k]) for k in keys] for r in rows]
                 if save_path:
                     os.makedirs(save_path, exist_ok=True)
-                    with open(os.path.join(save_path, b.plot_name + ".csv"), "w") as f:
+                    with _replacing(os.path.join(save_path, b.plot_name + ".csv")) as f:
                         f.writelines(",".join(map(_cell, line)) + "\n" for line in lines)
                 drawn = False
                 if save_path or show_plots:
@@ -2110,7 +2130,7 @@ class Mark:
     def _write_page(self, folder: str, page: List[Tuple[str, bool, List[List[str]]]]) -> None:
         """results.html: figures and tables of what was measured, also where a later one failed."""
         os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, "results.html"), "w") as f:
+        with _replacing(os.path.join(folder, "results.html")) as f:
             f.write('<html><head><meta charset="utf-8"></head><body>\n')
             for name, drawn, lines in page:
                 f.write(f"<h2>{_markup(name)}</h2>\n")
@@ -3894,7 +3914,7 @@ class _Turn:
         if not self.path:
             yield
             return
-        own = lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, 0o600)
+        own = lambda path, flags: os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         with open(self.path + ".door", "a", opener=own) as door, open(self.path, "a", opener=own) as room:
             self._enter((door, room), alone)
             self.held = None if alone else (door, room)

@@ -227,6 +227,40 @@ KBENCH(exhausts) { // nobody looks at what cudaMalloc says
         usleep(20);
     }
 }
+// Functions that take from the cases behind them what all share, each before one that does nothing of the kind.
+KBENCH(resets_before) {
+    cudaDeviceReset();
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
+KBENCH(good_1) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
+KBENCH(resets_inside) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream), cudaDeviceReset(); }
+}
+KBENCH(good_2) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
+KBENCH(resets_after) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+    cudaDeviceReset();
+}
+KBENCH(good_3) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
+KBENCH(destroys_inside) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream), cudaStreamDestroy(kb->stream); }
+}
+KBENCH(good_4) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
+KBENCH(destroys_after) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+    cudaStreamDestroy(kb->stream);
+}
+KBENCH(good_5) {
+    KB_TIME(kb) { kernel(5000, 24, kb->stream); }
+}
 KBENCH(lazy) { // the first run loads code
     static int launches;
     int before = launches;
@@ -777,6 +811,27 @@ static void test_errors(void) {
     check_word("--op no_copy --fast", "CUDA_ERROR");
     CHECK_THAT(!strstr(text(0, "flags"), "VERIFY_FAIL"), "what was never copied was compared: %s",
                text(0, "message"));
+}
+
+// Whatever a case does to the device or to kb->stream, the fault is its own, with the cause; the next one is measured.
+static void test_broken(void) {
+    run("--fast --op resets_before,good_1,resets_inside,good_2,resets_after,good_3,destroys_inside,good_4,"
+        "destroys_after,good_5");
+    CHECK_INT(file.n, 10), CHECK_INT(code, 1);
+    for (int i = 0; i < file.n; i++) {
+        bool fine = i % 2;
+        CHECK_THAT((strstr(text(i, "flags"), "CUDA_ERROR") == NULL) == fine, "%s: %s, %s", text(i, "name"),
+                   text(i, "flags"), text(i, "message"));
+        CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
+        if (fine) CHECK_STR(text(i, "message"), "null");
+        if (!fine)
+            CHECK_HAS(text(i, "message"),
+                      i < 6 ? "the function reset the device" : "the function destroyed kb->stream");
+    }
+    run("--fast --op known,resets_after,good_3 -a bytes=24 -a ns=5000"); // not the first of its worker: the same
+    CHECK_THAT(strstr(text(file.n - 2, "message"), "the function reset the device") != NULL, "%s",
+               text(file.n - 2, "message"));
+    CHECK_THAT(!strstr(text(file.n - 2, "message"), "process that had run"), "%s", text(file.n - 2, "message"));
 }
 
 // Nothing measured is never fine without a word.
@@ -1699,6 +1754,7 @@ int main(int argc, char** argv) {
     check_output("ECC on, MIG on, clocks not locked");
     test_moved();
     test_errors();
+    test_broken();
     test_nothing();
     test_devices();
     test_facts(false), test_facts(true);

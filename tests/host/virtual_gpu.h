@@ -138,6 +138,8 @@ static struct device {
     struct CUgraph_st* capture;
     cudaError_t spoiled, last; // the capture; what cudaGetLastError gives
     cudaError_t broken;        // a kernel failed: nothing works from then on
+    bool reset;                // the device was: what was made before is gone
+    cudaStream_t destroyed;
     size_t used;
     bool zeros; // are what was written last
     struct {
@@ -506,6 +508,10 @@ static void drain(cudaStream_t s) {
     s->n = 0;
 }
 
+static cudaError_t gone(cudaStream_t s) { // what was made before a reset, or destroyed
+    if (gpu.reset) return cudaErrorContextIsDestroyed;
+    return s && s == gpu.destroyed ? cudaErrorInvalidResourceHandle : cudaSuccess;
+}
 static const function whole_graph = { "graph", 0, 0, 0, 0, 0, false };
 static void tell(cudaStream_t s, const operation* o) {
     if (o->kind == KERNEL && o->of == &whole_graph)
@@ -527,6 +533,7 @@ static void tell(cudaStream_t s, const operation* o) {
 static cudaError_t submit(cudaStream_t s, operation o) {
     static struct CUstream_st by_default;
     tell(s, &o);
+    if (gone(s)) return did(gone(s));
     if (!s) s = &by_default;
     if (gpu.capture) {
         if (o.kind != EVENT) gpu.capture->nodes[gpu.capture->n++] = o;
@@ -738,7 +745,15 @@ static cudaStream_t the_stream;
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
     called(__func__);
     if (s == the_stream) the_stream = NULL;
-    return free(s), cudaSuccess;
+    return gpu.destroyed = s, cudaSuccess;
+}
+cudaError_t cudaDeviceReset(void) {
+    called(__func__);
+    return gpu.reset = true, cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t s) {
+    called(__func__);
+    return did(gone(s));
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned* flags) {
     called(__func__);
@@ -842,7 +857,10 @@ cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t n, struct cudaMemcpy3DP
 }
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void* p) {
     called(__func__);
-    return (void)a, (void)p, cudaErrorInvalidValue;
+    if (p != (const void*)(uintptr_t)kbi_lab.gpu.flag) return cudaErrorInvalidValue;
+    memset(a, 0, sizeof *a);
+    a->type = gpu.reset ? cudaMemoryTypeUnregistered : cudaMemoryTypeHost;
+    return cudaSuccess;
 }
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {

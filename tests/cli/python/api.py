@@ -233,6 +233,13 @@ def records():
     check("saved and read", [v.to_dict() for v in again] == [v.to_dict() for v in r])
     with open(path) as f:
         check("plain JSON", isinstance(json.load(f), list) and os.listdir(scratch).count("records.json") == 1)
+    link = os.path.join(scratch, "link.json")
+    os.symlink("records.json", link)
+    os.chmod(path, 0o600)
+    kbench.save(r, link)
+    check("saved through a link", os.path.islink(link) and os.stat(path).st_mode & 0o777 == 0o600)
+    check("not saved", raised(AttributeError, kbench.save, [1], link) and len(kbench.load(path)) == len(r))
+    check("nothing else", not [name for name in os.listdir(scratch) if name.startswith(".kbench-")])
     for records in (r, again, r[0]):
         with contextlib.redirect_stdout(io.StringIO()) as text:
             kbench.table(records)
