@@ -23728,6 +23728,7 @@ static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
     bool failed = m->status == KB_FAILED;
     if (!s->isolated) return false;
     s->worker.failed |= failed;
+    if (s->group.verdicts && s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
     if (!failed || !s->worker.mixed || again->due || again->done) return false;
     again->due = true;
     again->flags = m->flags;

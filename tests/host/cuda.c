@@ -1462,6 +1462,9 @@ static void test_inspected(void) {
     check_word("--op calls --impl hangs --fast --timeout 1s", "TIMEOUT");
     check_output("hangs inspected");
     CHECK(!strstr(output(), "hangs measured"));
+    run("--op known,calls --impl default,hangs -a bytes=8 -a ns=5600 --fast --timeout 1s"); // nor behind another case
+    CHECK_INT(file.n, 2);
+    CHECK_HAS(text(1, "flags"), "TIMEOUT"), CHECK(!strstr(output(), "hangs measured"));
     run("--op invalidates --fast");
     CHECK_STR(text(0, "status"), "\"ok\"");
     CHECK_HAS(text(0, "message"),
