@@ -49,8 +49,11 @@ compile_c = $(CC) $(CFLAGS) -I.
 use_cuda = $(if $(NVCC),$(if $(GPU)$(filter command environment,$(firstword $(origin ARCH))),yes))
 # element types of the suite: kernels take their time to compile in each. f16 is left out there unless ARGS ask for it
 TYPES ?= f32 $(if $(use_cuda),$(findstring f16,$(subst bf16,,$(ARGS))),f16) bf16
-suite_types = $(if $(filter-out f32 f16 bf16,$(TYPES))$(if $(strip $(TYPES)),,none),$(error TYPES="$(TYPES)": one or several of f32, f16 and bf16 are wanted))$(strip \
-                $(foreach t,f32.F32 f16.F16 bf16.BF16,$(if $(filter $(basename $(t)),$(TYPES)),,-DKBK_NO_$(subst .,,$(suffix $(t))))))
+empty :=
+space := $(empty) $(empty)
+# nvcc takes \, in the value of -D for a comma; with a plain one it would define several macros
+suite_types = $(if $(filter-out f32 f16 bf16,$(TYPES))$(if $(strip $(TYPES)),,none),$(error TYPES="$(TYPES)": one or several of f32, f16 and bf16 are wanted))$(if \
+                $(filter 3,$(words $(sort $(TYPES)))),,-DKBK_TYPES=$(subst $(space),$(if $(use_cuda),\\)$(comma),$(sort $(TYPES))))
 # its two parts at once (with groups of operations left out it may have but one)
 suite_part = $(compile_cuda) $(suite_types) -DSUITE_PART=$(1) -c examples/suite.cu -o $(BUILD)/suite.$(1).o
 suite_parts = { $(call suite_part,2) & $(call suite_part,1) && wait $$! && $(compile_cuda) $(BUILD)/suite.1.o $(BUILD)/suite.2.o -o $(BUILD)/suite; }

@@ -69,6 +69,49 @@ class Error(RuntimeError):
     """What kbench cannot do here, and what mends it."""
 
 
+# --- text of others' making, as kbench.h shows it (see kbi_piece there) ---------------------------------------
+
+_OBEYED = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb"
+    "\\U0001d173-\\U0001d17a\\U000e0000-\\U000e0fff\\ud800-\\udfff]"
+    r"|#(?=#[a-z]*\[)"
+)
+
+
+def _harmless(text: str) -> str:
+    """A line that a terminal and the log of a CI system show and do not obey."""
+
+    def spelled(m: "re.Match[str]") -> str:
+        code = ord(m[0])
+        return " " if 9 <= code <= 13 else f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+    start = re.match(r"[\0- \x7f-\U0010ffff]*(?=::)", text)
+    if start:
+        text = text[: start.end()] + "\\x3a" + text[start.end() + 1 :]
+    return _OBEYED.sub(spelled, text)
+
+
+def _markup(text: str) -> str:
+    """A text in HTML."""
+    return html.escape(_harmless(text))
+
+
+def _cell(text: str) -> str:
+    """A cell of CSV; a number is one, and no other text is a formula."""
+    text = _harmless(text)
+    try:
+        float(text)
+    except ValueError:
+        text = "'" + text if text.lstrip()[:1] in tuple("=+-@\uff0b\uff0d\uff1d\uff20") else text
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',;"') else text
+
+
+def _say(text: str) -> None:
+    """Lines on stderr."""
+    for line in f"kbench: {text}".split("\n"):
+        print(_harmless(line), file=sys.stderr)
+
+
 # --- the library: found or built once, and its structs ------------------------------------------------------
 
 _FUNCTION = C.CFUNCTYPE(
@@ -318,7 +361,7 @@ def _kept(name: str, header: str, command_to: Callable[[str, str], List[str]], w
         ) from None
     os.close(handle)
     command = command_to(header, unfinished)
-    print(f"kbench: building {what}: " + " ".join(map(shlex.quote, command)), file=sys.stderr)
+    _say(f"building {what}: " + " ".join(map(shlex.quote, command)))
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         said = "" if done.returncode == 0 else done.stdout.decode(errors="replace")[-2000:] or "it failed"
@@ -989,7 +1032,7 @@ class Record:
         parts += [f"{c[unit]} {unit}" for unit in ("GB/s", "GFLOP/s") if c[unit]]
         parts += [f"x{c['speedup']}"] if c["speedup"] else []
         parts += [c[k] for k in ("verdict", "words") if c[k]]
-        return " ".join(parts) + (f" ({c['message']})" if c["message"] else "")
+        return _harmless(" ".join(parts) + (f" ({c['message']})" if c["message"] else ""))
 
     def _repr_html_(self) -> str:
         return _html_table([self])
@@ -998,10 +1041,8 @@ class Record:
 def _html_table(records: Sequence[Record]) -> str:
     rows = [r._columns() for r in records]
     keys = [k for k in (rows[0] if rows else {}) if any(row[k] for row in rows)]
-    head = "".join(f"<th>{html.escape(k)}</th>" for k in keys)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(row[k])}</td>" for k in keys) + "</tr>" for row in rows
-    )
+    head = "".join(f"<th>{_markup(k)}</th>" for k in keys)
+    body = "".join("<tr>" + "".join(f"<td>{_markup(row[k])}</td>" for k in keys) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -1030,7 +1071,7 @@ class Figure:
 
     def save(self, path: str) -> None:
         """Writes the SVG there."""
-        with open(path, "w") as f:
+        with _replacing(path) as f:
             f.write(self.svg)
 
 
@@ -1051,20 +1092,40 @@ def _as_list(records: Any) -> List[Record]:
     return [records] if isinstance(records, Record) else list(records)
 
 
-def save(records: Any, path: str) -> None:
-    """Writes records as a JSON array, which takes the old file's place when it is complete. kbench's own
-    programs read it: --load, --baseline, --compare."""
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, unfinished = tempfile.mkstemp(suffix=".json", dir=folder)
+@contextmanager
+def _replacing(path: str) -> Iterator[Any]:
+    """A text file that takes the place of path, behind its links and with the old mode, when it is complete and on the
+    disk. A device or a pipe is written where it is."""
+    target = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(target):
+        with open(path, "w") as f:
+            yield f
+        return
+    handle, unfinished = tempfile.mkstemp(prefix=".kbench-", dir=os.path.dirname(target))
     try:
         with os.fdopen(handle, "w") as f:
-            json.dump([r._data for r in _as_list(records)], f, indent=1, allow_nan=False)
-            f.write("\n")
-        os.chmod(unfinished, 0o644)
-        os.replace(unfinished, path)
+            yield f
+            f.flush()
+            os.fsync(f.fileno())
+        if os.path.exists(target):
+            mode = os.stat(target).st_mode & 0o777
+        else:
+            mask = os.umask(0)
+            os.umask(mask)
+            mode = 0o666 & ~mask
+        os.chmod(unfinished, mode)
+        os.replace(unfinished, target)
     except BaseException:
         os.unlink(unfinished)
         raise
+
+
+def save(records: Any, path: str) -> None:
+    """Writes records as a JSON array, which takes the old file's place when it is complete. kbench's own
+    programs read it: --load, --baseline, --compare."""
+    with _replacing(path) as f:
+        json.dump([r._data for r in _as_list(records)], f, indent=1, allow_nan=False)
+        f.write("\n")
 
 
 def load(path: str) -> Records:
@@ -2005,9 +2066,9 @@ class Mark:
                 columns.append([f"{p[1]:.6g}" if p else "-" for p in pairs])
                 columns.append([f"{100 * (p[1] / p[0] - 1):+.1f}" if p and p[0] else "-" for p in pairs])
         widths = [max(map(len, [name, *column])) for name, column in zip(head, columns)]
-        print(b.plot_name + ":")
+        print(_harmless(b.plot_name + ":"))
         for line in [head, *zip(*columns)]:
-            print("  ".join(text.rjust(w) for text, w in zip(line, widths)))
+            print(_harmless("  ".join(text.rjust(w) for text, w in zip(line, widths))))
 
     def run(
         self,
@@ -2045,8 +2106,8 @@ class Mark:
                 lines = [keys] + [[show(r[k]) for k in keys] for r in rows]
                 if save_path:
                     os.makedirs(save_path, exist_ok=True)
-                    with open(os.path.join(save_path, b.plot_name + ".csv"), "w") as f:
-                        f.writelines(",".join(line) + "\n" for line in lines)
+                    with _replacing(os.path.join(save_path, b.plot_name + ".csv")) as f:
+                        f.writelines(",".join(map(_cell, line)) + "\n" for line in lines)
                 drawn = False
                 if save_path or show_plots:
                     path = os.path.join(save_path, b.plot_name + ".png") if save_path else None
@@ -2069,13 +2130,13 @@ class Mark:
     def _write_page(self, folder: str, page: List[Tuple[str, bool, List[List[str]]]]) -> None:
         """results.html: figures and tables of what was measured, also where a later one failed."""
         os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, "results.html"), "w") as f:
+        with _replacing(os.path.join(folder, "results.html")) as f:
             f.write('<html><head><meta charset="utf-8"></head><body>\n')
             for name, drawn, lines in page:
-                f.write(f"<h2>{html.escape(name)}</h2>\n")
+                f.write(f"<h2>{_markup(name)}</h2>\n")
                 if drawn:
-                    f.write(f'<img src="{html.escape(name)}.png"/>\n')
-                rows = ("".join(f"<td>{html.escape(text)}</td>" for text in line) for line in lines)
+                    f.write(f'<img src="{_markup(name)}.png"/>\n')
+                rows = ("".join(f"<td>{_markup(text)}</td>" for text in line) for line in lines)
                 f.write("<table>" + "".join(f"<tr>{row}</tr>\n" for row in rows) + "</table>\n")
             f.write("</body></html>\n")
 
@@ -3853,7 +3914,7 @@ class _Turn:
         if not self.path:
             yield
             return
-        own = lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, 0o600)
+        own = lambda path, flags: os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         with open(self.path + ".door", "a", opener=own) as door, open(self.path, "a", opener=own) as room:
             self._enter((door, room), alone)
             self.held = None if alone else (door, room)
@@ -3916,7 +3977,7 @@ class Verdict(Dict[str, Any]):
             else ""
         )
         return f"{self['verdict']}{speed}" + "".join(
-            f"\n  {f['word']}: {f['evidence']}" for f in self["flags"]
+            "\n" + _harmless(f"  {f['word']}: {f['evidence']}") for f in self["flags"]
         )
 
     def _repr_html_(self) -> str:
@@ -3924,7 +3985,7 @@ class Verdict(Dict[str, Any]):
         if self["time_ms"] is not None:
             rows += [("time", _show_time(self["time_ms"])), ("reference", _show_time(self["reference_ms"]))]
         rows += [(f["word"], f["evidence"]) for f in self["flags"]]
-        body = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows)
+        body = "".join(f"<tr><th>{_markup(k)}</th><td>{_markup(v)}</td></tr>" for k, v in rows)
         return f"<table><tbody>{body}</tbody></table>"
 
 
@@ -4986,10 +5047,9 @@ def _judge_main(words: Sequence[str]) -> int:
     os.close(answer)
     os.waitpid(pid, 0)
     if not code:
-        print(f"kbench: judge: {file} ended its process before there was a verdict", file=sys.stderr)
+        _say(f"judge: {file} ended its process before there was a verdict")
     elif code[0] == 0:
-        print(f"kbench: judge: {file} is its own task, and right by that; whom nobody trusts needs --task of another",
-              file=sys.stderr)
+        _say(f"judge: {file} is its own task, and right by that; whom nobody trusts needs --task of another")
     return code[0] if code else 1
 
 
@@ -5022,7 +5082,7 @@ def _judge_with(o: Any, path: str) -> int:
             do_bench=o.do_bench,
         )
     except Error as error:
-        print(f"kbench: error: {error}", file=sys.stderr)
+        _say(f"error: {error}")
         return 2
     print(json.dumps(verdict, indent=1, allow_nan=False))
     return 1 if verdict["verdict"] in _FAILS else 0
@@ -5043,13 +5103,14 @@ def _main(words: Sequence[str]) -> int:
         print(_USAGE)
         return 0
     if not words or not words[0].startswith("-"):
-        said = f"kbench: error: there is no command '{words[0]}'\n" if words else ""
-        print(said + _USAGE, file=sys.stderr)
+        if words:
+            _say(f"error: there is no command '{words[0]}'")
+        print(_USAGE, file=sys.stderr)
         return 2
     try:
         return _call_main(["kbench", *words])
     except Error as error:
-        print(f"kbench: error: {error}", file=sys.stderr)
+        _say(f"error: {error}")
         return 2
 
 

@@ -69,7 +69,7 @@ if [ -n "$NVCC" ]; then
         check "nvcc $options" $NVCC $options -O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -c $here/five_lines.cu -o "$tmp/nvcc.o"
     done
     # a group alone has no kernels but its own: a program of one operation need not wait for those of others
-    check "one group" $NVCC -arch=sm_90a -DKBK_ONLY_MSE -ptx -x cu -I. kbench_kernels.cuh -o "$tmp/mse.ptx"
+    check "one group" $NVCC -arch=sm_90a -DKBK_ONLY=mse -ptx -x cu -I. kbench_kernels.cuh -o "$tmp/mse.ptx"
     sed -n 's/^.*\.entry \([A-Za-z0-9_]*\).*/\1/p' "$tmp/mse.ptx" > "$tmp/entries"
     check "one group: its kernels" grep -q '_mse_fwd_ticket_k' "$tmp/entries"
     check_same "one group: others' kernels" "$(grep -v -e _mse_ -e '_kIvE' "$tmp/entries")" ""

@@ -40,15 +40,15 @@ fault() {
 }
 fault empty_block NO_WORK
 fault host_work NO_WORK
-fault default_stream SIDE_STREAM TRANSFER # capture cannot tell these two apart; the message names both
-fault copy_sync TRANSFER SIDE_STREAM SYNC_INSIDE
+fault default_stream SIDE_STREAM
+fault copy_sync TRANSFER
 fault copy_async TRANSFER
 fault copy_async_pinned TRANSFER
 fault device_sync SYNC_INSIDE
 fault stream_sync SYNC_INSIDE
-fault malloc_inside ALLOC_INSIDE SYNC_INSIDE
+fault malloc_inside ALLOC_INSIDE
 fault malloc_async ALLOC_INSIDE
-fault another_stream SIDE_STREAM NO_WORK
+fault another_stream SIDE_STREAM
 fault bad_configuration CUDA_ERROR
 fault too_much_shared CUDA_ERROR
 fault illegal_address CUDA_ERROR

@@ -378,12 +378,16 @@ static void test_memory(void) {
 // What is kept in the hundred lines from a block's, or up to the next benchmark, makes it none that is empty.
 static void test_keeps(void) {
     static const struct {
-        int line;
-        bool keeps;
-    } rows[] = { { 89900, false }, { 89901, true }, { 90000, true },  { 90001, false }, { 90049, false },
-                 { 90050, true },  { 90060, true }, { 90061, false }, { 90160, false } };
-    for (int i = 0; i < KBI_COUNT(rows); i++)
-        CHECK_THAT(kbi_keeps(rows[i].line) == rows[i].keeps, "line %d", rows[i].line);
+        int line, keeps, places;
+    } rows[] = { { 89900, KBI_KEPT_NOTHING, 0 },   { 89901, KBI_KEPT_VALUES, 1 },  { 90000, KBI_KEPT_VALUES, 1 },
+                 { 90001, KBI_KEPT_NOTHING, 0 },   { 90049, KBI_KEPT_NOTHING, 0 }, { 90050, KBI_KEPT_VALUES, 1 },
+                 { 90060, KBI_KEPT_VALUES, 1 },    { 90061, KBI_KEPT_NOTHING, 0 }, { 90160, KBI_KEPT_NOTHING, 0 },
+                 { 90300, KBI_KEPT_CONSTANTS, 2 }, { 90400, KBI_KEPT_VALUES, 2 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        int places = -1;
+        CHECK_THAT((int)kbi_keeps(kbi_build(), rows[i].line, &places) == rows[i].keeps, "line %d", rows[i].line);
+        CHECK_INT(places, rows[i].places);
+    }
 }
 
 int main(void) {
@@ -411,4 +415,15 @@ KBENCH(sooner) {
 KBENCH(later) {
 #line 90060
     kb_keep(kb);
+}
+#line 90300
+KBENCH(constants) {
+    kb_keep(2 * 3);
+    kb_keep("text");
+    kb_skip(kb, "planted");
+}
+#line 90400
+KBENCH(one_of_two) {
+    kb_keep(2 * 3);
+    kb_keep(kb->seed);
 }

@@ -294,7 +294,7 @@ static void test_machine(void) {
     kbi_record_machine(&r, &m), CHECK_STR(r.no_gpu, "scripted");
     kb_result_free(&r);
     char text[200];
-    kb_build b = { "13.2.0", true, true, NULL, NULL, 0 };
+    kb_build b = { "13.2.0", true, true, NULL, NULL, 0, NULL, NULL };
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "gcc 13.2.0, optimised, CUDA");
     b.instruments = 1 << 4 | 1;
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "gcc 13.2.0, optimised, instrumented (ASan UBSan), CUDA");

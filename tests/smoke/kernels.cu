@@ -99,7 +99,6 @@ static const char* run(const kernel* k, const kbk_op* op) {
     kbk_report report;
     a.s.batch = k->batch, a.s.heads = k->heads, a.s.rows = k->rows, a.s.cols = k->cols, a.s.depth = k->depth;
     a.s.p = 0.25, a.s.seed = 42, a.s.causal = 1;
-    a.s.elem = kbk_dtype_size(k->dtype);
     int n = op->tensors(&a.s, tensors), ins = 0, outs = 0;
     int64_t units = op->units(&a.s);
     for (int i = 0; i < n; i++) {
@@ -125,8 +124,8 @@ static const char* run(const kernel* k, const kbk_op* op) {
             want[outs] = values, a.out[outs++] = device;
         }
     }
-    op->ref(&a.s, in, want, 0, units);
-    a.workspace_bytes = op->scratch(&a.s, k->word);
+    op->ref(&a.s, kbk_dtype_size(k->dtype), in, want, 0, units);
+    a.workspace_bytes = op->scratch(&a.s, kbk_dtype_size(k->dtype), k->word);
     CUDA(cudaMalloc(&a.workspace, a.workspace_bytes + 1));
     CUDA(cudaMemset(a.workspace, 0, a.workspace_bytes + 1));
     for (int launch = 0; launch < 2; launch++) {
