@@ -348,7 +348,9 @@ LAST REVISIONS
 #else
 #define KBI_FEATURE(name) 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || KBI_FEATURE(address_sanitizer)
+#if defined(KBI_NO_INSTRUMENTS) // tests that run under sanitizers themselves look for none
+#define KBI_INSTRUMENTS 0u
+#elif defined(__SANITIZE_ADDRESS__) || KBI_FEATURE(address_sanitizer)
 #define KBI_INSTRUMENTS 1u
 #elif defined(__SANITIZE_HWADDRESS__) || KBI_FEATURE(hwaddress_sanitizer)
 #define KBI_INSTRUMENTS 2u
@@ -904,7 +906,11 @@ KBI_INLINE const kb_build* kbi_build(void) {
 #else
         KBI_DEMAND,
 #endif
-        KBI_INSTRUMENTS | (KBI_FEATURE(undefined_behavior_sanitizer) ? 16u : 0u),
+#if KBI_FEATURE(undefined_behavior_sanitizer) && !defined(KBI_NO_INSTRUMENTS)
+        KBI_INSTRUMENTS | 16u,
+#else
+        KBI_INSTRUMENTS,
+#endif
         __start_kbi_marks,
         __stop_kbi_marks
     };
@@ -2916,8 +2922,8 @@ static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
     const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)(const void*)at;
     unsigned found = 0, defined = 0;
     if (size < sizeof *head || memcmp(at, ELFMAG, SELFMAG) != 0 ||
-        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) ||
-        head->e_shentsize != sizeof(ElfW(Shdr)) || head->e_shoff % sizeof(void*) ||
+        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) || head->e_shentsize != sizeof(ElfW(Shdr)) ||
+        head->e_shoff % sizeof(void*) ||
         !kbi_within(head->e_shoff, (uint64_t)head->e_shnum * sizeof(ElfW(Shdr)), size))
         return 0;
     const ElfW(Shdr)* sections = (const ElfW(Shdr)*)(const void*)(at + head->e_shoff);
@@ -2946,7 +2952,11 @@ static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
 // Of the program and of the libraries that it has loaded when this is first asked.
 static unsigned kbi_instruments_here(void) {
     static unsigned found;
+#ifdef KBI_NO_INSTRUMENTS
+    static bool known = true;
+#else
     static bool known;
+#endif
     if (known) return found;
     known = true;
     for (const struct link_map* m = (const struct link_map*)dlopen(NULL, RTLD_LAZY); m; m = m->l_next) {
@@ -4401,7 +4411,7 @@ typedef struct kbi_fiber {
 #if KBI_UCONTEXT
     ucontext_t body, conductor;
 #else
-    void *body, *conductor; // where the stack of each ends while the other one runs
+    void *body, *conductor;           // where the stack of each ends while the other one runs
 #endif
     void (*main)(void* user);
     void* user;
@@ -4459,7 +4469,7 @@ static void kbi_fiber_enter(void) {
 static bool kbi_fiber_start(kbi_fiber* f) {
     void (*enter)(void) = kbi_fiber_enter;
     void** top = (void**)(void*)(f->stack + f->size) - 3; // aligned as behind a call
-    memset(top, 0, 3 * sizeof *top);                        // a return address of 0 ends the stack for who unwinds it
+    memset(top, 0, 3 * sizeof *top);                      // a return address of 0 ends the stack for who unwinds it
     memcpy(--top, &enter, sizeof enter);
     f->body = top;
     return true;
@@ -4508,8 +4518,9 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What the cases of a comparison say where fibers are missing.
-static const char kbi_apart_note[] = "measured one after another, not in interleaved rounds: kbench has no fibers for this "
-                                     "C library and processor. --procs 5 compares over several processes";
+static const char kbi_apart_note[] =
+    "measured one after another, not in interleaved rounds: kbench has no fibers for this "
+    "C library and processor. --procs 5 compares over several processes";
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
     kb_entry** of;
@@ -14521,8 +14532,7 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
     if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
     bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || (n && arms[0]->run.work.called)), good = true;
-    for (int i = 0; i < n && n > 1 && fits && !together; i++)
-        kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
+    for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         memset(&c, 0, sizeof c);

@@ -109,29 +109,29 @@ static void test_differs(void) {
     const struct {
         const char** of[2];
         const char *values[2], *said; // NULL: they may be compared
-    } rows[] = { { { &a.backend, &b.backend }, { "cpu", "cuda" }, "backend (cpu, cuda)" },
-                 { { &a.gpu, &b.gpu }, { "A", "B" }, "GPU (A, B)" },
-                 { { &a.gpu, &b.gpu }, { "A", NULL }, "GPU (A, none)" },
-                 { { &a.driver, &b.driver }, { "550.1", "535.9" }, "driver (550.1, 535.9)" },
-                 { { &a.driver, &b.driver }, { "550.1", "550.9" }, NULL },
-                 { { &a.driver, &b.driver }, { "550.1", NULL }, NULL },
-                 { { &a.cpu, &b.cpu }, { "P", "Q" }, "CPU (P, Q)" },
-                 { { &a.mode, &b.mode }, { "hot", "cold" }, "mode (hot, cold)" },
-                 { { &a.build, &b.build },
-                   { "12, optimised", "12, not optimised" },
-                   "build (optimised, not optimised)" },
-                 { { &a.build, &b.build }, { "12, optimised", "13, optimised; kbench: 13, not optimised" }, NULL },
-                 { { &a.build, &b.build },
-                   { "12, optimised", "12, optimised, instrumented (ASan UBSan), CUDA; kbench: 13, optimised" },
-                   "build (optimised, optimised, instrumented (ASan UBSan))" },
-                 { { &a.build, &b.build },
-                   { "12, not optimised, instrumented (gcov)", "13, not optimised, instrumented (-pg)" },
-                   "build (not optimised, instrumented (gcov), not optimised, instrumented (-pg))" },
-                 { { &a.build, &b.build },
-                   { "12, optimised", "12, optimised; kbench: 12, optimised, instrumented (ASan)" },
-                   NULL },
-                 { { &a.cpu_governor, &b.cpu_governor }, { "performance", "powersave" }, NULL },
-                 { { &a.kernel_version, &b.kernel_version }, { "6.1", "6.2" }, NULL } };
+    } rows[] = {
+        { { &a.backend, &b.backend }, { "cpu", "cuda" }, "backend (cpu, cuda)" },
+        { { &a.gpu, &b.gpu }, { "A", "B" }, "GPU (A, B)" },
+        { { &a.gpu, &b.gpu }, { "A", NULL }, "GPU (A, none)" },
+        { { &a.driver, &b.driver }, { "550.1", "535.9" }, "driver (550.1, 535.9)" },
+        { { &a.driver, &b.driver }, { "550.1", "550.9" }, NULL },
+        { { &a.driver, &b.driver }, { "550.1", NULL }, NULL },
+        { { &a.cpu, &b.cpu }, { "P", "Q" }, "CPU (P, Q)" },
+        { { &a.mode, &b.mode }, { "hot", "cold" }, "mode (hot, cold)" },
+        { { &a.build, &b.build }, { "12, optimised", "12, not optimised" }, "build (optimised, not optimised)" },
+        { { &a.build, &b.build }, { "12, optimised", "13, optimised; kbench: 13, not optimised" }, NULL },
+        { { &a.build, &b.build },
+          { "12, optimised", "12, optimised, instrumented (ASan UBSan), CUDA; kbench: 13, optimised" },
+          "build (optimised, optimised, instrumented (ASan UBSan))" },
+        { { &a.build, &b.build },
+          { "12, not optimised, instrumented (gcov)", "13, not optimised, instrumented (-pg)" },
+          "build (not optimised, instrumented (gcov), not optimised, instrumented (-pg))" },
+        { { &a.build, &b.build },
+          { "12, optimised", "12, optimised; kbench: 12, optimised, instrumented (ASan)" },
+          NULL },
+        { { &a.cpu_governor, &b.cpu_governor }, { "performance", "powersave" }, NULL },
+        { { &a.kernel_version, &b.kernel_version }, { "6.1", "6.2" }, NULL }
+    };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         kbi_text what = { NULL, 0, 0 };
         *rows[i].of[0] = rows[i].values[0];
@@ -297,8 +297,7 @@ static void test_machine(void) {
     kb_build b = { "13.2.0", true, true, NULL, NULL, 0, NULL, NULL };
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "gcc 13.2.0, optimised, CUDA");
     b.instruments = 1 << 4 | 1;
-    kbi_show_build(text, sizeof text, &b),
-        CHECK_STR(text, "gcc 13.2.0, optimised, instrumented (ASan UBSan), CUDA");
+    kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "gcc 13.2.0, optimised, instrumented (ASan UBSan), CUDA");
     b.compiler = "Clang 14", b.optimised = b.cuda = false, b.instruments = 0;
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "Clang 14, not optimised");
 }
