@@ -20,7 +20,7 @@
 // once, a signal() that forgets its handler, the driver's library that tells whether the device throttles.
 static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
     static int stacks;
-    if (getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
+    if (file < 0 && getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
     return mmap(at, n, protection, flags, file, offset);
 }
 typedef void (*handling)(int);
