@@ -2077,17 +2077,6 @@ static int64_t kbi_clock_ns(int clock) {
 }
 static int64_t kbi_now(void) { return kbi_clock_ns(KBI_CLOCK_MONOTONIC); }
 
-// The smallest step that two readings show; what one reading costs is in it.
-static int64_t kbi_clock_step(void) {
-    int64_t best = INT64_MAX;
-    for (int i = 0; i < 200; i++) {
-        int64_t a = kbi_now(), b = a;
-        while (b == a) b = kbi_now();
-        best = KBI_MIN(best, b - a);
-    }
-    return best;
-}
-
 static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -3536,6 +3525,7 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
     double value;
 } kbi_counter;
 
+enum { KBI_NO_SHAPE = -1 };
 typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
 
 typedef struct kbi_measured {
@@ -3554,7 +3544,7 @@ typedef struct kbi_measured {
     int32_t core;                // the roofs are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
     int32_t bias_fitted;         // nobody measured what an empty kernel takes itself
-    int32_t empty;               // the shape of launch whose bias was taken off
+    int32_t empty;               // the shape of launch whose bias was taken off; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
     char mode[8];
@@ -7147,8 +7137,9 @@ static struct kbi_lab {
     int placement;                                                            // of the recipe, for the script
     kbi_roofs roofs, core;         // that another process of this run measured, of this device and of a core
     bool told;                     // them
-    int64_t wall_start, wall_step; // of the wall timer, ns
-    double wall_bias;              // ns that two readings of the clock cost
+    int64_t wall_start, wall_end; // of the runs that are timed, ns
+    double wall_step, wall_bias;  // the clock's step; ns that two readings of it cost
+    double pass_bias;             // and those around a single run
     volatile sig_atomic_t stops;   // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
     int64_t stood;                 // ns of samples in which that happened
     kbi_turn turn;                 // at the begin of a sample of host work
@@ -7439,6 +7430,47 @@ static const kbi_instrument kbi_perf_instrument = { KBI_WISH_COUNTERS, true,    
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
+// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples of
+// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. Sorts them.
+static double kbi_clock_lattice(double* ns, int n) {
+    double step = INFINITY, last = NAN;
+    kbi_sort(ns, n);
+    if (ns[n - 1] - ns[0] < 1) return 0;
+    for (int i = 0, begin = 0; i < n; i++) {
+        if (i < n - 1 && ns[i + 1] - ns[i] <= 2.5) continue;
+        const double middle = ns[begin + (i - begin) / 2];
+        if (i - begin + 1 >= n / 50) { // fewer are chance
+            if (!kbi_nan(last)) step = KBI_MIN(step, middle - last);
+            last = middle;
+        }
+        begin = i + 1;
+    }
+    return kbi_finite(step) ? step : 1;
+}
+
+static double kbi_clock_step(void) {
+    double ns[1000];
+    volatile int spent = 0;
+    for (int i = 0; i < KBI_COUNT(ns); i++) {
+        int64_t began = kbi_now();
+        for (int k = 0; k < i % 41; k++) spent = spent + 1;
+        ns[i] = (double)(kbi_now() - began);
+    }
+    double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
+    int64_t a = kbi_now(), b = a;
+    while (!(step > 0) && b == a) b = kbi_now();
+    return step > 0 ? step : (double)(b - a);
+}
+
+// Work behind this begins when that before it has ended.
+static void kbi_serialise(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __asm__ __volatile__("lfence" : : : "memory");
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" : : : "memory");
+#endif
+}
+
 static double kbi_measure_wall_bias(void) {
     double ns[101], scratch[101];
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -7448,6 +7480,45 @@ static double kbi_measure_wall_bias(void) {
     double bias = kbi_median_of(ns, KBI_COUNT(ns), scratch);
     return KBI_MAX(bias, 1e-3); // above 0: it is known
 }
+
+// The system is asked for the thread's time beside every run (kbi_wall_lost): what that leaves behind is in the bias.
+static int64_t kbi_pass_begin(kbi_run* run) {
+    (void)run;
+    kbi_lab.turn = kbi_turn_now();
+    return 1;
+}
+static void kbi_pass_end(kbi_run* run) {
+    run->alike.turns[0] += (double)(kbi_lab.wall_end - kbi_lab.wall_start);
+    kbi_lab.turn = kbi_turn_now();
+}
+static const kbi_timer kbi_pass_timer = { "wall", kbi_pass_begin, kbi_pass_end, NULL, true, true };
+
+// What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
+// since a mean is known more finely than the clock's step.
+KBI_SLOW_END
+KBI_OPTIMISE static double kbi_measure_pass_bias(const kbi_run* like) {
+    enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
+    double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
+    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof *run);
+    memset(run, 0, sizeof *run);
+    run->backend = like->backend, run->machine = like->machine, run->recipe = like->recipe, run->of = like->of;
+    run->kb.run = run;
+    run->sampling.timer = &kbi_pass_timer;
+    run->call.sampled = run->call.looped = true;
+    run->call.phase = KBI_PHASE_SAMPLE;
+    for (int i = 0; i < KBI_STRETCHES; i++) {
+        run->alike.turns[0] = 0;
+        run->shown = kbi_now();
+        for (int k = 0; k < KBI_PASSES; k++) {
+            run->call.ready = KBI_SAMPLE;
+            KBI_TIME(&run->kb, true) __asm__ __volatile__("" : : : "memory");
+        }
+        mean[i] = run->alike.turns[0] / KBI_PASSES;
+    }
+    KBENCH_FREE(run);
+    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
+}
+KBI_SLOW_BEGIN
 
 // How often a loop of KB_TIME's turns, as kbi_next says it: first so often, then no more.
 __attribute__((noinline)) static int64_t kbi_loop_turns(int64_t* turns) {
@@ -7483,14 +7554,16 @@ KBI_OPTIMISE static double kbi_time_loop(int place, int64_t turns) {
 KBI_SLOW_BEGIN
 
 // A turn is a cycle, and two or four where its jump lies across two lines. Where the compiler puts the user's loop
-// nobody knows: what takes no longer than the slowest may be an empty one.
-static double kbi_time_empty_loop(int64_t turns) {
+// nobody knows: what takes no longer than the slowest may be an empty one. kept: values that it keeps, half a cycle each,
+// which are loaded or stored; a block that keeps some is not empty at first sight, and takes more than the fastest.
+static double kbi_time_empty_loop(int64_t turns, int kept) {
     double least = (double)INFINITY, most = 0;
     for (int place = 0; place < 64; place += 8) {
         double ns = kbi_time_loop(place, KBI_MAX(turns / 8, (int64_t)1));
         least = KBI_MIN(least, ns), most = KBI_MAX(most, ns);
     }
-    return KBI_MAX(least, 0.8 * most); // that 1.5 times of it be no more than 1.2 times the slowest
+    // 1.5 times of it, which the caller allows, are no more than 1.2 times the slowest
+    return kept ? KBI_MAX(least * (1 + kept / 3.0), 0.53 * most) : KBI_MAX(least, 0.8 * most);
 }
 
 // What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where
@@ -7519,8 +7592,7 @@ static double kbi_time_empty_call(int64_t turns) {
     return (double)(kbi_now() - began) / (double)turns;
 }
 
-// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind. A value
-// that is kept is half a cycle: it is loaded, or stored.
+// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind.
 static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
     const int called_ns = 10, loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
     double loop[3];
@@ -7529,9 +7601,10 @@ static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
     run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
                                    : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
     for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
-        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs);
+        loop[i] = run->work.called ? kbi_time_empty_call(runs)
+                                    : kbi_time_empty_loop(runs, KBI_MIN(places, 8));
     run->m.loops++;
-    run->m.idle += ns <= (1.5 + 0.5 * KBI_MIN(places, 8)) * kbi_trimmed(loop, 3, 1) * (double)runs;
+    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -7549,11 +7622,16 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
+    if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) {
+        const kbi_unit unit = run->call.unit;
+        kbi_lab.pass_bias = kbi_measure_pass_bias(run);
+        run->call.unit = unit;
+    }
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
-    kbi_lab.wall_start = kbi_now();
-    return kbi_wall_runs(run);
+    return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
 // Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock stood
@@ -7582,9 +7660,19 @@ static void kbi_wall_add_alone(kbi_run* run, double ns) {
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
+// A single run: what it reads lies on the clock's steps, the median within half of one, and what an empty run reads
+// need not be what this one reads too much: the processor may begin it while it still reads the clock, and does not
+// know its branches as well as in a row. Half of that is allowed for.
+static void kbi_wall_of_pass(kbi_run* run) {
+    run->m.bias_ns = run->m.floor_ns = kbi_lab.pass_bias;
+    run->m.step_ns = kbi_lab.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
+    run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_lab.wall_step, kbi_lab.pass_bias) / 2 / 1.96;
+    run->m.empty = KBI_NO_SHAPE;
+}
+
 // During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
-    int64_t now = kbi_now();
+    int64_t now = kbi_lab.wall_end;
     if (run->backend->gpu && !run->work.host) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
@@ -7605,12 +7693,11 @@ static void kbi_wall_end(kbi_run* run) {
         run->m.retaken++;
         return;
     }
-    if (!kbi_lab.wall_step) kbi_lab.wall_step = kbi_clock_step();
     run->sampling.sum += ns;
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, 1000.0 * (double)kbi_lab.wall_step);
+    target = KBI_MAX(target, 1000.0 * kbi_lab.wall_step);
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
@@ -7622,6 +7709,7 @@ static void kbi_wall_end(kbi_run* run) {
         run->sampling.resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
+    if (run->call.sampled) kbi_wall_of_pass(run);
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
 }
@@ -11062,7 +11150,7 @@ static int kbi_alike_turns(const double* ns, int n, double bias, double much, do
 
 static void kbi_look_for_turns(kbi_run* run, const double* ns) {
     bool host = run->sampling.timer->by_clock;
-    double bias = host ? kbi_lab.wall_bias : run->m.bias_ns;
+    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
     double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
     int turn =
         kbi_alike_turns(ns, KBI_TURNS, kbi_finite(bias) ? bias : 0, host ? kbi_turn_host : kbi_turn_gpu, least);
@@ -11432,7 +11520,6 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
         kbi_mark(run, true);
-        kbi_lab.wall_start = kbi_now();
         return kbi_failed(run) ? 0 : 1;
     case KBI_COMPARED:
     case KBI_AUDITED: run->backend->capture.begin(run); return 1;
@@ -11486,6 +11573,7 @@ static bool kbi_can_run(kbi_run* run, bool host) {
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_unit unit;
+    kbi_lab.wall_end = kbi_now();
     run->work.line = line;
     if (run->call.unit != KBI_NO_UNIT) {
         kbi_unit_end(run);
@@ -11505,7 +11593,11 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
         unit = kbi_choose_unit(run);
     }
     run->call.looped = true;
-    return unit == KBI_NO_UNIT || kbi_failed(run) ? (run->call.unit = KBI_NO_UNIT, 0) : kbi_unit_begin(run, unit);
+    if (unit == KBI_NO_UNIT || kbi_failed(run)) return run->call.unit = KBI_NO_UNIT, 0;
+    const int64_t runs = kbi_unit_begin(run, unit);
+    kbi_lab.wall_start = kbi_now();
+    kbi_serialise();
+    return runs;
 }
 
 bool kbi_sample(kb_state* kb) {
@@ -13155,7 +13247,7 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
 
 // A bias that nobody measured is off alike in all of them, so that none of what they differ by shows it.
 static void kbi_judge_fitted(kb_result* r, const kbi_measured* m) {
-    if (!m->bias_fitted) return;
+    if (!m->bias_fitted && m->empty != KBI_NO_SHAPE) return;
     kbi_interval_add(r->time_ms, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
     if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
@@ -13223,12 +13315,12 @@ static double kbi_judge_ratio_said(const kbi_rivals* c, int theirs, int mine, do
 static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
     double ratio = kbi_judge_ratio_said(c, theirs, mine, alpha, lo, hi);
     const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
-    if (!a || !b || a->empty == b->empty || !(*lo > 0)) return ratio;
+    if (!a || !b || mine < 0 || !(*lo > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return ratio;
     double sd =
         hypot(a->bias_apart_ns / c->results[theirs].time_ms, b->bias_apart_ns / c->results[mine].time_ms) * 1e-6;
     *lo = log(*lo), *hi = log(*hi);
     kbi_interval_add(log(ratio), sd, lo, hi);
-    *lo = exp(*lo), *hi = exp(*hi);
+    *lo = KBI_MAX(exp(*lo), 1e-3), *hi = KBI_MIN(exp(*hi), 1e3); // wider says no more
     return ratio;
 }
 
@@ -23290,7 +23382,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     printf("  %-34s %s\n", "build", s->session.build);
     for (int i = 0; i < s->session.facts.n; i++)
         printf("  %-34s %s\n", s->session.facts.of[i].name, s->session.facts.of[i].value);
-    kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
+    kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
     kbi_env_roofs(&s->machine.core, ", one core");
     if (!s->machine.gpu_present) return KBI_EXIT_FINE;
