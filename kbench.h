@@ -610,7 +610,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
     x(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
     x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
-    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof; on the CPU: of one core's")      \
+    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof, cold of a copy of as many bytes") \
     x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
     x(text,    compute_roof,          rate,    "that the operations are held against, the nearest or not")             \
     x(real,    compute_roof_gflops,   rate,    "1e9 operations a second that it reaches")                            \
@@ -3526,6 +3526,7 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 } kbi_counter;
 
 enum { KBI_NO_SHAPE = -1 };
+enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
 typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
 
 typedef struct kbi_measured {
@@ -3568,6 +3569,7 @@ typedef struct kbi_measured {
     int64_t preemptions;                      // of the process, while the samples were taken; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of that time, and of what was wanted of all processors
     kbi_roofs roofs;                          // as they were known when the case ended
+    double reached; // bytes a second of a launch that moves as many bytes, under the same cache mode; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
@@ -3615,6 +3617,7 @@ static void kbi_measured_clear(kbi_measured* m) {
     m->preemptions = KB_NONE;
     m->memory = m->host_memory = m->leaked = m->registers = m->shared_bytes = m->local_bytes = KB_NONE;
     kbi_roofs_clear(&m->roofs);
+    m->reached = NAN;
 }
 
 // What the arithmetic of a case may be: the roof that it is held against, and those in whose place it may have gone
@@ -7136,6 +7139,7 @@ static struct kbi_lab {
     double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
     int placement;                                                            // of the recipe, for the script
     kbi_roofs roofs, core;         // that another process of this run measured, of this device and of a core
+    double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
     bool told;                     // them
     int64_t wall_start, wall_end; // of the runs that are timed, ns
     double wall_step, wall_bias;  // the clock's step; ns that two readings of it cost
@@ -7598,8 +7602,9 @@ static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
     double loop[3];
     int places = 0;
     if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
-    run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
-                                   : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
+    kbi_kept kept = run->work.called ? KBI_KEPT_BY_CALL
+                                     : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
+    run->m.kept = (int32_t)kept;
     for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
         loop[i] = run->work.called ? kbi_time_empty_call(runs)
                                     : kbi_time_empty_loop(runs, KBI_MIN(places, 8));
@@ -10432,6 +10437,7 @@ static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false
     Each is measured when first needed, and told to later processes of the run. f32 and f64 by chains of FMA; f64's
     tensor cores and all others by products through cuBLASLt, if it is installed. If not, nobody can tell: no
     percentage of them, and nothing is above. --env shows what there is.
+    The share of a cold case of 1 MiB and more is of a cold launch that moves as many bytes (kbi_want_reached).
     On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; what is smaller than
     f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
     of less than twice the largest cache has no share of the memory's bandwidth.   */
@@ -10592,6 +10598,63 @@ static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b
         if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
     }
     return best > 0 ? bytes / best * 1e3 : 0;
+}
+
+// Cold, timed as a block is, less the bias: ns. The median of five launches behind a first one.
+static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
+    double ns[6], scratch[6];
+    for (int i = 0; i < KBI_COUNT(ns); i++) {
+        kbi_sample_open(true, 1);
+        kbi_launch_begin(true);
+        if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
+        if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
+        if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
+            cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
+        if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
+        if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+        kbi_launch_end();
+        kbi_lab.gpu.at = 0;
+        kbi_gate_learn();
+        ns[i] = kbi_lab.gpu.ns[0] - bias;
+    }
+    return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
+}
+
+// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process, by the faster of
+// kernel and runtime; NaN: no room.
+static double kbi_reached_cold(int which, int power, double bias) {
+    double* known = &kbi_lab.reached[which][power - KBI_REACHED_LEAST];
+    if (*known > 0 || kbi_nan(*known)) return *known;
+    const double bytes = ldexp(1, power);
+    size_t size = (size_t)bytes / (which == KBI_ROOF_COPY ? 2 : 1);
+    char *a = NULL, *b = NULL;
+    *known = NAN;
+    if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size && cudaMalloc((void**)&a, size) == cudaSuccess &&
+        cudaMalloc((void**)&b, size) == cudaSuccess) {
+        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+        double ns = kbi_time_memory_cold(which, KBI_BY_KERNEL, a, b, size, bias);
+        if (which != KBI_ROOF_READ)
+            ns = KBI_MIN(ns, kbi_time_memory_cold(which, KBI_BY_RUNTIME, a, b, size, bias));
+        if (ns > 0) *known = bytes / ns * 1e9;
+    }
+    cudaFree(a);
+    cudaFree(b);
+    cudaGetLastError();
+    return *known;
+}
+
+// What such a launch of as many bytes as a cold case moves reaches. Up to an L2 of what a launch wrote reaches memory
+// only after its last event, so that a copy of little more than L2 passes the bandwidth of a large one. Between powers
+// of two the rate is interpolated; from 64 times L2 on the roof itself will do. NaN: that, too.
+static void kbi_want_reached(kbi_run* run, int which) {
+    double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
+    bool cold = kbi_is(run->m.mode, "cold") && run->backend->gpu && !run->machine->tool[0];
+    if (!cold || !(power >= KBI_REACHED_LEAST) || !(run->m.bytes < 64.0 * (double)run->machine->l2)) return;
+    if (power >= KBI_REACHED_LEAST + KBI_REACHED - 1 || !kbi_finite(bias)) return;
+    if (run->listener.beat) run->listener.beat(run->listener.to, true);
+    for (int i = 0; i < 2; i++) rate[i] = kbi_reached_cold(which, (int)power + i, bias);
+    if (run->listener.beat) run->listener.beat(run->listener.to, false);
+    run->m.reached = exp2(log2(rate[0]) + (power - floor(power)) * (log2(rate[1]) - log2(rate[0])));
 }
 
 enum { KBI_PROBE = 65536 };
@@ -10895,6 +10958,9 @@ static void kbi_want_roofs(kbi_run* run) {
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
         if (kbi_finite(m->bytes) && m->bytes > 0 && !cached) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+#if KBI_CUDA
+        if (kbi_finite(m->bytes) && m->bytes > 0 && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
+#endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && kbi_finite(m->bytes) && !m->core && !m->traffic; i++)
             kbi_want_roof(run, i); // it may be any of them
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
@@ -12867,7 +12933,8 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     // where nobody can tell how near the arithmetic is to its roof, only much traffic is sure to be the nearest
     if (computes >= 0 && !(arithmetic > 0) && moved < 0.5) return;
     if (!(moved > 0) && !(computed > 0)) return;
-    r->gpu_efficiency = 100 * KBI_MAX(moved, computed);
+    const double reached = m->reached > 0 ? m->reached : memory;
+    r->gpu_efficiency = 100 * (moved >= computed ? bytes / seconds / reached : computed);
     r->roof = kbi_roof_names[moved >= computed ? moves : computes];
     bool floored = (r->flags >> KB_FLAG_FLOOR & 1) != 0;
     r->bound = floored || KBI_MAX(moved, computed) < 0.1 ? "latency" : moved >= computed ? "memory" : "compute";
@@ -16292,6 +16359,7 @@ typedef struct kbi_table {
     bool alone;                  // the heading above is that of operations with one case each
     bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
+    bool cold;                   // a share of the memory's bandwidth, of a cold case on a GPU, was shown
     bool energy;                 // a number of it was shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
@@ -16700,6 +16768,8 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
         compared |= column == KBI_COLUMN_SPEEDUP;
         t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
+        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->mode, "cold") && kbi_is(r->backend, "cuda") && r->roof &&
+                   kbi_roof_is_memory(r->roof);
         if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
             int64_t processes = KBI_MAX(r->processes, (int64_t)1);
             t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
@@ -16937,8 +17007,12 @@ static void kbi_summary_signs(kbi_table* t) {
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
     bool intervals = t->most > 0 && !t->how.quiet;
-    if (t->equivalent || t->unresolved || t->energy || intervals) kbi_puts(&t->text, "\n");
+    if (t->equivalent || t->unresolved || t->energy || t->cold || intervals) kbi_puts(&t->text, "\n");
     if (intervals) kbi_table_wrap(t, 0, text);
+    if (t->cold && !t->how.quiet)
+        kbi_table_wrap(t, 0,
+                       "roof: % of a cold copy of as many bytes. A cold time ends before up to an L2 of what was "
+                       "written last reaches memory.");
     if (t->energy && !t->how.quiet)
         kbi_table_wrap(t, 0,
                        "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
@@ -20608,7 +20682,8 @@ static void kbi_page_lessons(kbi_page* p) {
           "of one type. A "
           "case that moves bytes at 80 % of the copy roof can become 1.25 times as fast at most, unless it "
           "moves fewer bytes. "
-          "More than 100 % is possible where the data comes from cache." },
+          "More than 100 % is possible where the data comes from cache. The share of a cold case is of a cold copy "
+          "of as many bytes: a cold time ends before up to an L2 of what was written last reaches memory." },
         { "Memory-bound, compute-bound, latency-bound?",
           "The roofline shows it: left of the corner the slanted roof, bandwidth, is what limits; right of it "
           "the flat one, "
