@@ -17011,8 +17011,7 @@ static void kbi_summary_signs(kbi_table* t) {
     if (intervals) kbi_table_wrap(t, 0, text);
     if (t->cold && !t->how.quiet)
         kbi_table_wrap(t, 0,
-                       "roof: % of a cold copy of as many bytes. A cold time ends before up to an L2 of what was "
-                       "written last reaches memory.");
+                       "cold: a time ends before up to an L2 of what was written last reaches memory");
     if (t->energy && !t->how.quiet)
         kbi_table_wrap(t, 0,
                        "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
