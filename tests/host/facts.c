@@ -119,8 +119,17 @@ static void test_differs(void) {
                  { { &a.mode, &b.mode }, { "hot", "cold" }, "mode (hot, cold)" },
                  { { &a.build, &b.build },
                    { "12, optimised", "12, not optimised" },
-                   "optimisation (optimised, not optimised)" },
+                   "build (optimised, not optimised)" },
                  { { &a.build, &b.build }, { "12, optimised", "13, optimised; kbench: 13, not optimised" }, NULL },
+                 { { &a.build, &b.build },
+                   { "12, optimised", "12, optimised, instrumented (ASan UBSan), CUDA; kbench: 13, optimised" },
+                   "build (optimised, optimised, instrumented (ASan UBSan))" },
+                 { { &a.build, &b.build },
+                   { "12, not optimised, instrumented (gcov)", "13, not optimised, instrumented (-pg)" },
+                   "build (not optimised, instrumented (gcov), not optimised, instrumented (-pg))" },
+                 { { &a.build, &b.build },
+                   { "12, optimised", "12, optimised; kbench: 12, optimised, instrumented (ASan)" },
+                   NULL },
                  { { &a.cpu_governor, &b.cpu_governor }, { "performance", "powersave" }, NULL },
                  { { &a.kernel_version, &b.kernel_version }, { "6.1", "6.2" }, NULL } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
@@ -285,9 +294,12 @@ static void test_machine(void) {
     kbi_record_machine(&r, &m), CHECK_STR(r.no_gpu, "scripted");
     kb_result_free(&r);
     char text[200];
-    kb_build b = { "13.2.0", true, true, NULL, NULL, NULL, NULL };
+    kb_build b = { "13.2.0", true, true, NULL, NULL, 0, NULL, NULL };
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "gcc 13.2.0, optimised, CUDA");
-    b.compiler = "Clang 14", b.optimised = b.cuda = false;
+    b.instruments = 1 << 4 | 1;
+    kbi_show_build(text, sizeof text, &b),
+        CHECK_STR(text, "gcc 13.2.0, optimised, instrumented (ASan UBSan), CUDA");
+    b.compiler = "Clang 14", b.optimised = b.cuda = false, b.instruments = 0;
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "Clang 14, not optimised");
 }
 

@@ -337,7 +337,7 @@ static void test_env(void) {
     CHECK(kbi_env_differs(&a, &b, &what));
     CHECK_STR(
         what.s,
-        "GPU (G, H), driver (580.1, 58.1), CPU (C, D), mode (cold, hot), optimisation (optimised, not optimised)");
+        "GPU (G, H), driver (580.1, 58.1), CPU (C, D), mode (cold, hot), build (optimised, not optimised)");
     what.n = 0;
     b = a, b.backend = "cpu", b.gpu = NULL, b.driver = NULL;
     CHECK(kbi_env_differs(&a, &b, &what));
