@@ -659,7 +659,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
     x(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
     x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
-    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof; on the CPU: of one core's")      \
+    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof, cold of a copy of as many bytes") \
     x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
     x(text,    compute_roof,          rate,    "that the operations are held against, the nearest or not")             \
     x(real,    compute_roof_gflops,   rate,    "1e9 operations a second that it reaches")                            \
@@ -3125,19 +3125,6 @@ static int64_t kbi_clock_ns(int clock) {
 }
 static int64_t kbi_now(void) { return kbi_clock_ns(KBI_CLOCK_MONOTONIC); }
 
-// The smallest step that two readings show; what one reading costs is in it.
-static int64_t kbi_clock_step(void) {
-    const int64_t long_enough = 50000000;
-    int64_t best = INT64_MAX, began = kbi_now();
-    for (int i = 0; i < 200 && (i < 3 || kbi_now() - began < long_enough); i++) {
-        int64_t a = kbi_now(), b = a;
-        for (int turns = 0; b == a && turns < 1 << 26; turns++) b = kbi_now();
-        if (b > a) best = KBI_MIN(best, b - a);
-        if (b == a) break; // it stands still
-    }
-    return best == INT64_MAX ? 1000000000 : best;
-}
-
 static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4651,6 +4638,8 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
     double value;
 } kbi_counter;
 
+enum { KBI_NO_SHAPE = -1 };
+enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
 typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
 
 typedef struct kbi_measured {
@@ -4669,7 +4658,7 @@ typedef struct kbi_measured {
     int32_t core;                // the roofs are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
     int32_t bias_fitted;         // nobody measured what an empty kernel takes itself
-    int32_t empty;               // the shape of launch whose bias was taken off
+    int32_t empty;               // the shape of launch whose bias was taken off; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
     char mode[8];
@@ -4693,6 +4682,7 @@ typedef struct kbi_measured {
     int64_t preemptions;                      // of the process, while the samples were taken; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of that time, and of what was wanted of all processors
     kbi_roofs roofs;                          // as they were known when the case ended
+    double reached; // bytes a second of a launch that moves as many bytes, under the same cache mode; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
@@ -4740,6 +4730,7 @@ static void kbi_measured_clear(kbi_measured* m) {
     m->preemptions = KB_NONE;
     m->memory = m->host_memory = m->leaked = m->registers = m->shared_bytes = m->local_bytes = KB_NONE;
     kbi_roofs_clear(&m->roofs);
+    m->reached = NAN;
 }
 
 // What the arithmetic of a case may be: the roof that it is held against, and those in whose place it may have gone
@@ -8613,9 +8604,11 @@ static struct kbi_lab {
     double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
     int placement;                                                            // of the recipe, for the script
     kbi_roofs roofs, core;         // that another process of this run measured, of this device and of a core
+    double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
     bool told;                     // them
-    int64_t wall_start, wall_step; // of the wall timer, ns
-    double wall_bias;              // ns that two readings of the clock cost
+    int64_t wall_start, wall_end; // of the runs that are timed, ns
+    double wall_step, wall_bias;  // the clock's step; ns that two readings of it cost
+    double pass_bias;             // and those around a single run
     volatile sig_atomic_t stops;   // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
     int64_t stood;                 // ns of samples in which that happened
     kbi_turn turn;                 // at the begin of a sample of host work
@@ -9069,6 +9062,55 @@ static const kbi_instrument kbi_perf_instrument = { KBI_WISH_COUNTERS, true,    
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
+// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples of
+// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. Sorts them.
+static double kbi_clock_lattice(double* ns, int n) {
+    double step = INFINITY, last = NAN;
+    kbi_sort(ns, n);
+    if (ns[n - 1] - ns[0] < 1) return 0;
+    for (int i = 0, begin = 0; i < n; i++) {
+        if (i < n - 1 && ns[i + 1] - ns[i] <= 2.5) continue;
+        const double middle = ns[begin + (i - begin) / 2];
+        if (i - begin + 1 >= n / 50) { // fewer are chance
+            if (!kbi_nan(last)) step = KBI_MIN(step, middle - last);
+            last = middle;
+        }
+        begin = i + 1;
+    }
+    return kbi_finite(step) ? step : 1;
+}
+
+static double kbi_clock_step(void) {
+    const int64_t long_enough = 50000000;
+    double ns[1000];
+    volatile int spent = 0;
+    for (int i = 0; i < KBI_COUNT(ns); i++) {
+        int64_t began = kbi_now();
+        for (int k = 0; k < i % 41; k++) spent = spent + 1;
+        ns[i] = (double)(kbi_now() - began);
+    }
+    double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
+    if (step > 0) return step;
+    // coarse: the smallest difference of two readings
+    int64_t best = INT64_MAX, began = kbi_now();
+    for (int i = 0; i < 200 && (i < 3 || kbi_now() - began < long_enough); i++) {
+        int64_t a = kbi_now(), b = a;
+        for (int turns = 0; b == a && turns < 1 << 26; turns++) b = kbi_now();
+        if (b > a) best = KBI_MIN(best, b - a);
+        if (b == a) break; // it stands still
+    }
+    return best == INT64_MAX ? 1e9 : (double)best;
+}
+
+// Work behind this begins when that before it has ended.
+static void kbi_serialise(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __asm__ __volatile__("lfence" : : : "memory");
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" : : : "memory");
+#endif
+}
+
 static double kbi_measure_wall_bias(void) {
     double ns[101], scratch[101];
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -9078,6 +9120,45 @@ static double kbi_measure_wall_bias(void) {
     double bias = kbi_median_of(ns, KBI_COUNT(ns), scratch);
     return KBI_MAX(bias, 1e-3); // above 0: it is known
 }
+
+// The system is asked for the thread's time beside every run (kbi_wall_lost): what that leaves behind is in the bias.
+static int64_t kbi_pass_begin(kbi_run* run) {
+    (void)run;
+    kbi_lab.turn = kbi_turn_now();
+    return 1;
+}
+static void kbi_pass_end(kbi_run* run) {
+    run->alike.turns[0] += (double)(kbi_lab.wall_end - kbi_lab.wall_start);
+    kbi_lab.turn = kbi_turn_now();
+}
+static const kbi_timer kbi_pass_timer = { "wall", kbi_pass_begin, kbi_pass_end, NULL, true, true };
+
+// What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
+// since a mean is known more finely than the clock's step.
+KBI_SLOW_END
+KBI_OPTIMISE static double kbi_measure_pass_bias(const kbi_run* like) {
+    enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
+    double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
+    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof *run);
+    memset(run, 0, sizeof *run);
+    run->backend = like->backend, run->machine = like->machine, run->recipe = like->recipe, run->of = like->of;
+    run->kb.run = run;
+    run->sampling.timer = &kbi_pass_timer;
+    run->call.sampled = run->call.looped = true;
+    run->call.phase = KBI_PHASE_SAMPLE;
+    for (int i = 0; i < KBI_STRETCHES; i++) {
+        run->alike.turns[0] = 0;
+        run->shown = kbi_now();
+        for (int k = 0; k < KBI_PASSES; k++) {
+            run->call.ready = KBI_SAMPLE;
+            KBI_TIME(&run->kb, true) __asm__ __volatile__("" : : : "memory");
+        }
+        mean[i] = run->alike.turns[0] / KBI_PASSES;
+    }
+    KBENCH_FREE(run);
+    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
+}
+KBI_SLOW_BEGIN
 
 // How often a loop of KB_TIME's turns, as kbi_next says it: first so often, then no more.
 __attribute__((noinline)) static int64_t kbi_loop_turns(int64_t* turns) {
@@ -9113,14 +9194,16 @@ KBI_OPTIMISE static double kbi_time_loop(int place, int64_t turns) {
 KBI_SLOW_BEGIN
 
 // A turn is a cycle, and two or four where its jump lies across two lines. Where the compiler puts the user's loop
-// nobody knows: what takes no longer than the slowest may be an empty one.
-static double kbi_time_empty_loop(int64_t turns) {
+// nobody knows: what takes no longer than the slowest may be an empty one. kept: values that it keeps, half a cycle each,
+// which are loaded or stored; a block that keeps some is not empty at first sight, and takes more than the fastest.
+static double kbi_time_empty_loop(int64_t turns, int kept) {
     double least = (double)INFINITY, most = 0;
     for (int place = 0; place < 64; place += 8) {
         double ns = kbi_time_loop(place, KBI_MAX(turns / 8, (int64_t)1));
         least = KBI_MIN(least, ns), most = KBI_MAX(most, ns);
     }
-    return KBI_MAX(least, 0.8 * most); // that 1.5 times of it be no more than 1.2 times the slowest
+    // 1.5 times of it, which the caller allows, are no more than 1.2 times the slowest
+    return kept ? KBI_MAX(least * (1 + kept / 3.0), 0.53 * most) : KBI_MAX(least, 0.8 * most);
 }
 
 // What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where
@@ -9149,19 +9232,20 @@ static double kbi_time_empty_call(int64_t turns) {
     return (double)(kbi_now() - began) / (double)turns;
 }
 
-// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind. A value
-// that is kept is half a cycle: it is loaded, or stored.
+// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind.
 static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
     const int called_ns = 10, loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
     double loop[3];
     int places = 0;
     if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
-    run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
-                                   : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
+    kbi_kept kept = run->work.called ? KBI_KEPT_BY_CALL
+                                     : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
+    run->m.kept = (int32_t)kept;
     for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
-        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs);
+        loop[i] = run->work.called ? kbi_time_empty_call(runs)
+                                    : kbi_time_empty_loop(runs, KBI_MIN(places, 8));
     run->m.loops++;
-    run->m.idle += ns <= (1.5 + 0.5 * KBI_MIN(places, 8)) * kbi_trimmed(loop, 3, 1) * (double)runs;
+    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -9179,11 +9263,16 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
+    if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) {
+        const kbi_unit unit = run->call.unit;
+        kbi_lab.pass_bias = kbi_measure_pass_bias(run);
+        run->call.unit = unit;
+    }
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
-    kbi_lab.wall_start = kbi_now();
-    return kbi_wall_runs(run);
+    return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
 // Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock stood
@@ -9212,13 +9301,23 @@ static void kbi_wall_add_alone(kbi_run* run, double ns) {
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
+// A single run: what it reads lies on the clock's steps, the median within half of one, and what an empty run reads
+// need not be what this one reads too much: the processor may begin it while it still reads the clock, and does not
+// know its branches as well as in a row. Half of that is allowed for.
+static void kbi_wall_of_pass(kbi_run* run) {
+    run->m.bias_ns = run->m.floor_ns = kbi_lab.pass_bias;
+    run->m.step_ns = kbi_lab.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
+    run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_lab.wall_step, kbi_lab.pass_bias) / 2 / 1.96;
+    run->m.empty = KBI_NO_SHAPE;
+}
+
 // How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
 // few as --timeout leaves time for. What that costs in precision, the samples show.
 static double kbi_clock_fills(double step) { return KBI_MIN(1000 * step, KBI_MAX(20e6, 5 * step)); }
 
 // During the warm-up the batch grows until a sample is long enough for the clock, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
-    int64_t now = kbi_now();
+    int64_t now = kbi_lab.wall_end;
     if (run->backend->gpu && !run->work.host) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
@@ -9239,12 +9338,11 @@ static void kbi_wall_end(kbi_run* run) {
         run->m.retaken++;
         return;
     }
-    if (!kbi_lab.wall_step) kbi_lab.wall_step = kbi_clock_step();
     run->sampling.sum += ns;
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, kbi_clock_fills((double)kbi_lab.wall_step));
+    target = KBI_MAX(target, kbi_clock_fills(kbi_lab.wall_step));
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
@@ -9255,8 +9353,9 @@ static void kbi_wall_end(kbi_run* run) {
     } else {
         run->sampling.resolved = true;
     }
-    if (kbi_lab.wall_step >= 1000000) run->m.step_ns = (double)kbi_lab.wall_step / (double)runs; // jiffies
+    if (kbi_lab.wall_step >= 1000000) run->m.step_ns = kbi_lab.wall_step / (double)runs; // jiffies
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
+    if (run->call.sampled) kbi_wall_of_pass(run);
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
 }
@@ -12352,6 +12451,7 @@ static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false
     Each is measured when first needed, and told to later processes of the run. f32 and f64 by chains of FMA; f64's
     tensor cores and all others by products through cuBLASLt, if it is installed. If not, nobody can tell: no
     percentage of them, and nothing is above. --env shows what there is.
+    The share of a cold case of 1 MiB and more is of a cold launch that moves as many bytes (kbi_want_reached).
     On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; what is smaller than
     f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
     of less than twice the largest cache has no share of the memory's bandwidth.   */
@@ -12512,6 +12612,63 @@ static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b
         if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
     }
     return best > 0 ? bytes / best * 1e3 : 0;
+}
+
+// Cold, timed as a block is, less the bias: ns. The median of five launches behind a first one.
+static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
+    double ns[6], scratch[6];
+    for (int i = 0; i < KBI_COUNT(ns); i++) {
+        kbi_sample_open(true, 1);
+        kbi_launch_begin(true);
+        if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
+        if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
+        if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
+            cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
+        if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
+        if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+        kbi_launch_end();
+        kbi_lab.gpu.at = 0;
+        kbi_gate_learn();
+        ns[i] = kbi_lab.gpu.ns[0] - bias;
+    }
+    return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
+}
+
+// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process, by the faster of
+// kernel and runtime; NaN: no room.
+static double kbi_reached_cold(int which, int power, double bias) {
+    double* known = &kbi_lab.reached[which][power - KBI_REACHED_LEAST];
+    if (*known > 0 || kbi_nan(*known)) return *known;
+    const double bytes = ldexp(1, power);
+    size_t size = (size_t)bytes / (which == KBI_ROOF_COPY ? 2 : 1);
+    char *a = NULL, *b = NULL;
+    *known = NAN;
+    if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size && cudaMalloc((void**)&a, size) == cudaSuccess &&
+        cudaMalloc((void**)&b, size) == cudaSuccess) {
+        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+        double ns = kbi_time_memory_cold(which, KBI_BY_KERNEL, a, b, size, bias);
+        if (which != KBI_ROOF_READ)
+            ns = KBI_MIN(ns, kbi_time_memory_cold(which, KBI_BY_RUNTIME, a, b, size, bias));
+        if (ns > 0) *known = bytes / ns * 1e9;
+    }
+    cudaFree(a);
+    cudaFree(b);
+    cudaGetLastError();
+    return *known;
+}
+
+// What such a launch of as many bytes as a cold case moves reaches. Up to an L2 of what a launch wrote reaches memory
+// only after its last event, so that a copy of little more than L2 passes the bandwidth of a large one. Between powers
+// of two the rate is interpolated; from 64 times L2 on the roof itself will do. NaN: that, too.
+static void kbi_want_reached(kbi_run* run, int which) {
+    double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
+    bool cold = kbi_is(run->m.mode, "cold") && run->backend->gpu && !run->machine->tool[0];
+    if (!cold || !(power >= KBI_REACHED_LEAST) || !(run->m.bytes < 64.0 * (double)run->machine->l2)) return;
+    if (power >= KBI_REACHED_LEAST + KBI_REACHED - 1 || !kbi_finite(bias)) return;
+    if (run->listener.beat) run->listener.beat(run->listener.to, true);
+    for (int i = 0; i < 2; i++) rate[i] = kbi_reached_cold(which, (int)power + i, bias);
+    if (run->listener.beat) run->listener.beat(run->listener.to, false);
+    run->m.reached = exp2(log2(rate[0]) + (power - floor(power)) * (log2(rate[1]) - log2(rate[0])));
 }
 
 enum { KBI_PROBE = 65536 };
@@ -12815,6 +12972,9 @@ static void kbi_want_roofs(kbi_run* run) {
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
         if (kbi_finite(m->bytes) && m->bytes > 0 && !cached) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+#if KBI_CUDA
+        if (kbi_finite(m->bytes) && m->bytes > 0 && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
+#endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && kbi_finite(m->bytes) && !m->core && !m->traffic; i++)
             kbi_want_roof(run, i); // it may be any of them
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
@@ -13073,7 +13233,7 @@ static int kbi_alike_turns(const double* ns, int n, double bias, double much, do
 
 static void kbi_look_for_turns(kbi_run* run, const double* ns) {
     bool host = run->sampling.timer->by_clock;
-    double bias = host ? kbi_lab.wall_bias : run->m.bias_ns;
+    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
     double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
     int turn =
         kbi_alike_turns(ns, KBI_TURNS, kbi_finite(bias) ? bias : 0, host ? kbi_turn_host : kbi_turn_gpu, least);
@@ -13485,7 +13645,6 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
         kbi_stop_condemned(run);
         kbi_inspect_first(run, true);
         kbi_mark(run, true);
-        kbi_lab.wall_start = kbi_now();
         return kbi_failed(run) ? 0 : 1;
     case KBI_COMPARED:
     case KBI_AUDITED: run->backend->capture.begin(run); return 1;
@@ -13538,6 +13697,7 @@ static bool kbi_can_run(kbi_run* run, bool host) {
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_unit unit;
+    kbi_lab.wall_end = kbi_now();
     run->work.line = line;
     if (run->call.unit != KBI_NO_UNIT) {
         kbi_unit_end(run);
@@ -13557,7 +13717,11 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
         unit = kbi_choose_unit(run);
     }
     run->call.looped = true;
-    return unit == KBI_NO_UNIT || kbi_failed(run) ? (run->call.unit = KBI_NO_UNIT, 0) : kbi_unit_begin(run, unit);
+    if (unit == KBI_NO_UNIT || kbi_failed(run)) return run->call.unit = KBI_NO_UNIT, 0;
+    const int64_t runs = kbi_unit_begin(run, unit);
+    kbi_lab.wall_start = kbi_now();
+    kbi_serialise();
+    return runs;
 }
 
 bool kbi_sample(kb_state* kb) {
@@ -14824,7 +14988,8 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     // where nobody can tell how near the arithmetic is to its roof, only much traffic is sure to be the nearest
     if (computes >= 0 && !(arithmetic > 0) && moved < 0.5) return;
     if (!(moved > 0) && !(computed > 0)) return;
-    r->gpu_efficiency = 100 * KBI_MAX(moved, computed);
+    const double reached = m->reached > 0 ? m->reached : memory;
+    r->gpu_efficiency = 100 * (moved >= computed ? bytes / seconds / reached : computed);
     r->roof = kbi_roof_names[moved >= computed ? moves : computes];
     bool floored = (r->flags >> KB_FLAG_FLOOR & 1) != 0;
     r->bound = floored || KBI_MAX(moved, computed) < 0.1 ? "latency" : moved >= computed ? "memory" : "compute";
@@ -15202,7 +15367,7 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
 
 // A bias that nobody measured is off alike in all of them, so that none of what they differ by shows it.
 static void kbi_judge_fitted(kb_result* r, const kbi_measured* m) {
-    if (!m->bias_fitted) return;
+    if (!m->bias_fitted && m->empty != KBI_NO_SHAPE) return;
     kbi_interval_add(r->time_ms, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
     if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
@@ -15270,12 +15435,12 @@ static double kbi_judge_ratio_said(const kbi_rivals* c, int theirs, int mine, do
 static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
     double ratio = kbi_judge_ratio_said(c, theirs, mine, alpha, lo, hi);
     const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
-    if (!a || !b || a->empty == b->empty || !(*lo > 0)) return ratio;
+    if (!a || !b || mine < 0 || !(*lo > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return ratio;
     double sd =
         hypot(a->bias_apart_ns / c->results[theirs].time_ms, b->bias_apart_ns / c->results[mine].time_ms) * 1e-6;
     *lo = log(*lo), *hi = log(*hi);
     kbi_interval_add(log(ratio), sd, lo, hi);
-    *lo = exp(*lo), *hi = exp(*hi);
+    *lo = KBI_MAX(exp(*lo), 1e-3), *hi = KBI_MIN(exp(*hi), 1e3); // wider says no more
     return ratio;
 }
 
@@ -18074,6 +18239,7 @@ typedef struct kbi_table {
     bool alone;                  // the heading above is that of operations with one case each
     bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
+    bool cold;                   // a share of the memory's bandwidth, of a cold case on a GPU, was shown
     bool apart;                  // a case was measured without interleaved rounds
     bool energy;                 // a number of it was shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
@@ -18502,6 +18668,8 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
         compared |= column == KBI_COLUMN_SPEEDUP;
         t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
+        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->mode, "cold") && kbi_is(r->backend, "cuda") && r->roof &&
+                   kbi_roof_is_memory(r->roof);
         if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
             int64_t processes = KBI_MAX(r->processes, (int64_t)1);
             t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
@@ -18739,8 +18907,11 @@ static void kbi_summary_signs(kbi_table* t) {
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
     bool intervals = t->most > 0 && !t->how.quiet;
-    if (t->equivalent || t->unresolved || t->apart || t->energy || intervals) kbi_puts(&t->text, "\n");
+    if (t->equivalent || t->unresolved || t->apart || t->energy || t->cold || intervals) kbi_puts(&t->text, "\n");
     if (intervals) kbi_table_wrap(t, 0, text);
+    if (t->cold && !t->how.quiet)
+        kbi_table_wrap(t, 0,
+                       "cold: a time ends before up to an L2 of what was written last reaches memory");
     if (t->energy && !t->how.quiet)
         kbi_table_wrap(t, 0,
                        "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
@@ -22422,7 +22593,8 @@ static void kbi_page_lessons(kbi_page* p) {
           "of one type. A "
           "case that moves bytes at 80 % of the copy roof can become 1.25 times as fast at most, unless it "
           "moves fewer bytes. "
-          "More than 100 % is possible where the data comes from cache." },
+          "More than 100 % is possible where the data comes from cache. The share of a cold case is of a cold copy "
+          "of as many bytes: a cold time ends before up to an L2 of what was written last reaches memory." },
         { "Memory-bound, compute-bound, latency-bound?",
           "The roofline shows it: left of the corner the slanted roof, bandwidth, is what limits; right of it "
           "the flat one, "
@@ -25434,7 +25606,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_print_line(stdout, "  %-34s %s", "build", s->session.build);
     for (int i = 0; i < s->session.facts.n; i++)
         kbi_print_line(stdout, "  %-34s %s", s->session.facts.of[i].name, s->session.facts.of[i].value);
-    kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
+    kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
     kbi_env_roofs(&s->machine.core, ", one core");
     if (!s->machine.gpu_present) return KBI_EXIT_FINE;

@@ -256,6 +256,34 @@ static void constant(kb_stream stream, void* user) {
     kb_keep(2 * 3);
 }
 
+// --- the same work by itself and behind a reset ---
+
+#define CHAIN(n) \
+    for (int i = 0; i < (n); i++) x = x * 1664525u + 1013904223u, kept = x;
+#define TWO_WAYS(name, n)                                  \
+    KBENCH_IMPL(name, plain) {                             \
+        unsigned x = 1;                                    \
+        volatile unsigned kept = 0;                        \
+        KB_TIME_HOST(kb) { CHAIN(n) }                      \
+        kb_check_that(kb, kept == x, 0, 0, "not kept");    \
+    }                                                      \
+    KBENCH_IMPL(name, sample) {                            \
+        unsigned x = 1;                                    \
+        volatile unsigned kept = 0;                        \
+        KB_SAMPLE(kb) {                                    \
+            x = 1;                                         \
+            KB_TIME_HOST(kb) { CHAIN(n) }                  \
+        }                                                  \
+        kb_check_that(kb, kept == x, 0, 0, "not kept");    \
+    }
+TWO_WAYS(ways_1, 1)
+TWO_WAYS(ways_10, 10)
+TWO_WAYS(ways_30, 30)
+TWO_WAYS(ways_100, 100)
+TWO_WAYS(ways_300, 300)
+TWO_WAYS(ways_1000, 1000)
+TWO_WAYS(ways_10000, 10000)
+
 // Copies of so many bytes, in the caches or beyond, from KB_ALLOC or from malloc; each run makes them so often.
 static void copies(kb_state* kb, size_t bytes, int times, bool own) {
     char* x = own ? (char*)malloc(2 * bytes) : KB_ALLOC(kb, char, (int64_t)(2 * bytes));

@@ -69,6 +69,14 @@ case $(of brief flags) in *FLOOR*) fail "brief: flags $(of brief flags)" ;; *) p
 run "$tmp/work" --op brief --iters 100 --launches 1 --json "$tmp/brief.json"
 "$tmp/flat" "$tmp/brief.json" > "$tmp/flat.txt"
 case $(of brief status)$(of brief flags) in *failed* | *FLOOR*) pass ;; *) fail "brief, one by one: $(of brief time_ms), flags $(of brief flags)" ;; esac
+# a single run between two readings of the clock: its steps and what reading costs are in the interval
+run "$tmp/work" --fast --op ways_1,ways_10,ways_30,ways_100,ways_300,ways_1000,ways_10000 --json "$tmp/ways.json"
+"$tmp/flat" "$tmp/ways.json" | awk -F'\t' '
+    $2 == "name" { name[$1] = $3 } $2 == "verdict" { verdict[$1] = $3 } $2 == "flags" { flags[$1] = $3 }
+    END { for (i in name) if (name[i] ~ /sample/) print name[i], verdict[i], flags[i] }' > "$tmp/ways"
+check_same "written in two ways: compared" "$(wc -l < "$tmp/ways" | tr -d ' ')" 7
+check_same "written in two ways: neither faster nor slower" "$(grep -iE 'faster|slower' "$tmp/ways" | tr '\n' ' ')" ""
+check "written in two ways: a few ns are doubted, or withheld" grep -qE 'ways_1/.*(FLOOR|BAD_CASE)' "$tmp/ways"
 # a share of the memory's bandwidth is of data that comes from memory
 run "$tmp/work" --fast --op in_cache,in_cache_again,in_cache_own,in_memory,in_memory_own --json "$tmp/cache.json"
 check_rc "data in the caches and beyond" 0

@@ -390,8 +390,32 @@ static void test_keeps(void) {
     }
 }
 
+// A clock's step is the distance of the values at which readings crowd, not the smallest difference of two of them.
+static void test_lattice(void) {
+    static const struct {
+        double step, jitter, want, within;
+    } rows[] = { { 10, 1, 10, 1.01 },   { 10, 0, 10, 1e-9 }, { 41.667, 0.5, 41.667, 1.1 }, { 1, 0, 1, 1e-9 },
+                 { 1, 2, 1, 1e-9 },     { 100, 2, 100, 4 },  { 4, 0, 4, 1e-9 },            { 1000, 1, 1000, 2.1 },
+                 { 100000, 0, 0, 1e-9 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        double ns[1000];
+        for (int k = 0; k < KBI_COUNT(ns); k++) {
+            double apart = 25 + 80 * (k * 37 % 1000) / 1000.0, phase = (k * 613 % 1000) / 1000.0 * rows[i].step;
+            ns[k] = floor((apart + phase) / rows[i].step) * rows[i].step;
+            if (rows[i].step > 1e4) ns[k] = 0;
+            ns[k] = floor(ns[k] + rows[i].jitter * (k * 7 % 3 - 1) + 0.5);
+        }
+        double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
+        CHECK_THAT(fabs(step - rows[i].want) <= rows[i].within, "steps of %g, jitter %g: %g", rows[i].step,
+                   rows[i].jitter, step);
+    }
+    double step = kbi_clock_step();
+    CHECK_THAT(step >= 1 && step < 1e7, "this clock's step: %g ns", step);
+}
+
 int main(void) {
     test_keeps();
+    test_lattice();
     test_scale();
     test_absolute();
     test_stack();

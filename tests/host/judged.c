@@ -282,6 +282,13 @@ static void test_rates(void) {
         CHECK_STR(r.compute_roof, rows[i].computes), CHECK_REAL(r.gpu_efficiency, rows[i].percent, 1e-9);
         CHECK_REAL(r.throughput_gbps, rows[i].bytes * 1e-6, 1e-12), CHECK_REAL(r.gflops, rows[i].flops * 1e-6, 1e-12);
     }
+    // the share is of what a launch of as many bytes reaches, where that is known; the rest is as it was
+    fresh("cold"), roofs(), m.bytes = 0.96e6, m.reached = 1.2e9;
+    kbi_judge_rates(&r, &m, &machine);
+    CHECK_REAL(r.gpu_efficiency, 80, 1e-9), CHECK_STR(r.roof, "copy"), CHECK_STR(r.bound, "memory");
+    fresh("cold"), roofs(), m.bytes = 1.2605e6, m.reached = 1.2605e9, m.traffic = KB_COPY;
+    kbi_judge_rates(&r, &m, &machine);
+    CHECK(has(KB_FLAG_ABOVE_ROOF)); // far beyond L2
     // what is below four times L2 may be faster than memory, as what is hot may
     static const struct {
         const char* mode;
