@@ -49,8 +49,11 @@ compile_c = $(CC) $(CFLAGS) -I.
 use_cuda = $(if $(NVCC),$(if $(GPU)$(filter command environment,$(firstword $(origin ARCH))),yes))
 # element types of the suite: kernels take their time to compile in each. f16 is left out there unless ARGS ask for it
 TYPES ?= f32 $(if $(use_cuda),$(findstring f16,$(subst bf16,,$(ARGS))),f16) bf16
-suite_types = $(if $(filter-out f32 f16 bf16,$(TYPES))$(if $(strip $(TYPES)),,none),$(error TYPES="$(TYPES)": one or several of f32, f16 and bf16 are wanted))$(strip \
-                $(foreach t,f32.F32 f16.F16 bf16.BF16,$(if $(filter $(basename $(t)),$(TYPES)),,-DKBK_NO_$(subst .,,$(suffix $(t))))))
+empty :=
+space := $(empty) $(empty)
+# nvcc takes \, in the value of -D for a comma; with a plain one it would define several macros
+suite_types = $(if $(filter-out f32 f16 bf16,$(TYPES))$(if $(strip $(TYPES)),,none),$(error TYPES="$(TYPES)": one or several of f32, f16 and bf16 are wanted))$(if \
+                $(filter 3,$(words $(sort $(TYPES)))),,-DKBK_TYPES=$(subst $(space),$(if $(use_cuda),\\)$(comma),$(sort $(TYPES))))
 # its two parts at once (with groups of operations left out it may have but one)
 suite_part = $(compile_cuda) $(suite_types) -DSUITE_PART=$(1) -c examples/suite.cu -o $(BUILD)/suite.$(1).o
 suite_parts = { $(call suite_part,2) & $(call suite_part,1) && wait $$! && $(compile_cuda) $(BUILD)/suite.1.o $(BUILD)/suite.2.o -o $(BUILD)/suite; }
@@ -61,7 +64,7 @@ run_tests = CC='$(CC)' CXX='$(CXX)' NVCC='$(NVCC)' ARCHFLAGS='$(if $(NVCC),$(str
 EXAMPLES_C := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examples/suite.cu,$(wildcard examples/*.cu)))
 
-.PHONY: help run tool test test-gpu examples sanitize format clean FORCE
+.PHONY: help run tool test test-all test-gpu smoke-gpu examples sanitize format clean FORCE
 help:
 	@echo 'make run         build the suite and run a part of it, planned for 3 minutes: results.json, report.html'
 	@echo '                 make run ARGS=--all                      everything'
@@ -71,6 +74,7 @@ help:
 	@echo 'make tool        build $(BUILD)/kbench, which shows and converts records of any run: $(BUILD)/kbench --load FILE'
 	@echo 'make test        build and run every test that this machine can run; the others are counted as skipped'
 	@echo 'make test-gpu    the tests on the GPU; fails where there is none'
+	@echo 'make smoke-gpu   the short gate on the GPU: in at most 150 s on an H100 a line for each part; fails without a GPU'
 	@echo 'make examples    build the suite and the examples into $(BUILD)/'
 	@echo 'make sanitize    compute-sanitizer on the GPU tests, ASan and UBSan on the others'
 	@echo 'make format      clang-format on all sources'
@@ -111,10 +115,17 @@ $(BUILD)/kbench: kbench.h
 test:
 	$(run_tests)
 
+# The tests of files, writers and kills as often as they ask for; an hour
+test-all:
+	WRITERS_ROUNDS=200 INJECT_CALLS=1000 RESUME_KILLS=100 TEST_TIMEOUT=7200 $(run_tests)
+
 test-gpu:
 	@[ -n '$(NVCC)' ] || { echo 'make test-gpu: no nvcc; set NVCC or CUDA_HOME, or put it on the PATH' >&2; exit 1; }
 	@nvidia-smi -L 2> /dev/null | grep -q '^GPU ' || { echo 'make test-gpu: no GPU on this machine (nvidia-smi lists none)' >&2; exit 1; }
 	TEST_TIMEOUT=$${TEST_TIMEOUT:-900} $(run_tests) --no-skip gpu
+
+smoke-gpu:
+	CC='$(CC)' NVCC='$(NVCC)' ARCHFLAGS='$(strip $(ARCHFLAGS))' BUILD='$(BUILD)' sh tests/smoke_gpu.sh
 
 examples: $(BUILD)/suite $(EXAMPLES_C) $(if $(NVCC),$(EXAMPLES_CUDA))
 	@$(if $(NVCC),:,echo 'no nvcc: built the C examples; not built: $(notdir $(EXAMPLES_CUDA))')

@@ -38,7 +38,9 @@ CONTENTS (search for the tag)
     >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
-    >>util         foundation: arenas, growing text, names that people mistype, files
+    >>util         foundation: arenas, growing text, names that people mistype
+    >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
+    >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
     >>clock        foundation: the host's monotonic clock, and a thread's own, in nanoseconds
     >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
@@ -50,6 +52,7 @@ CONTENTS (search for the tag)
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
     >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
+    >>streams      foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>changes      foundation: two sets of records: which belong together, and what is known of a change. Pure functions
@@ -66,6 +69,7 @@ CONTENTS (search for the tag)
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
+    >>leftovers    measure: what a function changed in its process: put back before the next one, or the process ends
     >>nvtx         measure: names of cases and phases, for whatever profiler listens
     >>perf         measure: the processor's counters over host work, from the kernel's perf_event_open
     >>host         measure: the cpu backend, and the tests' script backend, with their timers
@@ -78,6 +82,7 @@ CONTENTS (search for the tag)
     >>audit        measure: the timed block seen once under stream capture, where nothing executes
     >>energy       measure: what a launch takes of the GPU's energy, by NVML's counter, apart from the times
     >>activity     measure: the block's kernels, copies and calls, run by run, from CUPTI's records
+    >>inspect      measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed
     >>counters     measure: the hardware's counters over the block, through CUPTI's range profiler
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
     >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
@@ -145,6 +150,12 @@ HOW A MEASUREMENT WORKS
     0.5 % of it (30 to 2,000 samples, about 1 s). In the end the buffers that kb_check or kb_to_host read are put back
     as they were when the loop was entered, the block runs once more, and kb_check looks at what that run left: work
     done only in the first launch is STALE. Host code inside the block runs in all of these.
+    Before a GPU case is measured, a process that times nothing runs its block twice and follows the block's CUDA calls
+    through CUPTI. The message names the call that allocates, copies, waits, fails, or submits work that kb->stream does
+    not wait for. A block with cudaGraphLaunch, cudaMemPrefetchAsync or another call that stream capture rejects is
+    measured without the capture, and a note in the record names the call. Without CUPTI, with --no-isolate, and in
+    kb_open, kb_run and kb_compare there is no such inspection. There the audit repeats the run and checks whether the
+    GPU is still busy after kb->stream has finished, which misses work on other streams of less than 50 us.
 
     No launch may live on what those before it did. Where the last ones take far less time than the first, take turns,
     or submit other work under capture, the word is WORK_CHANGED. --fresh asks for more: the function is called twice
@@ -180,8 +191,11 @@ HOW A MEASUREMENT WORKS
     stands that most raise; what fails in one has failed. A killed run has its finished laps, of at least 16 cases.
 
     The program starts itself as a worker and runs the cases there. One that crashes, hangs or exits loses its own
-    number, no other. Results go to stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or
-    valgrind it is one process; a few launches of every case are checked, none is timed.
+    number, no other. Limits, rounding mode, locale and the like are put back before each call. Where a case leaves
+    threads, files or a broken device, the next one gets a fresh process. A case that fails in a process that ran
+    others is measured once more, alone in a fresh one, and the message says so if it passes there. Results go to
+    stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or valgrind it is one process; a few
+    launches of every case are checked, none is timed.
 
     time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance Evaluation,
     2010), for as many values as the samples, which hang together, are worth. A flag stands beside a time that may lie
@@ -235,13 +249,19 @@ MEMORY RULES
 
 THE RECORD
 
-    --json FILE writes an array of objects, one a case, and takes the old file's place when it is complete; --jsonl FILE
-    appends the same objects, one a line, each synced before the next group starts (with --procs the next lap). What
-    finds no room waits for the next record, and for the end of the run. --resume with the --jsonl of a run that was
-    killed measures only what it has no record of: of the same executable (its hash is binary), parameters, seed, GPU
-    and processor. A comparison group that lacks a case, or in which one failed, is measured as a whole and its old
-    lines go; half a line goes as well; --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared. All values are scalars but params, counters, counter_units, environment (objects), samples_ms,
+    --json FILE writes an array of objects, one a case; --jsonl FILE appends the same objects, one a line, each synced
+    before the next group starts (with --procs the next lap). What finds no room waits for the next record, and for the
+    end of the run. --resume with the --jsonl of a run that was killed measures only what it has no record of: of the
+    same executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
+    in which one failed, is measured as a whole and its old lines are removed. A line that ends inside a record is
+    removed as well, and no other line. --list --resume shows what is left. How long and how to measure (--fast, --hot)
+    is not compared.
+    Files: all but --jsonl and --history replace the old file when the new one is complete and on the disk, behind
+    symbolic links and with the old mode. Several processes may append to one --jsonl or --history file at once: each
+    locks it while it reads or writes. A second process that would replace the same file exits with code 2. If another
+    program replaces or changes a file during the run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json)
+    and the exit code is 2. Only files that are empty or hold what the option writes are written to.
+    All values are scalars but params, counters, counter_units, environment (objects), samples_ms,
     process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their groups, units and
     meanings: it makes the fields of kb_result and the file, in that order, all always present, null where they do not
     apply. A record says all that the table shows of its case.
@@ -249,19 +269,28 @@ THE RECORD
     counts once), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 3:
     cache and timer were one key, mode, in schema 1 and 2, and shared_buffers was called stage_shared.
     --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
+    Text of a record, a file or the machine is shown and never obeyed. Every output spells control characters,
+    invisible ones (of writing direction and of no width) and commands of CI logs (::error:: at the start of a line,
+    ##[error]), as in \x1b; bytes that are no UTF-8 become U+FFFD. JSON has them as escapes, and keeps the text. A cell
+    of --csv is one line. An apostrophe precedes a text that a spreadsheet takes for a formula, because it begins with
+    = + - or @; numbers stay as they are.
 
 LAST REVISIONS
 
     0.1.0   the first: faces, plan, measurement with gate and clean eviction, record, table, supervisor
 */
+#if !defined(KBENCH_H) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
+#define KBENCH_IMPLEMENTED /* no error follows from this one: the declarations alone are read, which gnu89 understands */
+#ifdef __STRICT_ANSI__
+#define KBENCH_H
+#endif
+#endif
 #ifndef KBENCH_H
 #define KBENCH_H
 
 /*---------------------------------------------------------------------------------------------------------------
   >>options   What to define before including the file.
-              Public: KBENCH_*
-              Used by: programs, >>api, >>macros, >>cxx, foundation, >>registry, plan, measure, >>verdict,
-                       >>record, >>parse, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
@@ -314,6 +343,25 @@ LAST REVISIONS
 #else
 #define KBI_OPTIMISED 0
 #endif
+// The sanitizers that this file's compiler names, as bits of >>instruments; what it does not name is found at run time.
+#if defined(__has_feature)
+#define KBI_FEATURE(name) __has_feature(name)
+#else
+#define KBI_FEATURE(name) 0
+#endif
+#if defined(KBI_NO_INSTRUMENTS) // tests that run under sanitizers themselves look for none
+#define KBI_INSTRUMENTS 0u
+#elif defined(__SANITIZE_ADDRESS__) || KBI_FEATURE(address_sanitizer)
+#define KBI_INSTRUMENTS 1u
+#elif defined(__SANITIZE_HWADDRESS__) || KBI_FEATURE(hwaddress_sanitizer)
+#define KBI_INSTRUMENTS 2u
+#elif defined(__SANITIZE_THREAD__) || KBI_FEATURE(thread_sanitizer)
+#define KBI_INSTRUMENTS 4u
+#elif KBI_FEATURE(memory_sanitizer)
+#define KBI_INSTRUMENTS 8u
+#else
+#define KBI_INSTRUMENTS 0u
+#endif
 
 // kbench_0_1_0 and kbench_0_1_0_built_with_KBENCH_CUDA: what a file with benchmarks asks of the implementation that it
 // is linked with. Where that is of another version or without CUDA the link fails, and the name says why.
@@ -335,7 +383,6 @@ LAST REVISIONS
 
 /*---------------------------------------------------------------------------------------------------------------
   >>types     dtypes, flags, axes, descriptions, statistics, the record.
-              Public: all of it      Used by: programs, everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct CUstream_st* kb_stream; // is cudaStream_t; NULL on the cpu backend
@@ -371,7 +418,8 @@ typedef enum kb_expectation { // what a timed block may do because it is the thi
     KB_EXPECT_TRANSFER = 1,   // copies
     KB_EXPECT_ALLOC = 2,      // allocation and release: timed by the host clock: timer wall
     KB_EXPECT_SYNC = 4,       // synchronisation: timed by the host clock: timer wall
-    KB_EXPECT_NO_CAPTURE = 8  // refusal of stream capture: timed without the audit, and a note says so
+    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: timed without the audit, and a note says so;
+                              // of no need where the CUDA calls are inspected
 } kb_expectation;
 
 // Which machine an implementation can run on; see kb_entry.
@@ -418,7 +466,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(DECLARED_FLOPS, WARN,  "check the formula of kb_flops: --counters has what was done")                     \
     x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
     x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
-    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3")
+    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3, without sanitizers, coverage and -pg")
 // clang-format on
 typedef enum kb_flag {
 #define KBI_X(name, level, advice) KB_FLAG_##name,
@@ -450,6 +498,8 @@ typedef struct kb_build {
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // C++: calls body; what it throws goes to the record. NULL: C
     const char* demand;                       // of the implementation, at the link
+    unsigned instruments;                     // bits of >>instruments
+    const int32_t *marks, *marks_end;         // what kb_keep and KBENCH noted in this program or shared library
 } kb_build;
 
 // One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
@@ -611,7 +661,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
     x(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
     x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
-    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof; on the CPU: of one core's")      \
+    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof, cold of a copy of as many bytes") \
     x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
     x(text,    compute_roof,          rate,    "that the operations are held against, the nearest or not")             \
     x(real,    compute_roof_gflops,   rate,    "1e9 operations a second that it reaches")                            \
@@ -712,7 +762,6 @@ typedef struct kb_result {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>api       Functions, by task. All take what they need and keep no pointer of yours unless it says so.
-              Public: all of it      Used by: programs, >>macros, >>cxx, >>handed, >>record, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
@@ -831,6 +880,10 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 }
 #endif
 
+// The linker knows where the section begins and ends, in the program and in each shared library.
+extern const int32_t __start_kbi_marks[] __attribute__((weak, visibility("hidden")));
+extern const int32_t __stop_kbi_marks[] __attribute__((weak, visibility("hidden")));
+
 KBI_INLINE const kb_build* kbi_build(void) {
     static const kb_build build = {
         __VERSION__
@@ -851,10 +904,17 @@ KBI_INLINE const kb_build* kbi_build(void) {
         0,
 #endif
 #if KBI_CUDA
-        KBI_DEMAND_CUDA
+        KBI_DEMAND_CUDA,
 #else
-        KBI_DEMAND
+        KBI_DEMAND,
 #endif
+#if KBI_FEATURE(undefined_behavior_sanitizer) && !defined(KBI_NO_INSTRUMENTS)
+        KBI_INSTRUMENTS | 16u,
+#else
+        KBI_INSTRUMENTS,
+#endif
+        __start_kbi_marks,
+        __stop_kbi_marks
     };
     return &build;
 }
@@ -883,16 +943,15 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>macros    The statements a benchmark is written in.
-              Public: all but KBI_*      Used by: programs, >>body, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
 // KBENCH(op, axes...): registers the function that follows as operation op, implementation "default".
 // Names may come from macros, which are expanded, and may be string literals.
-#define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_NAME_1(__VA_ARGS__, 0), 0, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
+#define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), 0, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
 #define KBENCH_IMPL(...)                                                                                         \
-    KBI_BENCH(__COUNTER__, KBI_NAME_1(__VA_ARGS__, 0), KBI_NAME_2(__VA_ARGS__, 0),                               \
+    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0),                               \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
@@ -908,26 +967,41 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
 // none is negative, none below 0: a function that works with such values says so by declaring one.
 #define KB_AXIS(name, ...)                                                                                       \
-    { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { 0 } }
+    { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
 #define KB_AXIS_REAL(name, ...)                                                                                  \
     { name, KBI_FITS(KB_AXIS_REALS, double, __VA_ARGS__), { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { 0 } }
 #define KB_AXIS_STR(name, ...)                                                                                   \
-    { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, 0 } }
+    { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, NULL } }
 // Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
 // One point (or small grid) of several axes at once, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
-#define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, 0 } }
+#define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, NULL } }
 
 // n elements of type T: on the GPU (on the cpu backend: host), on the host, on the host page-locked.
-#define KB_ALLOC(kb, T, n) ((T*)kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
-#define KB_ALLOC_HOST(kb, T, n) ((T*)kb_alloc((kb), KB_HOST, sizeof(T), (n)))
-#define KB_ALLOC_PINNED(kb, T, n) ((T*)kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
+#define KB_ALLOC(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
+#define KB_ALLOC_HOST(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_HOST, sizeof(T), (n)))
+#define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
+#ifdef __cplusplus
+#define KBI_POINTER(T, p) static_cast<T*>(p)
+#else
+#define KBI_POINTER(T, p) ((T*)(p))
+#endif
 
-// Keeps a value, and what a pointer leads to, from being optimised away. What the compiler knows of the value it still
-// knows: arguments that are constants belong into volatile variables.
-#define kb_keep(value) __asm__ __volatile__(KBI_MARK("%c1") : : "r,m"(value), "i,i"(2 * __LINE__) : "memory")
-// Notes a line in a section of its own, at no cost at run time: an empty block is told from one that keeps something.
+// kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
+// the work it hides them: somebody may have changed them, so that nothing is computed in advance. It takes any
+// expressions, in C up to 8. Hidden are in C variables and elements of arrays (written in up to 24 characters), in C++
+// all that can be changed, but for bit-fields.
+#ifdef __cplusplus
+#define kb_keep(...)                                                                                             \
+    kbi_keeper<kbi_has_member(#__VA_ARGS__, sizeof #__VA_ARGS__ - 1)>::template keep<__LINE__>(__VA_ARGS__)
+#else
+#define kb_keep(...)                                                                                             \
+    __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
+#endif
+// Notes a line in a section of its own, at no cost at run time, so that an empty block is told from one that keeps
+// something: 8 times the line, 4 for a constant that the compiler knows, 1 for a KBENCH.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
+#define KBI_KEPT KBI_MARK("%c1 + 4 * %c2")
 
 #ifndef __cplusplus // C++ has overloads for these in >>cxx
 #define KB_TYPE_OF(p)                                                                                            \
@@ -951,10 +1025,80 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TIME(kb, host)                                                                                       \
     for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0;       \
          --kbi_this.left)
+#elif !defined(__STDC_VERSION__)
+#define KBI_TIME(kb, host) while ((kb) == NULL) // behind the #error
 #else
 #define KBI_TIME(kb, host)                                                                                       \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
+
+// How kb_keep keeps a value: in a register for numbers, another one for whole numbers and pointers, else in memory. An
+// asm whose output is the object hides it.
+#if defined(__SSE2__)
+#define KBI_IN_FLOATS "+x"
+#elif defined(__aarch64__)
+#define KBI_IN_FLOATS "+w"
+#else
+#define KBI_IN_FLOATS "+m"
+#endif
+#ifndef __cplusplus
+#define KBI_JOIN(a, b) KBI_JOIN_(a, b)
+#define KBI_JOIN_(a, b) a##b
+#define KBI_ARGUMENTS(a, b, c, d, e, f, g, h, n, ...) n
+#define KBI_KEEP_1(a) KBI_KEEP(a)
+#define KBI_KEEP_2(a, ...) KBI_KEEP(a); KBI_KEEP_1(__VA_ARGS__)
+#define KBI_KEEP_3(a, ...) KBI_KEEP(a); KBI_KEEP_2(__VA_ARGS__)
+#define KBI_KEEP_4(a, ...) KBI_KEEP(a); KBI_KEEP_3(__VA_ARGS__)
+#define KBI_KEEP_5(a, ...) KBI_KEEP(a); KBI_KEEP_4(__VA_ARGS__)
+#define KBI_KEEP_6(a, ...) KBI_KEEP(a); KBI_KEEP_5(__VA_ARGS__)
+#define KBI_KEEP_7(a, ...) KBI_KEEP(a); KBI_KEEP_6(__VA_ARGS__)
+#define KBI_KEEP_8(a, ...) KBI_KEEP(a); KBI_KEEP_7(__VA_ARGS__)
+// C has no way to ask whether an expression can be changed, but its text tells: letters, digits, _ and [] alone are a
+// name or an element. These are constants for the compiler, as no comparison of characters is.
+#define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
+#define KBI_IN_NAME(c)                                                                                           \
+    (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") &&                       \
+        __builtin_memcmp(c, "^", 1) != 0)
+#define KBI_NAME_1(t, i) (sizeof(t) <= i + 1 || KBI_IN_NAME(&t[sizeof(t) > i ? i : 0]))
+#define KBI_NAME_4(t, i) (KBI_NAME_1(t, i) && KBI_NAME_1(t, i + 1) && KBI_NAME_1(t, i + 2) && KBI_NAME_1(t, i + 3))
+#define KBI_NAME(t)                                                                                              \
+    (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
+        KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
+#define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
+#define KBI_NAMED(x) KBI_IF(kbi_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
+#define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
+// Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
+#define KBI_KEEP(x)                                                                                              \
+    do {                                                                                                         \
+        enum { kbi_named = KBI_NAME(#x) };                                                                       \
+        enum {                                                                                                   \
+            kbi_hides = kbi_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                                    \
+                !__builtin_types_compatible_p(                                                                   \
+                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
+                __builtin_types_compatible_p(                                                                    \
+                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x))))                               \
+        };                                                                                                       \
+        __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
+        enum {                                                                                                   \
+            kbi_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole numbers, pointers; 8: floats */ \
+            kbi_size = sizeof(((void)0, KBI_OBJECT(x))),                                                         \
+            kbi_word = kbi_class <= 5 && kbi_size <= (int)sizeof(void*),                                         \
+            kbi_float = kbi_class == 8 && kbi_size <= 8                                                          \
+        };                                                                                                       \
+        double kbi_no_float;                                                                                     \
+        int kbi_no_word;                                                                                         \
+        if (kbi_word)                                                                                            \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_word, KBI_OBJECT(x), kbi_no_word), x);                                  \
+        else if (kbi_float)                                                                                      \
+            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
+        else                                                                                                     \
+            KBI_KEEP_AT(&KBI_IF(kbi_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);                \
+    } while (0)
+#define KBI_KEEP_IN(where, object, x)                                                                            \
+    __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
+#endif
+#define KBI_KEEP_AT(address, line, x)                                                                            \
+    __asm__ __volatile__(KBI_KEPT : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
 
 // More than KB_AXIS_MAX values are an error of the compiler: C would drop those that find no room, C++ does not.
 #ifdef __cplusplus
@@ -966,11 +1110,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
                             : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1;                  \
                     })))
 #endif
-#define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
-#define KBI_NAME_1(...) KBI_NAME_1_(__VA_ARGS__)
-#define KBI_NAME_1_(op, ...) #op
-#define KBI_NAME_2(...) KBI_NAME_2_(__VA_ARGS__)
-#define KBI_NAME_2_(op, impl, ...) #impl
+#define KBI_AXES_END { NULL, KB_AXIS_END, { 0 }, { 0 }, { NULL } }
+#define KBI_OPERATION(...) KBI_OPERATION_(__VA_ARGS__)
+#define KBI_OPERATION_(op, ...) #op
+#define KBI_IMPLEMENTATION(...) KBI_IMPLEMENTATION_(__VA_ARGS__)
+#define KBI_IMPLEMENTATION_(op, impl, ...) #impl
 #define KBI_TAIL_1(...) KBI_TAIL_1_(__VA_ARGS__)
 #define KBI_TAIL_1_(op, ...) __VA_ARGS__
 #define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
@@ -979,10 +1123,10 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_BENCH_(n, op, impl, ...)                                                                             \
     static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */                       \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
-    static kb_entry kbi_entry_##n = { 0, 0, kbi_body_##n, 0, kbi_axes_##n, 0, 0, KB_NEEDS_NOTHING, 0, 0, false,  \
-                                      __FILE__, __LINE__, n + 1, 0, 0 };                                         \
+    static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
+                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
-        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(2 * __LINE__ + 1));                                         \
+        __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1));                                         \
         kbi_register(&kbi_entry_##n, op, impl, kbi_build());                                                     \
     }                                                                                                            \
     static void kbi_body_##n(kb_state* kb)
@@ -990,8 +1134,6 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cxx       Overloads that C++ gets: element types from pointers, descriptions by reference, lambdas.
-              Public: kb_fill, kb_check, kb_check_norm, kb_check_ulp, kb_open, kb_run
-              Used by: programs, >>macros
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
@@ -1011,6 +1153,58 @@ KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 #undef KBI_X
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
+// kb_keep: a reference binds to no bit-field, so what may be one is bound as a constant, in memory.
+constexpr bool kbi_has_member(const char* text, size_t n) {
+    return n > 1 ? kbi_has_member(text, n / 2) || kbi_has_member(text + n / 2, n - n / 2)
+                 : n && (*text == '.' || *text == '>');
+}
+#define KBI_FORCED inline __attribute__((always_inline))
+template <class T> struct kbi_bare { typedef T type; };
+template <class T> struct kbi_bare<const T> : kbi_bare<T> {};
+template <class T> struct kbi_bare<volatile T> : kbi_bare<T> {};
+template <class T> struct kbi_bare<const volatile T> : kbi_bare<T> {};
+enum { KBI_IN_MEMORY, KBI_IN_WORD, KBI_IN_FLOAT };
+template <class T> struct kbi_kept_in {
+    enum { value = !__is_class(T) && !__is_union(T) && sizeof(T) <= sizeof(void*) ? KBI_IN_WORD : KBI_IN_MEMORY };
+};
+template <> struct kbi_kept_in<float> { enum { value = KBI_IN_FLOAT }; };
+template <> struct kbi_kept_in<double> { enum { value = KBI_IN_FLOAT }; };
+template <class T> struct kbi_kept_in<T[]> { enum { value = KBI_IN_MEMORY }; };
+template <class T, size_t n> struct kbi_kept_in<T[n]> { enum { value = KBI_IN_MEMORY }; };
+template <class To, class... From> struct kbi_kept_in<To(From...)> { enum { value = KBI_IN_MEMORY }; };
+template <int where> struct kbi_keeper_in {
+    template <int line, class T> static KBI_FORCED void keep(T& x) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
+};
+#define KBI_X(where, how)                                                                                        \
+    template <> struct kbi_keeper_in<where> {                                                                         \
+        template <int line, class T> static KBI_FORCED void keep(T& x) {                                         \
+            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory");    \
+        }                                                                                                        \
+        template <int line, class T> static KBI_FORCED void keep(const T& x) {                                   \
+            T value = x;                                                                                         \
+            keep<line>(value);                                                                                   \
+        }                                                                                                        \
+    };
+KBI_X(KBI_IN_WORD, "+r")
+KBI_X(KBI_IN_FLOAT, KBI_IN_FLOATS)
+#undef KBI_X
+template <bool member> struct kbi_keeper {
+    template <int line> static KBI_FORCED void keep() {}
+    template <int line, class T, class... Rest> static KBI_FORCED void keep(T&& x, Rest&&... rest) {
+        keep_one<line>(x);
+        keep<line>(static_cast<Rest&&>(rest)...);
+    }
+    template <int line, class T> static KBI_FORCED void keep_one(T& x) {
+        kbi_keeper_in<kbi_kept_in<typename kbi_bare<T>::type>::value>::template keep<line>(x);
+    }
+};
+template <> struct kbi_keeper<true> {
+    template <int line> static KBI_FORCED void keep() {}
+    template <int line, class T, class... Rest> static KBI_FORCED void keep(const T& x, const Rest&... rest) {
+        kbi_keeper_in<KBI_IN_MEMORY>::keep<line>(x);
+        keep<line>(rest...);
+    }
+};
 // clang-format on
 template <class T, class U> bool kb_check(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
     return kb_check_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
@@ -1032,7 +1226,7 @@ struct kbi_loop {
     }
 };
 KBI_INLINE kb_state* kb_open(const kb_desc& desc) { return kb_open(&desc); }
-template <class Callable> void kbi_call(kb_stream stream, void* user) { (*(Callable*)user)(stream); }
+template <class Callable> void kbi_call(kb_stream stream, void* user) { (*static_cast<Callable*>(user))(stream); }
 // fn: anything callable with a kb_stream, a lambda as a rule.
 template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
     return kb_run(&desc, kbi_call<Callable>, &fn);
@@ -1058,6 +1252,8 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
+#include <link.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -1083,11 +1279,20 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __GLIBC__
-#include <ucontext.h> // musl has none: there the cases of a group are measured one after another
+// How fibers are switched: by ucontext, which musl has not; there by own code on x86-64. Without either the cases of a
+// group are measured one after another.
+#if defined(__GLIBC__) && !defined(KBI_UCONTEXT)
+#include <ucontext.h>
+#define KBI_UCONTEXT 1
+#elif !defined(KBI_UCONTEXT)
+#define KBI_UCONTEXT 0
+#endif
+#ifndef KBI_FIBERS
+#if KBI_UCONTEXT || (defined(__x86_64__) && defined(__LP64__))
 #define KBI_FIBERS 1
 #else
 #define KBI_FIBERS 0
+#endif
 #endif
 
 #ifndef KBENCH_MALLOC
@@ -1098,7 +1303,6 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>system    foundation: what strict standards hide, what is optimised, and the smallest calls of the system.
-              Public: none      Used by: everything after it
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The feature macros came too late: a system header was included before this file under a strict standard. These are
@@ -1113,6 +1317,9 @@ extern char* realpath(const char* path, char* out);
 extern int fchdir(int folder);
 extern int fchmod(int file, unsigned mode);
 extern int fchown(int file, unsigned owner, unsigned group);
+extern int ftruncate(int file, off_t size);
+extern FILE* fdopen(int file, const char* mode);
+extern ssize_t readlink(const char* path, char* out, size_t n);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
 extern long syscall(long number, ...);
@@ -1129,8 +1336,15 @@ extern int pclose(FILE* f);
 #else
 #define KBI_CLOCK_THREAD 3 // likewise
 #endif
-#ifndef F_DUPFD_CLOEXEC
-#define F_DUPFD_CLOEXEC 1030 // likewise
+#ifdef CLOCK_PROCESS_CPUTIME_ID
+#define KBI_CLOCK_PROCESS CLOCK_PROCESS_CPUTIME_ID
+#else
+#define KBI_CLOCK_PROCESS 2 // Linux
+#endif
+#ifdef F_DUPFD_CLOEXEC
+#define KBI_DUPFD_CLOEXEC F_DUPFD_CLOEXEC
+#else
+#define KBI_DUPFD_CLOEXEC 1030 // likewise
 #endif
 #ifdef O_CLOEXEC
 #define KBI_CLOEXEC O_CLOEXEC
@@ -1189,17 +1403,34 @@ extern int pclose(FILE* f);
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
 
 // glibc's fortified forms of these complain or fail where they are not optimised, so they stand before the rest.
-static int kbi_open_file(const char* path, int flags) { return open(path, flags | KBI_CLOEXEC, 0666); }
+// A pipe without anyone at its other end, which a user or a folder above may name, must not stop the program.
+static int kbi_open_file(const char* path, int flags) {
+    return open(path, flags | KBI_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+}
+static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
 // Started with a standard file closed: no file or pipe of ours may get its number, and the table's text with it.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
     if (file > 2) close(file);
 }
+// stdio gives up what a file that does not block has no room for at once. A pipe or a terminal is opened once more, so
+// that other processes keep what they share; where that cannot be, as with a socket, they share the change.
+static void kbi_block_standard_files(void) {
+    for (int file = 1; file <= 2; file++) {
+        int flags = fcntl(file, F_GETFL), own;
+        struct stat about;
+        if (flags < 0 || !(flags & O_NONBLOCK) || fstat(file, &about) != 0 || S_ISREG(about.st_mode)) continue;
+        own = kbi_open_file(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2", O_WRONLY | (flags & O_APPEND));
+        if (own >= 0 && fcntl(own, F_SETFL, flags & ~O_NONBLOCK) == 0) dup2(own, file);
+        if (own < 0) fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
+        if (own > 2) close(own);
+    }
+}
 // Another number for a file, which a function that closes what it finds comes to last; fewer may be allowed.
 static int kbi_high_file(int file) {
-    int high = fcntl(file, F_DUPFD_CLOEXEC, 100);
-    return high >= 0 ? high : fcntl(file, F_DUPFD_CLOEXEC, 3);
+    int high = fcntl(file, KBI_DUPFD_CLOEXEC, 100);
+    return high >= 0 ? high : fcntl(file, KBI_DUPFD_CLOEXEC, 3);
 }
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
@@ -1216,7 +1447,6 @@ static bool kbi_writable(int file, int milliseconds) {
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>log       foundation: warnings and errors, one line each, on stderr.
-              Public: none      Used by: >>util, >>fields, >>registry, plan, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_set { // of hashes and addresses
@@ -1234,34 +1464,75 @@ static struct kbi_process {
     kbi_set entry_set; // their addresses, from an addition to the next look at all of them
 } kbi_process;
 
-// What a terminal obeys instead of showing it: control characters, those of 0x80 to 0x9f too, and what turns the
-// direction of writing. How many bytes s begins with of such a one; 0: with text.
-static int kbi_obeyed(const char* s) {
-    const unsigned char* p = (const unsigned char*)s;
-    if (*p < 0x20 || *p == 0x7f) return *p != 0;
-    if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) return 2;
-    if (p[0] != 0xe2) return 0;
-    return (p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) || (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9) ? 3 : 0;
+// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const unsigned char* s) {
+    if (s[0] < 0x80) return 1;
+    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
+    return n;
 }
 
-// Such a one as text: a space for what parts words and lines, else the number of the character.
-static const char* kbi_spelled(const char* s, int n, char out[16]) {
-    const unsigned char* p = (const unsigned char*)s;
-    if (n == 1 && *p >= '\t' && *p <= '\r') return " ";
-    unsigned code = n == 1 ? p[0] : n == 2 ? p[1] : (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u);
-    snprintf(out, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
-    return out;
+static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
+    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
+    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
+    return code;
 }
 
-static void kbi_print_plain(FILE* f, const char* s) { // for a terminal
+// Characters that nobody sees and that a reader obeys: controls (C0, C1), directions of writing, zero widths, tags.
+static bool kbi_invisible(unsigned code) {
+    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
+                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
+                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
+                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
+    for (int i = 0; i < KBI_COUNT(ranges); i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    return false;
+}
+
+static bool kbi_obeyed(const char* s) { // whether s begins with one of these
+    int n = kbi_utf8((const unsigned char*)s);
+    return *s && n && kbi_invisible(kbi_code_point(s, n));
+}
+
+// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
+static bool kbi_log_command(const char* s) {
+    size_t n = 2;
+    if (s[0] != '#' || s[1] != '#') return false;
+    while (s[n] >= 'a' && s[n] <= 'z') n++;
+    return s[n] == '[';
+}
+
+// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
+// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
+// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
+// log obeys "::error::".
+static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
+    const char* p = *s;
+    int n = kbi_utf8((const unsigned char*)p);
+    unsigned code = n ? kbi_code_point(p, n) : 0;
+    *s += n ? n : 1;
+    *piece = spelled;
+    if (!n) return *piece = "\xef\xbf\xbd", 3;
+    bool command = starts && p[0] == ':' && p[1] == ':';
+    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
+    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
+    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
+}
+
+static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
+    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
+}
+
+static void kbi_print_plain(FILE* f, const char* s) { // a line, from its start
     char spelled[16];
-    while (*s) {
-        int obeyed = kbi_obeyed(s);
-        if (obeyed)
-            fputs(kbi_spelled(s, obeyed, spelled), f);
-        else
-            fputc(*s, f);
-        s += obeyed ? obeyed : 1;
+    for (bool starts = true; *s;) {
+        const char* piece;
+        size_t n = kbi_piece(&s, starts, &piece, spelled);
+        fwrite(piece, 1, n, f);
+        starts = kbi_starts_on(starts, *piece);
     }
 }
 
@@ -1274,7 +1545,8 @@ static void kbi_say(const char* level, const char* format, va_list list) {
     if (large) vsnprintf(large, (size_t)n + 1, format, again);
     va_end(again);
     fflush(stdout);
-    fprintf(stderr, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
+    kbi_print_plain(stderr, kbi_process.program ? kbi_process.program : "kbench");
+    fprintf(stderr, ": %s", level);
     kbi_print_plain(stderr, large ? large : small);
     fputs("\n", stderr);
     fflush(stderr);
@@ -1298,7 +1570,6 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
-              Public: none      Used by: foundation, plan, measure, judge, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // By its bits, so that -ffast-math cannot decide that there are no NaNs.
@@ -1430,8 +1701,7 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>util      foundation: arenas, growing text, names that people mistype, files.
-              Public: none      Used by: everything after it
+  >>util      foundation: arenas, growing text, names that people mistype.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The harness needs little memory; where even that is missing nothing sensible can follow.
@@ -1545,29 +1815,53 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
+static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in its last line yet
+    bool starts = true;
+    for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
+    return starts;
 }
 
-// Adds text of others' making: what is no UTF-8, and what would move the cursor, is replaced.
+// A word as a shell has to be given it.
+static void kbi_put_quoted(kbi_text* t, const char* word) {
+    bool plain = *word && !word[strcspn(word, " \t\r\n\\'\"$`*?[]{}()<>|&;#~!")];
+    if (!plain) kbi_puts(t, "'");
+    for (const char* p = word; *p; p++)
+        if (*p == '\'')
+            kbi_puts(t, "'\\''");
+        else
+            kbi_put(t, p, 1);
+    if (!plain) kbi_puts(t, "'");
+}
+
+// Adds text of others' making to one that is shown: see kbi_piece. No other way leads text into an output.
 static void kbi_clean(kbi_text* t, const char* s) {
     char spelled[16];
-    for (const char *p = s, *plain; *p;) {
-        for (plain = p; *p >= 0x20 && *p < 0x7f;) p++;
-        kbi_put(t, plain, (size_t)(p - plain));
-        if (!*p) break;
-        int obeyed = kbi_obeyed(p), n = obeyed ? obeyed : kbi_utf8((const unsigned char*)p);
-        kbi_puts(t, obeyed ? kbi_spelled(p, obeyed, spelled) : n ? "" : "\xef\xbf\xbd");
-        if (!obeyed) kbi_put(t, p, (size_t)n);
-        p += n ? n : 1;
+    while (*s) {
+        const char *plain = s, *piece;
+        while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
+        kbi_put(t, plain, (size_t)(s - plain));
+        if (!*s) break;
+        size_t n = kbi_piece(&s, s[0] == ':' && s[1] == ':' && kbi_line_starts(t), &piece, spelled);
+        kbi_put(t, piece, n);
     }
+}
+
+// Prints a line, without its end in the format, as it may be shown.
+KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
+    char small[512], *large = NULL;
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int n = vsnprintf(small, sizeof small, format, list);
+    if (n >= (int)sizeof small) {
+        large = (char*)kbi_grow(NULL, (size_t)n + 1);
+        vsnprintf(large, (size_t)n + 1, format, again);
+    }
+    va_end(again);
+    va_end(list);
+    kbi_print_plain(f, large ? large : small);
+    fputs("\n", f);
+    KBENCH_FREE(large);
 }
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
@@ -1708,6 +2002,14 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     slot->at = at;
 }
 
+static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
+    unsigned rest = code - 0x10000;
+    if (code > 0xffff)
+        kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
+    else
+        kbi_putf(t, "\\u%04x", code);
+}
+
 KBI_SLOW_END
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
@@ -1716,18 +2018,19 @@ static void kbi_json_text(kbi_text* t, const char* s) {
     }
     kbi_puts(t, "\"");
     for (const unsigned char *p = (const unsigned char*)s, *plain; *p;) {
-        for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\';) p++;
+        for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
         kbi_put(t, (const char*)plain, (size_t)(p - plain));
         if (!*p) break;
         int n = kbi_utf8(p);
+        unsigned code = n ? kbi_code_point((const char*)p, n) : 0;
         if (*p == '"' || *p == '\\')
             kbi_putf(t, "\\%c", *p);
         else if (*p == '\n')
             kbi_puts(t, "\\n");
         else if (*p == '\t')
             kbi_puts(t, "\\t");
-        else if (*p < 0x20 || *p == 0x7f)
-            kbi_putf(t, "\\u%04x", *p);
+        else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
+            kbi_json_code(t, code);
         else if (n)
             kbi_put(t, (const char*)p, (size_t)n);
         else
@@ -1792,7 +2095,390 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-static bool kbi_write_all(int file, const char* s, size_t n) {
+// A function of a library that was opened; the standard has no cast from object to function pointers.
+static void kbi_find(void* library, const char* name, void* function) {
+    void* p = dlsym(library, name);
+    memcpy(function, &p, sizeof p);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- reading ---
+
+// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
+static ssize_t kbi_read_more(int file, void* to, size_t n) {
+    for (;;) {
+        ssize_t done = kbi_read_some(file, to, n);
+        if (done >= 0) return done;
+        if (errno == EAGAIN)
+            kbi_readable(file, 1000);
+        else if (errno != EINTR)
+            return -1;
+    }
+}
+
+static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
+    char* p = (char*)to;
+    while (n) {
+        ssize_t done = kbi_read_more(file, p, n);
+        if (done == 0) errno = 0;
+        if (done <= 0) return false;
+        p += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+// Reads what is left of a file, at most so much of it; false: errno says why not.
+static bool kbi_read_file(int file, kbi_text* out, size_t most) {
+    char some[16384];
+    ssize_t n = 1;
+    while (n > 0 && most) {
+        n = kbi_read_more(file, some, KBI_MIN(sizeof some, most));
+        if (n > 0) kbi_put(out, some, (size_t)n), most -= (size_t)n;
+    }
+    return n >= 0;
+}
+
+// Opens a regular file, or a pipe or device as well, for reading; -1: errno says why not (ESPIPE: neither of them).
+static int kbi_open_input(const char* path, bool pipes) {
+    struct stat about;
+    int file = kbi_open_file(path, O_RDONLY);
+    if (file < 0) return -1;
+    int why = fstat(file, &about) != 0                                       ? errno
+              : S_ISDIR(about.st_mode)                                       ? EISDIR
+              : S_ISREG(about.st_mode)                                       ? 0
+              : pipes && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)) ? 0
+                                                                             : ESPIPE;
+    if (!why) return file;
+    close(file);
+    return errno = why, -1;
+}
+
+#if KBI_REPORT
+// All of a regular file; false where it cannot be read, or is empty.
+static bool kbi_file_text(const char* path, kbi_text* out) {
+    int file = kbi_open_input(path, false);
+    bool good = file >= 0 && kbi_read_file(file, out, SIZE_MAX);
+    if (file >= 0) close(file);
+    return good && out->n > 0;
+}
+#endif
+
+static const char* kbi_why_not_open(int error) {
+    return error == ENXIO ? "nobody reads this pipe" : error == ESPIPE ? "it is not a regular file" : strerror(error);
+}
+
+// The first line of a regular file, without its end; false when there is none.
+static bool kbi_first_line(const char* path, char* out, int size) {
+    int file = kbi_open_input(path, false), n = 0;
+    ssize_t done = file < 0 ? -1 : 1;
+    while (done > 0 && n + 1 < size && !memchr(out, '\n', (size_t)n)) {
+        done = kbi_read_more(file, out + n, (size_t)(size - 1 - n));
+        n += (int)KBI_MAX(done, (ssize_t)0);
+    }
+    if (file >= 0) close(file);
+    out[n] = 0;
+    out[strcspn(out, "\r\n")] = 0;
+    return done >= 0 && n > 0;
+}
+
+// --- what a file holds ---
+
+KBI_SLOW_END
+static const char* kbi_json_space(const char* p, const char* end) {
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) p++;
+    return p;
+}
+
+// Passes one JSON value. 1: it is complete; 0: the text ends inside it (zeros are what a crash leaves at the end of a
+// file); -1: this is no JSON.
+static int kbi_json_pass(const char** at, const char* end, int depth) {
+    const char* p = kbi_json_space(*at, end);
+    *at = p;
+    if (p == end || !*p) return 0;
+    if (*p == '"') {
+        for (p++; p < end && *p && *p != '"'; p++) {
+            if ((unsigned char)*p < 0x20) return -1;
+            if (*p == '\\' && ++p == end) return 0;
+        }
+        if (p == end || !*p) return 0;
+        return *at = p + 1, 1;
+    }
+    if (*p == '{' || *p == '[') {
+        char close = *p == '{' ? '}' : ']';
+        int state = 1;
+        p = kbi_json_space(p + 1, end);
+        if (p < end && *p == close) return *at = p + 1, 1;
+        for (; depth < 64; p = kbi_json_space(p + 1, end)) {
+            if (close == '}') {
+                if (p < end && *p && *p != '"') return -1;
+                if ((state = kbi_json_pass(&p, end, depth + 1)) <= 0) return state;
+                p = kbi_json_space(p, end);
+                if (p == end || !*p) return 0;
+                if (*p++ != ':') return -1;
+            }
+            if ((state = kbi_json_pass(&p, end, depth + 1)) <= 0) return state;
+            p = kbi_json_space(p, end);
+            if (p == end || !*p) return 0;
+            if (*p == close) return *at = p + 1, 1;
+            if (*p != ',') return -1;
+        }
+        return -1;
+    }
+    while (p < end && (isalnum((unsigned char)*p) || *p == '+' || *p == '-' || *p == '.')) p++;
+    size_t n = (size_t)(p - *at);
+    static const char* const words[] = { "true", "false", "null" };
+    bool good = n && (**at == '-' || isdigit((unsigned char)**at));
+    for (int i = 0; i < KBI_COUNT(words) && n; i++) {
+        if (strncmp(words[i], *at, n) != 0) continue;
+        if (n < strlen(words[i])) return p == end || !*p ? 0 : -1;
+        good = n == strlen(words[i]);
+    }
+    return good ? (*at = p, 1) : -1;
+}
+
+// The value of a key of an object's own, as it is written there; NULL: there is none.
+static const char* kbi_line_value(const char* line, size_t n, const char* key, size_t* size) {
+    int depth = 0;
+    size_t start = 0, length = strlen(key);
+    bool found = false;
+    for (size_t i = 0; i < n; i++) {
+        char c = line[i];
+        if (c == '"') {
+            size_t from = i + 1;
+            for (i++; i < n && line[i] != '"'; i++) i += line[i] == '\\';
+            bool is_key = depth == 1 && i + 1 < n && line[i + 1] == ':';
+            if (!found && is_key && i - from == length && memcmp(line + from, key, length) == 0)
+                found = true, start = i + 2 + (i + 2 < n && line[i + 2] == ' '), i++;
+        } else if (c == '{' || c == '[') {
+            depth++;
+        } else if ((c == ',' && depth == 1 && found) || ((c == '}' || c == ']') && --depth == 0)) {
+            *size = i - start;
+            return found && i > start ? line + start : NULL;
+        }
+    }
+    return NULL;
+}
+KBI_SLOW_BEGIN
+
+// Whether a text is the beginning of a record: its first two keys in their order, as far as it goes.
+static bool kbi_record_begins(const char* s, size_t n) {
+    static const char* const parts[] = { "{\"name\": \"", "\", \"operation\": " };
+    size_t at = 0;
+    for (int k = 0; k < 2; k++) {
+        for (const char* p = parts[k]; *p; p++, at++)
+            if (at == n || !s[at] || s[at] != *p) return at == n || !s[at];
+        for (; k == 0 && at < n && s[at] && s[at] != '"'; at++) at += s[at] == '\\' && at + 1 < n;
+    }
+    return true;
+}
+
+typedef enum { KBI_LINE_FOREIGN, KBI_LINE_TORN, KBI_LINE_RECORD } kbi_line_kind;
+
+// A line is torn if it begins as a record and ends inside of it. All else that is no record is not ours.
+static kbi_line_kind kbi_line_is(const char* s, size_t n) {
+    const char* at = s;
+    size_t size;
+    int state = kbi_json_pass(&at, s + n, 0);
+    if (state == 0 && *kbi_json_space(s, s + n) == '{' && kbi_record_begins(s, n)) return KBI_LINE_TORN;
+    if (state <= 0 || *kbi_json_space(s, s + n) != '{' || kbi_json_space(at, s + n) != s + n) return KBI_LINE_FOREIGN;
+    const char *name = kbi_line_value(s, n, "name", &size), *of = kbi_line_value(s, n, "operation", &size);
+    return name && of && *name == '"' && *of == '"' ? KBI_LINE_RECORD : KBI_LINE_FOREIGN;
+}
+
+typedef enum { KBI_HOLDS_NOTHING, KBI_HOLDS_ARRAY, KBI_HOLDS_LINES, KBI_HOLDS_OTHER } kbi_holds;
+
+// Whether a file holds records, by its first 4 MiB; false: errno says why it cannot be read.
+static bool kbi_file_holds(int file, kbi_holds* out) {
+    kbi_text head = KBI_BLANK;
+    kbi_put(&head, "", 0);
+    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, (size_t)4 << 20);
+    const char *p = head.s, *end = p + head.n, *stop;
+    if (head.n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3;
+    *out = head.n ? KBI_HOLDS_OTHER : KBI_HOLDS_NOTHING;
+    p = kbi_json_space(p, end);
+    if (p < end && *p == '[') {
+        p = stop = kbi_json_space(p + 1, end);
+        bool blank = p < end && *p == ']' && kbi_json_space(p + 1, end) == end;
+        int state = p < end && *p != ']' ? kbi_json_pass(&stop, end, 0) : 0;
+        if (p == end || blank || kbi_line_is(p, (size_t)((state > 0 ? stop : end) - p)) != KBI_LINE_FOREIGN)
+            *out = KBI_HOLDS_ARRAY;
+    }
+    for (; p < end && *out == KBI_HOLDS_OTHER; p = stop ? stop + 1 : end) {
+        stop = (const char*)memchr(p, '\n', (size_t)(end - p));
+        kbi_line_kind kind = kbi_line_is(p, (size_t)((stop ? stop : end) - p));
+        if (kind == KBI_LINE_RECORD || (kind == KBI_LINE_TORN && (!stop || stop - p >= 10))) *out = KBI_HOLDS_LINES;
+    }
+    kbi_text_free(&head);
+    return good;
+}
+
+// How a file of one kind begins, and what stands somewhere in so many of its first lines.
+typedef struct kbi_signature {
+    const char *begin, *inside;
+    int lines;
+} kbi_signature;
+
+// Whether a file is empty or is one of ours: of this mark, or, NULL, an array of records. False with errno 0: it is
+// someone else's; otherwise errno says why it cannot be read.
+static bool kbi_file_ours(int file, const kbi_signature* mark) {
+    kbi_text head = KBI_BLANK;
+    kbi_holds holds;
+    errno = 0;
+    if (!mark) return kbi_file_holds(file, &holds) && (errno = 0, holds <= KBI_HOLDS_ARRAY);
+    kbi_put(&head, "", 0);
+    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, 2048);
+    if (good) {
+        const char* end = head.s;
+        for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
+        if (end) head.s[end - head.s] = 0;
+        good = !head.n || (strncmp(head.s, mark->begin, strlen(mark->begin)) == 0 && strstr(head.s, mark->inside));
+        errno = 0;
+    }
+    kbi_text_free(&head);
+    return good;
+}
+
+// --- names ---
+
+// A path from the root on: a benchmark may change the working directory.
+static void kbi_path_here(kbi_text* out, const char* path) {
+    char here[4096];
+    if (*path != '/' && kbi_folder_here(here, sizeof here)) kbi_putf(out, "%s/", here);
+    kbi_puts(out, path);
+}
+
+// Where a path leads behind all symbolic links in its last part, whether a file is there or not.
+static void kbi_path_target(kbi_text* out, const char* path) {
+    char link[4096];
+    kbi_path_here(out, path);
+    for (int i = 0; i < 40; i++) {
+        ssize_t n = kbi_read_link(out->s, link, sizeof link);
+        const char* slash = strrchr(out->s, '/');
+        if (n <= 0 || n == (ssize_t)sizeof link) return;
+        out->n = *link == '/' || !slash ? 0 : (size_t)(slash + 1 - out->s);
+        kbi_put(out, link, (size_t)n);
+    }
+}
+
+static size_t kbi_folder_length(const char* path) { // with its slash; 0: the working directory
+    const char* slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+static int kbi_open_folder(const char* path) { // of a file
+    kbi_text folder = KBI_BLANK;
+    size_t n = kbi_folder_length(path);
+    kbi_put(&folder, n ? path : ".", n ? n : 1);
+    int file = kbi_open_file(folder.s, O_RDONLY);
+    kbi_text_free(&folder);
+    return file;
+}
+
+static bool kbi_same_file(const struct stat* a, const struct stat* b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+// Whether a path still leads to the plain file that was opened under it.
+static bool kbi_file_is(int file, const char* path) {
+    struct stat open_one, there;
+    return fstat(file, &open_one) == 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) &&
+           kbi_same_file(&open_one, &there);
+}
+
+// A name beside a file: its own with this ending, or, where that would be too long, one made of its hash.
+static void kbi_name_beside(kbi_text* out, const char* path, const char* ending) {
+    size_t n = kbi_folder_length(path);
+    kbi_put(out, path, n);
+    if (strlen(path + n) <= 230)
+        kbi_putf(out, "%s%s", path + n, ending);
+    else
+        kbi_putf(out, "kbench-%016llx%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n), ending);
+}
+
+// --- temporary files ---
+
+// Removes a temporary file that this program made, unless a run holds its lock, on whatever machine or in whatever
+// container. held: whether one does.
+static bool kbi_remove_left(const char* path, const kbi_signature* mark, bool* held) {
+    struct stat about;
+    kbi_holds holds = KBI_HOLDS_OTHER;
+    *held = false;
+    if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
+    int file = kbi_open_file(path, O_RDWR | KBI_NOFOLLOW);
+    if (file < 0) return false;
+    *held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    bool ours = kbi_file_ours(file, mark) || (!mark && kbi_file_holds(file, &holds) && holds == KBI_HOLDS_LINES);
+    bool gone = !*held && ours && kbi_file_is(file, path) && unlink(path) == 0;
+    close(file);
+    return gone;
+}
+
+// Removes what runs left beside this file when they were killed. The answer is the number of a process that holds one,
+// because it is going to replace the file; 0: none does.
+static long kbi_remove_all_left(const char* path, const kbi_signature* mark) {
+    kbi_text stem = KBI_BLANK, folder = KBI_BLANK;
+    long holder = 0;
+    kbi_name_beside(&stem, path, ".tmp");
+    size_t begin = kbi_folder_length(stem.s), n = strlen(stem.s + begin);
+    kbi_put(&folder, begin ? stem.s : ".", begin ? begin : 1);
+    DIR* d = opendir(folder.s);
+    for (struct dirent* e; d && (e = readdir(d)) != NULL;) {
+        if (strncmp(e->d_name, stem.s + begin, n) != 0) continue;
+        const char* number = e->d_name + n;
+        if (strlen(number) < 1 || strlen(number) > 9 || number[strspn(number, "0123456789")]) continue;
+        long process = strtol(number, NULL, 10);
+        bool alive = kill((pid_t)process, 0) == 0 || errno != ESRCH, held = false;
+        kbi_text left = KBI_BLANK;
+        kbi_putf(&left, "%.*s%s", (int)begin, stem.s, e->d_name);
+        int file = alive ? kbi_open_file(left.s, O_RDWR | KBI_NOFOLLOW) : -1;
+        if (alive && file >= 0) held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        if (file >= 0) close(file);
+        if (!alive) kbi_remove_left(left.s, mark, &held);
+        if (held && process != (long)getpid()) holder = process;
+        kbi_text_free(&left);
+    }
+    if (d) closedir(d);
+    kbi_text_free(&folder);
+    kbi_text_free(&stem);
+    return holder;
+}
+
+// A file of one's own, locked until it is closed; -1: errno says why not.
+static int kbi_open_temporary(const char* path, const kbi_signature* mark) {
+    for (int i = 0; i < 10; i++) {
+        bool held;
+        int file = kbi_open_file(path, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW);
+        bool there = file < 0 && errno == EEXIST;
+        if (there && kbi_remove_left(path, mark, &held)) continue; // left by another process of this number
+        if (file < 0) return errno = there ? EEXIST : errno, -1;
+        flock(file, LOCK_EX | LOCK_NB);
+        if (kbi_file_is(file, path)) return file; // nobody took it for left before it was locked
+        close(file);
+    }
+    return errno = EEXIST, -1;
+}
+
+// --- writing ---
+
+// Writes what waits; false: errno says why some of it still does. A reader may take so long for each piece.
+static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
+    size_t at = 0;
+    while (at < waiting->n) {
+        ssize_t n = write(file, waiting->s + at, waiting->n - at);
+        if (n > 0) at += (size_t)n;
+        if (n > 0 || (n < 0 && errno == EINTR)) continue;
+        if (n == 0) errno = ENOSPC;
+        if (errno != EAGAIN || !kbi_writable(file, milliseconds)) break;
+    }
+    if (at) memmove(waiting->s, waiting->s + at, waiting->n - at), waiting->n -= at;
+    return !waiting->n;
+}
+
+static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a process of our own
     while (n) {
         ssize_t done = write(file, s, n);
         if (done < 0 && errno == EINTR) continue;
@@ -1803,38 +2489,535 @@ static bool kbi_write_all(int file, const char* s, size_t n) {
     return true;
 }
 
-static bool kbi_read_all(int file, void* to, size_t n) {
-    char* p = (char*)to;
-    while (n) {
-        ssize_t done = kbi_read_some(file, p, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return false;
-        p += done;
-        n -= (size_t)done;
-    }
-    return true;
+// Whether it is on the disk; what is no file on one has no such thing.
+static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
+
+static bool kbi_sync_folder(const char* path) { // of a file: its name is on the disk as well
+    int folder = kbi_open_folder(path);
+    if (folder < 0) return true; // it may not be read
+    bool good = kbi_sync(folder);
+    int why = errno;
+    close(folder);
+    return errno = why, good;
 }
 
-// The first line of a file, without its end; false when there is none.
-static bool kbi_first_line(const char* path, char* out, int size) {
-    FILE* f = fopen(path, "r");
-    bool good = f && kbi_get_line(out, size, f);
-    if (f) fclose(f);
-    if (good) out[strcspn(out, "\r\n")] = 0;
+// Opens a device or a pipe, which are written where they are. Nobody may be reading a pipe, now or ever.
+static int kbi_open_in_place(const char* path) {
+    struct stat about;
+    bool there = stat(path, &about) == 0;
+    if (there && S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
+    for (int i = 0;; i++) {
+        int file = kbi_open_file(path, O_WRONLY);
+        if (file >= 0 || errno != ENXIO || i == 20 || !S_ISFIFO(about.st_mode)) return file;
+        kbi_readable(-1, 100); // its reader may be about to start
+    }
+}
+
+// A file that is replaced as a whole when all of it is there, or a device or pipe that is written where it is.
+typedef struct kbi_out {
+    const char* option;              // that names it, for messages
+    char *path, *target, *temporary; // from the root on; behind all links; beside target, NULL: written in place
+    const kbi_signature* mark;       // of what is written; NULL: records
+    struct stat old;                 // of the file that is replaced, st_nlink 0: there is none
+    int file;                        // -1: none; 1: stdout
+    kbi_text waiting;                // what it had no room for yet
+} kbi_out;
+
+static void kbi_out_free(kbi_out* o) { // without its end the old file stays as it is
+    if (o->file > 2) close(o->file);
+    if (o->temporary) unlink(o->temporary);
+    KBENCH_FREE(o->path);
+    KBENCH_FREE(o->target);
+    KBENCH_FREE(o->temporary);
+    kbi_text_free(&o->waiting);
+    o->path = o->target = o->temporary = NULL;
+    o->file = -1;
+}
+
+// The temporary file, unless another process is going to replace the same file. Both look under the folder's lock.
+static bool kbi_out_claim(kbi_out* o) {
+    kbi_text name = KBI_BLANK;
+    char ending[40];
+    int folder = kbi_open_folder(o->target);
+    for (int i = 0; folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && i < 100; i++)
+        kbi_readable(-1, 20);
+    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
+    kbi_name_beside(&name, o->target, ending);
+    long holder = kbi_remove_all_left(o->target, o->mark);
+    if (!holder) o->file = kbi_open_temporary(name.s, o->mark);
+    int why = errno;
+    if (folder >= 0) close(folder);
+    if (holder)
+        kbi_error(
+            "cannot write --%s %s: process %ld writes it, too, and one would replace the other's; name another file",
+            o->option, o->path, holder);
+    else if (o->file < 0 && why == EEXIST)
+        kbi_error("cannot write --%s %s: %s is in use by another run, or is not a file that this program made",
+                  o->option, o->path, name.s);
+    else if (o->file < 0)
+        kbi_error("cannot write --%s %s: %s", o->option, o->path, strerror(why));
+    if (o->file >= 0 && o->old.st_nlink) fchmod(o->file, 0600); // until it gets the old one's mode
+    if (o->file >= 0)
+        o->temporary = name.s;
+    else
+        kbi_text_free(&name);
+    return o->file >= 0;
+}
+
+// False after an error message, with nothing left open. append: behind what a regular file holds.
+static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
+    struct stat about, behind;
+    kbi_text here = KBI_BLANK, target = KBI_BLANK;
+    memset(o, 0, sizeof *o);
+    o->option = option;
+    o->mark = mark;
+    o->file = -1;
+    if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
+    if (kbi_is(path, "-")) return o->path = kbi_keep_text(path), o->file = 1, true;
+    kbi_path_here(&here, path);
+    kbi_path_target(&target, path);
+    o->path = here.s;
+    o->target = target.s;
+    bool there = stat(o->path, &about) == 0, plain = !there || S_ISREG(about.st_mode);
+    if (plain && there)
+        plain = stat(o->target, &behind) == 0 && kbi_same_file(&about, &behind); // else it has no name
+    if (there) o->old = about;
+    bool good = there || errno == ENOENT;
+    if (!good)
+        kbi_error("cannot write --%s %s: %s", option, path, strerror(errno));
+    else if (append) {
+        o->file = plain ? kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND) : kbi_open_in_place(o->path);
+    } else if (!plain) {
+        o->file = kbi_open_in_place(o->path);
+    } else {
+        int file = there && about.st_size ? kbi_open_input(o->target, false) : -1;
+        good = !there || !about.st_size || (file >= 0 && kbi_file_ours(file, mark));
+        if (!good && (file < 0 || errno))
+            kbi_error("cannot write --%s %s: what it holds cannot be read: %s", option, path, strerror(errno));
+        else if (!good)
+            kbi_error("--%s %s: this file %s, so it is left as it is; name another file", option, path,
+                      mark ? "was written by something else" : "holds no array of records");
+        if (file >= 0) close(file);
+        good = good && kbi_out_claim(o);
+    }
+    if (good && o->file < 0 && (append || !plain))
+        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno)), good = false;
+    if (!good) kbi_out_free(o);
     return good;
 }
 
-// A function of a library that was opened; the standard has no cast from object to function pointers.
-static void kbi_find(void* library, const char* name, void* function) {
-    void* p = dlsym(library, name);
-    memcpy(function, &p, sizeof p);
+// Whether the file that is to be replaced is the one that was there when this process began.
+static bool kbi_out_untouched(const kbi_out* o) {
+    struct stat now;
+    if (stat(o->target, &now) != 0) return errno == ENOENT;
+    return o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
+           now.st_mtime == o->old.st_mtime;
+}
+
+// All is written, on the disk and in the old file's place, with its mode and, where that is allowed, its owner. False:
+// errno says why not, 0: it was said; the old file is as it was.
+static bool kbi_out_end(kbi_out* o, int milliseconds) {
+    if (!kbi_flush(o->file, &o->waiting, milliseconds) || !kbi_sync(o->file)) return false;
+    int file = o->file;
+    if (!o->temporary) return o->file = -1, file <= 2 || close(file) == 0;
+    if (o->old.st_nlink) {
+        bool given = fchown(file, o->old.st_uid, o->old.st_gid) == 0;
+        if (fchmod(file, o->old.st_mode & (given ? 07777u : 0777u)) != 0) return false;
+    }
+    if (!kbi_out_untouched(o)) {
+        char ending[40];
+        kbi_text beside = KBI_BLANK;
+        snprintf(ending, sizeof ending, ".%ld%s", (long)getpid(), o->mark ? "" : ".json");
+        kbi_name_beside(&beside, o->target, ending);
+        bool saved = rename(o->temporary, beside.s) == 0;
+        kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
+                  o->path, saved ? beside.s : o->temporary);
+        kbi_text_free(&beside);
+        KBENCH_FREE(o->temporary);
+        o->temporary = NULL;
+        return errno = 0, false; // said
+    }
+    if (rename(o->temporary, o->target) != 0) return false; // still locked
+    KBENCH_FREE(o->temporary);
+    o->temporary = NULL;
+    o->file = -1;
+    bool closed = close(file) == 0;
+    return kbi_sync_folder(o->target) && closed;
+}
+
+// --- records, one a line, which several processes append to one file ---
+
+enum { KBI_LOCK_WAIT = 10000 }; // ms: what others do under the lock takes less than a second
+
+typedef struct kbi_lines {
+    const char* option;
+    char *path, *target;    // from the root on; behind all links
+    kbi_text waiting, mine; // not written yet; written by this process
+    int64_t end;            // of the file, after the last bytes that this process wrote
+    int file;               // -1: none; 1: stdout
+    bool plain;             // a regular file
+    bool lockless;          // its file system has no locks
+    bool busy;              // another process did not give up its lock
+    bool unsafe;            // the disk refused bytes after it had taken them
+    char* beside;           // where the records go since the file was replaced; NULL: it was not
+} kbi_lines;
+
+static void kbi_lines_free(kbi_lines* l) {
+    if (l->file > 2) close(l->file);
+    KBENCH_FREE(l->path);
+    KBENCH_FREE(l->target);
+    KBENCH_FREE(l->beside);
+    kbi_text_free(&l->waiting);
+    kbi_text_free(&l->mine);
+    l->path = l->target = l->beside = NULL;
+    l->file = -1;
+}
+
+static void kbi_lines_unlock(const kbi_lines* l) {
+    struct flock lock;
+    memset(&lock, 0, sizeof lock);
+    lock.l_type = F_UNLCK;
+    lock.l_whence = SEEK_SET;
+    fcntl(l->file, F_SETLK, &lock);
+}
+
+// Locks the file that the path names now: another process may have replaced it, which is done under the same lock. A
+// POSIX lock tells who holds it, and is kept for one reading or writing: it would be lost as soon as this process closes
+// the same file anywhere. False: errno says why not, EBUSY after a message.
+static bool kbi_lines_lock(kbi_lines* l) {
+    struct flock lock;
+    struct stat ours, there;
+    for (int waited = 0;;) {
+        if (l->file < 0) l->file = kbi_open_file(l->path, O_RDWR | O_APPEND);
+        if (l->file < 0) return false;
+        memset(&lock, 0, sizeof lock);
+        lock.l_type = F_WRLCK;
+        lock.l_whence = SEEK_SET;
+        if (fcntl(l->file, F_SETLK, &lock) != 0) {
+            bool held = errno == EACCES || errno == EAGAIN;
+            if (errno == EINTR) continue;
+            if (held && waited < (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT)) {
+                kbi_readable(-1, 10);
+                waited += 10;
+                continue;
+            }
+            if (held) {
+                if (fcntl(l->file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK) continue;
+                if (!l->busy)
+                    kbi_error(
+                        "--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
+                        l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
+                l->busy = true;
+                return errno = EBUSY, false;
+            }
+            if (!l->lockless)
+                kbi_warn("--%s %s cannot be locked (%s): only one process at a time may write to it", l->option,
+                         l->path, strerror(errno));
+            l->lockless = true;
+        }
+        if (fstat(l->file, &ours) != 0) return false;
+        if (!S_ISREG(ours.st_mode)) return errno = ESPIPE, false;
+        if (stat(l->path, &there) == 0 && kbi_same_file(&ours, &there)) return true;
+        close(l->file);
+        l->file = -1;
+        l->end = INT64_MAX; // what this process wrote is to be looked for
+    }
+}
+
+// False after an error message.
+static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
+    struct stat about;
+    kbi_text here = KBI_BLANK, target = KBI_BLANK;
+    kbi_holds holds = KBI_HOLDS_NOTHING;
+    memset(l, 0, sizeof *l);
+    l->option = option;
+    l->file = -1;
+    if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
+    if (kbi_is(path, "-")) return l->file = 1, true;
+    kbi_path_here(&here, path);
+    kbi_path_target(&target, path);
+    l->path = here.s;
+    l->target = target.s;
+    l->plain = stat(path, &about) != 0 || S_ISREG(about.st_mode);
+    l->file = l->plain ? kbi_open_file(l->path, O_RDWR | O_CREAT | O_APPEND) : kbi_open_in_place(l->path);
+    bool good = l->file >= 0 && (!l->plain || (kbi_lines_lock(l) && kbi_file_holds(l->file, &holds)));
+    if (!good && errno != EBUSY) kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
+    if (good && holds == KBI_HOLDS_OTHER)
+        kbi_error("--%s %s: this file holds no records, so it is left as it is; name another file", option, path);
+    if (good && holds == KBI_HOLDS_ARRAY)
+        kbi_error("--%s %s: this file holds an array, as --json writes it, and a line behind it would break it; name "
+                  "another file",
+                  option, path);
+    good = good && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES);
+    if (good && l->plain) {
+        l->end = lseek(l->file, 0, SEEK_END);
+        kbi_lines_unlock(l);
+    }
+    if (!good) kbi_lines_free(l);
+    return good;
+}
+
+static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) {
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
+    return h;
+}
+
+static void kbi_set_lines(kbi_set* set, const kbi_text* text, bool* absent) { // absent: a line was not in it
+    for (size_t at = 0; at < text->n;) {
+        const char *line = text->s + at, *stop = (const char*)memchr(line, '\n', text->n - at);
+        size_t n = stop ? (size_t)(stop - line) : text->n - at;
+        *absent |= kbi_set_add(set, kbi_hash_bytes(14695981039346656037u, line, n));
+        at += n + 1;
+    }
+}
+
+// Whether the file still has all that this process wrote.
+static bool kbi_lines_kept(kbi_lines* l) {
+    kbi_text all = KBI_BLANK;
+    kbi_set there = KBI_BLANK;
+    bool absent = false, any = false;
+    bool read = lseek(l->file, 0, SEEK_SET) == 0 && kbi_read_file(l->file, &all, SIZE_MAX);
+    kbi_set_lines(&there, &all, &any);
+    kbi_set_lines(&there, &l->mine, &absent);
+    kbi_set_free(&there);
+    kbi_text_free(&all);
+    return read && !absent;
+}
+
+static const char kbi_lines_lost[] = "was replaced or changed by another process and lacks records of this run";
+
+// All that this process wrote goes beside the file, because of what happened to that. False: errno says why it cannot.
+static bool kbi_lines_leave(kbi_lines* l, const char* what) {
+    char ending[40];
+    kbi_text name = KBI_BLANK, all = KBI_BLANK;
+    snprintf(ending, sizeof ending, ".%ld.jsonl", (long)getpid());
+    kbi_name_beside(&name, l->target, ending);
+    int file = kbi_open_file(name.s, O_RDWR | O_CREAT | O_EXCL | O_APPEND | KBI_NOFOLLOW);
+    if (file < 0) return kbi_text_free(&name), false;
+    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, what, name.s);
+    if (l->file >= 0) close(l->file);
+    l->file = file;
+    l->beside = name.s;
+    if (l->mine.n) kbi_put(&all, l->mine.s, l->mine.n);
+    if (l->waiting.n) kbi_put(&all, l->waiting.s, l->waiting.n);
+    kbi_text_free(&l->waiting);
+    kbi_text_free(&l->mine);
+    l->waiting = all;
+    l->end = 0;
+    return true;
+}
+
+// The file is locked and still has what this process wrote, or the records go beside from now on.
+static bool kbi_lines_ready(kbi_lines* l) {
+    struct stat about;
+    if (l->beside) return true;
+    if (!kbi_lines_lock(l)) {
+        bool gone = errno == ENOENT || errno == ENOTDIR || errno == ESPIPE || errno == EISDIR || errno == ENXIO ||
+                    errno == ELOOP || errno == EACCES;
+        return gone && kbi_lines_leave(l, kbi_lines_lost);
+    }
+    if (fstat(l->file, &about) != 0) return false;
+    kbi_holds holds = KBI_HOLDS_LINES;
+    if (about.st_size >= l->end) return true;
+    if (kbi_file_holds(l->file, &holds) && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES) &&
+        kbi_lines_kept(l))
+        return l->end = 0, true;
+    return kbi_lines_leave(l, kbi_lines_lost);
+}
+
+// Appends the whole lines that there is room for; false: errno says why the others wait. A line that a writer was killed in is
+// ended first, also where the end of the file cannot be read.
+static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
+    kbi_text all = KBI_BLANK;
+    char last = 0;
+    if (!l->plain) return kbi_flush(l->file, &l->waiting, milliseconds);
+    if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
+    if (!kbi_lines_ready(l)) return false;
+    off_t end = lseek(l->file, 0, SEEK_END);
+    bool ended = end == 0 || (end > 0 && lseek(l->file, -1, SEEK_END) >= 0 && kbi_read_more(l->file, &last, 1) == 1 &&
+                              last == '\n');
+    if (!ended) kbi_puts(&all, "\n");
+    kbi_put(&all, l->waiting.s, l->waiting.n);
+    bool good = kbi_flush(l->file, &all, milliseconds);
+    int why = errno;
+    size_t n = l->waiting.n - KBI_MIN(all.n, l->waiting.n); // that were written, of them whole lines are kept
+    while (n && l->waiting.s[n - 1] != '\n') n--;
+    kbi_text_free(&all);
+    int64_t kept = end + !ended + (int64_t)n;
+    if (!good && end >= 0 && ftruncate(l->file, n ? kept : end) != 0)
+        n = 0; // half a line stays, which is ended above
+    if (n) {
+        kbi_put(&l->mine, l->waiting.s, n);
+        l->waiting.n -= n;
+        memmove(l->waiting.s, l->waiting.s + n, l->waiting.n);
+        l->end = kept;
+    }
+    if (!l->beside) kbi_lines_unlock(l);
+    if (!good) return errno = why, false;
+    l->unsafe |= !kbi_sync(l->file);
+    return !l->unsafe;
+}
+
+// Puts other text in the file's place, which is locked; on failure it stays as it was. False: errno says why.
+static bool kbi_lines_replace(kbi_lines* l, const kbi_text* text) {
+    kbi_text name = KBI_BLANK, all = KBI_BLANK;
+    struct stat old;
+    char ending[40];
+    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
+    kbi_name_beside(&name, l->target, ending);
+    kbi_remove_all_left(l->target, NULL);
+    kbi_put(&all, text->n ? text->s : "", text->n);
+    int file = kbi_open_temporary(name.s, NULL);
+    bool good = file >= 0 && fchmod(file, 0600) == 0 && kbi_flush(file, &all, 1000) && kbi_sync(file) &&
+                fstat(l->file, &old) == 0;
+    bool given = good && fchown(file, old.st_uid, old.st_gid) == 0;
+    good = good && fchmod(file, old.st_mode & (given ? 07777u : 0777u)) == 0 && rename(name.s, l->target) == 0;
+    int why = errno;
+    if (!good && file >= 0) unlink(name.s);
+    if (good) close(l->file), l->file = -1; // opened again under its lock
+    if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
+    if (good && !kbi_sync_folder(l->target)) good = false, why = errno;
+    kbi_text_free(&name);
+    kbi_text_free(&all);
+    return errno = why, good;
+}
+
+// All is written, and still there. False: errno says why not, 0: it was said.
+static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
+    bool good = kbi_lines_flush(l, milliseconds);
+    if (!good && errno == EBUSY && l->plain)
+        good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
+    if (good && l->plain && l->mine.n && !l->beside) {
+        good = kbi_lines_ready(l);
+        if (good && !l->beside) {
+            good = kbi_lines_kept(l) || kbi_lines_leave(l, kbi_lines_lost);
+            if (l->file >= 0 && !l->beside) kbi_lines_unlock(l);
+        }
+        good = good && kbi_lines_flush(l, milliseconds);
+    }
+    int why = errno, file = l->file;
+    if (file > 2) l->file = -1;
+    if (file > 2 && close(file) != 0 && good) good = false, why = errno;
+    return good && l->beside ? (errno = 0, false) : (errno = why, good);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
+              Public: none      Used by: >>handed, >>record
+---------------------------------------------------------------------------------------------------------------*/
+
+// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the code
+// calls functions of the instrument, so their symbols are in the symbol tables of the program or of a library. The
+// order is that of the bits in kb_build.
+enum { KBI_DEFINED = 1, KBI_NEEDED = 2, KBI_NOT_OF_LIBC = 4 };
+static const struct {
+    const char *name, *symbol;
+    int as; // defined in an object, or needed by it. A weak reference says nothing: libraries have them for sanitizers
+} kbi_instruments[] = { { "ASan", "__asan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "HWASan", "__hwasan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "TSan", "__tsan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "MSan", "__msan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "UBSan", "__ubsan_handle_", KBI_DEFINED | KBI_NEEDED }, // the beginning of names
+                        { "LSan", "__lsan_init", KBI_DEFINED | KBI_NEEDED },
+                        { "gcov", "__gcov_init", KBI_DEFINED | KBI_NEEDED },
+                        { "gcov", "llvm_gcov_init", KBI_DEFINED | KBI_NEEDED },
+                        { "-fprofile-instr-generate", "__llvm_profile_runtime", KBI_DEFINED | KBI_NEEDED },
+                        { "-pg", "__gmon_start__", KBI_DEFINED }, // every object refers to it
+                        { "-pg", "mcount", KBI_NEEDED },          // glibc defines these three
+                        { "-pg", "_mcount", KBI_NEEDED },
+                        { "-pg", "__fentry__", KBI_NEEDED },
+                        { "-finstrument-functions", "__cyg_profile_func_enter",
+                          KBI_DEFINED | KBI_NEEDED | KBI_NOT_OF_LIBC } };
+enum { KBI_UBSAN = 1 << 4, KBI_RUNTIMES = 15 };
+
+// The bits of a symbol; info, section: as ELF has them.
+static unsigned kbi_instrument_of(const char* symbol, int info, int section, bool libc) {
+    if (*symbol != '_' && *symbol != 'm' && *symbol != 'l') return 0;
+    int as = section ? KBI_DEFINED : info >> 4 == 1 /* STB_GLOBAL */ ? KBI_NEEDED : 0;
+    for (int i = 0; i < KBI_COUNT(kbi_instruments); i++) {
+        const char* name = kbi_instruments[i].symbol;
+        bool same = 1u << i == KBI_UBSAN ? strncmp(symbol, name, strlen(name)) == 0 : strcmp(symbol, name) == 0;
+        if (same && kbi_instruments[i].as & as && !(libc && kbi_instruments[i].as & KBI_NOT_OF_LIBC)) return 1u << i;
+    }
+    return 0;
+}
+
+static bool kbi_within(uint64_t from, uint64_t bytes, uint64_t size) { return from <= size && bytes <= size - from; }
+
+// The bits of all symbols in an ELF file of this machine's own class.
+static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
+    const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)(const void*)at;
+    unsigned found = 0, defined = 0;
+    if (size < sizeof *head || memcmp(at, ELFMAG, SELFMAG) != 0 ||
+        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) || head->e_shentsize != sizeof(ElfW(Shdr)) ||
+        head->e_shoff % sizeof(void*) ||
+        !kbi_within(head->e_shoff, (uint64_t)head->e_shnum * sizeof(ElfW(Shdr)), size))
+        return 0;
+    const ElfW(Shdr)* sections = (const ElfW(Shdr)*)(const void*)(at + head->e_shoff);
+    for (int i = 0; i < head->e_shnum; i++) {
+        const ElfW(Shdr)* s = &sections[i];
+        if ((s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM) || s->sh_link >= head->e_shnum) continue;
+        const ElfW(Shdr)* text = &sections[s->sh_link];
+        if (s->sh_offset % sizeof(void*) || !kbi_within(s->sh_offset, s->sh_size, size) ||
+            !kbi_within(text->sh_offset, text->sh_size, size) || !text->sh_size ||
+            at[text->sh_offset + text->sh_size - 1])
+            continue;
+        const ElfW(Sym)* symbols = (const ElfW(Sym)*)(const void*)(at + s->sh_offset);
+        for (uint64_t k = 0; k < s->sh_size / sizeof *symbols; k++) {
+            if (symbols[k].st_name >= text->sh_size) continue;
+            unsigned bit = kbi_instrument_of(at + text->sh_offset + symbols[k].st_name, symbols[k].st_info,
+                                             symbols[k].st_shndx, libc);
+            found |= bit;
+            if (symbols[k].st_shndx) defined |= bit;
+        }
+    }
+    // clang's other runtimes bring UBSan's functions along
+    if (defined & KBI_UBSAN && defined & KBI_RUNTIMES) found &= ~(unsigned)KBI_UBSAN;
+    return found;
+}
+
+// Of the program and of the libraries that it has loaded when this is first asked.
+static unsigned kbi_instruments_here(void) {
+    static unsigned found;
+#ifdef KBI_NO_INSTRUMENTS
+    static bool known = true;
+#else
+    static bool known;
+#endif
+    if (known) return found;
+    known = true;
+    for (const struct link_map* m = (const struct link_map*)dlopen(NULL, RTLD_LAZY); m; m = m->l_next) {
+        const char* path = m->l_name && *m->l_name ? m->l_name : "/proc/self/exe";
+        const char* name = strrchr(path, '/');
+        struct stat about;
+        int file = kbi_open_file(path, O_RDONLY);
+        if (file < 0) continue; // the kernel's own has no file
+        if (fstat(file, &about) == 0 && about.st_size > 0) {
+            void* at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+            bool libc = name && (strncmp(name, "/libc.so", 8) == 0 || strncmp(name, "/libc-", 6) == 0);
+            if (at != MAP_FAILED) {
+                found |= kbi_instruments_in((const char*)at, (uint64_t)about.st_size, libc);
+                munmap(at, (size_t)about.st_size);
+            }
+        }
+        close(file);
+    }
+    return found;
+}
+
+// ", instrumented (ASan UBSan)", or nothing.
+static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
+    size_t n = 0;
+    *out = 0;
+    for (int i = 0; i < KBI_COUNT(kbi_instruments) && n < size; i++)
+        if (bits >> i & 1 && !(n && strstr(out, kbi_instruments[i].name)))
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", kbi_instruments[i].name);
+    if (n && n < size) snprintf(out + n, size - n, ")");
+    return out;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>names     foundation: what dtypes and flags are called.
-              Public: kb_dtype_name, kb_dtype_of, kb_dtype_size, kb_flag_name, kb_flag_advice, kb_flag_is_error
-              Used by: programs, >>random, >>json, >>plan, >>list, measure, >>counted, >>record, >>reader, render,
-                       >>embed, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
@@ -1924,7 +3107,8 @@ static const struct {
     { "AUTOCORR", "AC", "samples hang together, worth fewer than 6", "the +- is a guess" },
     { "BIMODAL", "BI", "two groups, a quarter of the samples or more in each",
       "the median is of one, and the next run's may be of the other" },
-    { "OUTLIERS", "OU", "stragglers move the median beyond the +-", "something else seems to use this machine" },
+    { "OUTLIERS", "OU", "outliers move the median beyond the +-, or the mean by over 10 %",
+      "the median hides what rare long launches cost" },
     { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
     { "FEW", "FE", "too few samples for an interval", "the error of the median is unknown" },
     { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
@@ -1935,12 +3119,11 @@ static const struct {
       "GFLOP/s and % of the roof rest on it" },
     { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
     { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
-    { "DEBUG_BUILD", "DB", "compiled without optimisation",
+    { "DEBUG_BUILD", "DB", "compiled without optimisation, or instrumented",
       "what the host does takes longer than it would for users" },
 };
 
 const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
-const char* kb_flag_advice(kb_flag flag) { return kbi_flag_table[flag].advice; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
 
 // The advice where there is no GPU: for some flags it is another. The guards of KB_ALLOC lie inside a block of malloc,
@@ -1949,14 +3132,17 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (!gpu && flag == KB_FLAG_OVERRUN)
         return "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds where";
     if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "--no-isolate under a debugger shows where";
+    if (!gpu && flag == KB_FLAG_THROTTLED) return "let the processor cool, or fix a clock that it can hold";
+    if (!gpu && flag == KB_FLAG_CLOCK_VARIES) return "fix the processor's clock, or try --thorough";
+    if (!gpu && flag == KB_FLAG_SHARED_GPU) return "end the other processes";
     if (!gpu && flag == KB_FLAG_NO_WORK) return "kb_keep(result) in the block: what nobody reads is not computed";
     return kbi_flag_table[flag].advice;
 }
+const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
 KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
   >>clock     foundation: the host's monotonic clock, and a thread's own, in nanoseconds.
-              Public: none      Used by: >>cpus, measure, >>record, >>progress, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static int64_t kbi_clock_ns(int clock) {
@@ -1966,22 +3152,10 @@ static int64_t kbi_clock_ns(int clock) {
 }
 static int64_t kbi_now(void) { return kbi_clock_ns(KBI_CLOCK_MONOTONIC); }
 
-// The smallest step that two readings show; what one reading costs is in it.
-static int64_t kbi_clock_step(void) {
-    int64_t best = INT64_MAX;
-    for (int i = 0; i < 200; i++) {
-        int64_t a = kbi_now(), b = a;
-        while (b == a) b = kbi_now();
-        best = KBI_MIN(best, b - a);
-    }
-    return best;
-}
-
 static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
-              Public: none      Used by: >>arguments, measure, >>tools, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- which this process may run on ---
@@ -2135,7 +3309,6 @@ static kbi_load kbi_load_now(const char* root) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
-              Public: none      Used by: >>arrays, >>plan, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Generator: Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3",
@@ -2429,8 +3602,6 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 
 /*---------------------------------------------------------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
-              Public: kb_summarize
-              Used by: programs, >>paired, >>spread, measure, >>verdict, >>rivals, render, >>proving, >>selftest
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Largest magnitude taken as a measurement: squares and their sums stay finite. The test reads the bits, so
@@ -2916,7 +4087,6 @@ static double kbi_trimmed(double* x, int n, int away) {
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>paired    foundation: two arms measured in the same rounds: interval and verdict. Pure functions.
-              Public: none      Used by: >>rounds, >>rivals
 ---------------------------------------------------------------------------------------------------------------*/
 
 // -- paired -----------------------------------------------------------------------------------------------
@@ -2969,7 +4139,6 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
 
 /*---------------------------------------------------------------------------------------------------------------
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
-              Public: none      Used by: judge
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Adds an independent error of known standard deviation, such as that of a bias that was taken off, to a 95 % interval
@@ -3148,7 +4317,6 @@ KBI_SLOW_END
 
 /*---------------------------------------------------------------------------------------------------------------
   >>arrays    foundation: whether one array matches another; NaN never does. Pure functions.
-              Public: none      Used by: >>body
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_match_how { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kbi_match_how;
@@ -3248,25 +4416,79 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>fiber     foundation: a function suspended in its middle, on a stack of its own.
-              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 // A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is
 // measured is measured on the same core, with the same CUDA context, and nobody else runs meanwhile.
 #if KBI_FIBERS
 typedef struct kbi_fiber {
+#if KBI_UCONTEXT
     ucontext_t body, conductor;
+#else
+    void *body, *conductor;           // where the stack of each ends while the other one runs
+#endif
     void (*main)(void* user);
     void* user;
     char* stack;
     size_t size;
 } kbi_fiber;
 
+#if KBI_UCONTEXT
+#define KBI_SWITCH(from, to) swapcontext(&(from), &(to))
 static void kbi_fiber_enter(unsigned high, unsigned low) { // makecontext passes ints
     kbi_fiber* f = (kbi_fiber*)(uintptr_t)((uint64_t)high << 32 | low);
     f->main(f->user);
-    swapcontext(&f->body, &f->conductor);
+    KBI_SWITCH(f->body, f->conductor);
 }
+
+static bool kbi_fiber_start(kbi_fiber* f) {
+    if (getcontext(&f->body) != 0) return false;
+    f->body.uc_stack.ss_sp = f->stack;
+    f->body.uc_stack.ss_size = f->size;
+    f->body.uc_link = NULL;
+    uint64_t self = (uint64_t)(uintptr_t)f;
+    makecontext(&f->body, (void (*)(void))kbi_fiber_enter, 2, (unsigned)(self >> 32), (unsigned)self);
+    return true;
+}
+#else
+#define KBI_SWITCH(from, to) kbi_switch(&(from), (to))
+static kbi_fiber* kbi_fiber_starting; // until it has entered its function
+
+// Leaves at *from where this stack goes on, and goes on with the one at to. The compiler saves what is clobbered; what
+// it may use to address that, and the red zone, are kept here.
+__attribute__((noinline)) static void kbi_switch(void** from, void* to) {
+    __asm__ volatile("subq $128, %%rsp\n\t"
+                     "pushq %%rbp\n\t"
+                     "pushq %%rbx\n\t"
+                     "leaq 1f(%%rip), %%rax\n\t"
+                     "pushq %%rax\n\t"
+                     "movq %%rsp, (%0)\n\t"
+                     "movq %1, %%rsp\n\t"
+                     "popq %%rax\n\t"
+                     "jmpq *%%rax\n"
+                     "1:\tpopq %%rbx\n\t"
+                     "popq %%rbp\n\t"
+                     "addq $128, %%rsp"
+                     : "+D"(from), "+S"(to)
+                     :
+                     : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
+}
+
+static void kbi_fiber_enter(void) {
+    kbi_fiber* f = kbi_fiber_starting;
+    f->main(f->user);
+    KBI_SWITCH(f->body, f->conductor);
+}
+
+static bool kbi_fiber_start(kbi_fiber* f) {
+    void (*enter)(void) = kbi_fiber_enter;
+    void** top = (void**)(void*)(f->stack + f->size) - 3; // aligned as behind a call
+    memset(top, 0, 3 * sizeof *top);                      // a return address of 0 ends the stack for who unwinds it
+    memcpy(--top, &enter, sizeof enter);
+    f->body = top;
+    return true;
+}
+#endif
 
 static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->main = body;
@@ -3276,20 +4498,20 @@ static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
     void* stack =
         mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS | KBI_MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED || getcontext(&f->body) != 0) return false;
+    if (stack == MAP_FAILED) return false;
     mprotect(stack, 4096, PROT_NONE); // an overflow is a crash, not a riddle
     f->stack = (char*)stack;
-    f->body.uc_stack.ss_sp = stack;
-    f->body.uc_stack.ss_size = f->size;
-    f->body.uc_link = NULL;
-    uint64_t self = (uint64_t)(uintptr_t)f;
-    makecontext(&f->body, (void (*)(void))kbi_fiber_enter, 2, (unsigned)(self >> 32), (unsigned)self);
-    return true;
+    return kbi_fiber_start(f);
 }
 
-static void kbi_fiber_resume(kbi_fiber* f) { swapcontext(&f->conductor, &f->body); }
+static void kbi_fiber_resume(kbi_fiber* f) {
+#if !KBI_UCONTEXT
+    kbi_fiber_starting = f;
+#endif
+    KBI_SWITCH(f->conductor, f->body);
+}
 
-static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
+static void kbi_fiber_rest(kbi_fiber* f) { KBI_SWITCH(f->body, f->conductor); }
 static void kbi_fiber_free(kbi_fiber* f) {
     if (f->stack) munmap(f->stack, f->size);
 }
@@ -3307,8 +4529,12 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>handed    foundation: what the stages hand to each other: recipe, case, measured, machine.
-              Public: none      Used by: >>insight, >>registry, plan, measure, judge, >>record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
+
+// What the cases of a comparison say where fibers are missing.
+static const char kbi_apart_note[] =
+    "measured one after another, not in interleaved rounds: kbench has no fibers for this "
+    "C library and processor. --procs 5 compares over several processes";
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
     kb_entry** of;
@@ -3319,18 +4545,29 @@ typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_SCRIPT } kbi_target;
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
+// What the inspection of a case's CUDA calls found, in a process that times nothing.
+typedef struct kbi_verdict {
+    int32_t known;     // 0: there was no inspection, and note says why ("": nobody asked for one)
+    int32_t flag;      // kb_flag: the block is not timed, and message says why; -1: nothing is wrong
+    int32_t captures;  // no call of the block is refused by stream capture
+    int64_t work;      // calls that submit work to a stream
+    char message[320]; // names the call
+    char note[320];    // for the record
+} kbi_verdict;
+
 // What to measure and for how long: the only way in which a command line, or a kb_desc, reaches the measuring.
 typedef struct kbi_recipe {
     kbi_target target;
     int device; // which GPU
     kbi_mode mode;
     kbi_timing timing;
-    bool verify, audit;   // ask kb_check; look into the timed block
-    bool fresh;           // ask it with other inputs, too
-    bool looked;          // nothing is timed: a profiler looks on
-    unsigned inside;      // kbi_wish: nothing is timed, the block is looked into
-    const char* counters; // which: few, usual, all, or names of metrics; NULL: usual
-    unsigned expect;      // kb_expectation
+    bool verify, audit;          // ask kb_check; look into the timed block
+    bool fresh;                  // ask it with other inputs, too
+    bool looked;                 // nothing is timed: a profiler looks on
+    unsigned inside;             // kbi_wish: nothing is timed, the block is looked into
+    const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
+    const char* counters;        // which: few, usual, all, or names of metrics; NULL: usual
+    unsigned expect;             // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
     int64_t warmup_samples;                            // negative: until settled
@@ -3363,7 +4600,10 @@ static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
-static bool kbi_debug_build(const kb_entry* entry) { return !kbi_build_of(entry)->optimised; }
+static bool kbi_debug_build(const kb_entry* entry) {
+    const kb_build* b = kbi_build_of(entry);
+    return !b->optimised || b->instruments || kbi_instruments_here();
+}
 
 typedef struct kbi_case {
     const kb_entry* entry;
@@ -3425,6 +4665,10 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
     double value;
 } kbi_counter;
 
+enum { KBI_NO_SHAPE = -1 };
+enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
+typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
+
 typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
@@ -3441,14 +4685,15 @@ typedef struct kbi_measured {
     int32_t core;                // the roofs are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
     int32_t bias_fitted;         // nobody measured what an empty kernel takes itself
-    int32_t empty;               // the shape of launch whose bias was taken off
+    int32_t empty;               // the shape of launch whose bias was taken off; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
     char cache[8], timer[8];  // "" for host work has no cache
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int64_t loops, idle;        // samples beside which empty loops were timed; those not 1.5 times as long
+    int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
+    int32_t kept;               // kbi_kept, of a block with such samples
     double bias_error_ns;       // standard deviation of what the bias may be off
     double bias_apart_ns;       // and of what of that it does not share with launches of another shape
     double bytes, flops, items; // NaN: not said
@@ -3464,6 +4709,7 @@ typedef struct kbi_measured {
     int64_t preemptions;                      // of the process, while the samples were taken; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of that time, and of what was wanted of all processors
     kbi_roofs roofs;                          // as they were known when the case ended
+    double reached; // bytes a second of a launch that moves as many bytes, under the same cache mode; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
@@ -3511,6 +4757,7 @@ static void kbi_measured_clear(kbi_measured* m) {
     m->preemptions = KB_NONE;
     m->memory = m->host_memory = m->leaked = m->registers = m->shared_bytes = m->local_bytes = KB_NONE;
     kbi_roofs_clear(&m->roofs);
+    m->reached = NAN;
 }
 
 // What the arithmetic of a case may be: the roof that it is held against, and those in whose place it may have gone
@@ -3601,13 +4848,13 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 /*---------------------------------------------------------------------------------------------------------------
   >>insight   foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions.
-              Public: none      Used by: >>plan, measure, >>counted, >>record, >>reader, >>profile, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_wish {
     KBI_WISH_ACTIVITY = 1,
     KBI_WISH_COUNTERS = 2,
-    KBI_WISH_ENERGY = 4
+    KBI_WISH_ENERGY = 4,
+    KBI_WISH_STREAMS = 8
 } kbi_wish; // what is to be looked for, as bits
 
 typedef enum kbi_event_kind {
@@ -3652,6 +4899,7 @@ typedef struct kbi_inside {
     int32_t runs, device;
     double energy_mj, idle_w; // of a launch; with nothing at work. 0: not known
     char message[400];        // why something that was asked for is not here; "": nothing
+    kbi_verdict verdict;      // of KBI_WISH_STREAMS
 } kbi_inside;
 
 static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
@@ -3668,6 +4916,11 @@ static size_t kbi_inside_size(const kbi_inside* in) {
            sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
 }
 
+static bool kbi_verdict_possible(const kbi_verdict* v) {
+    return v->flag >= -1 && v->flag < KB_FLAG_COUNT && !v->message[sizeof v->message - 1] &&
+           !v->note[sizeof v->note - 1];
+}
+
 // Whether so many bytes, which came from elsewhere, are one whose parts fit each other.
 static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
     enum { KBI_MOST = 1 << 24 };
@@ -3675,6 +4928,7 @@ static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
     for (int i = 0; i < KBI_COUNT(counts); i++)
         if (counts[i] < 0 || counts[i] > KBI_MOST) return false;
     if (kbi_inside_size(in) != size || in->message[sizeof in->message - 1]) return false;
+    if (!kbi_verdict_possible(&in->verdict)) return false;
     if (!(in->energy_mj >= 0) || !(in->idle_w >= 0)) return false;
     if (in->texts && kbi_texts_of(in)[in->texts - 1]) return false;
     for (int64_t i = 0; i < in->counters; i++) {
@@ -3718,6 +4972,7 @@ static kbi_inside* kbi_inside_copy(void* to, const kbi_inside* in) {
 static kbi_inside* kbi_inside_without(const char* why) { // to be freed
     kbi_inside* in = (kbi_inside*)kbi_grow(NULL, sizeof *in);
     memset(in, 0, sizeof *in);
+    in->verdict.flag = -1;
     snprintf(in->message, sizeof in->message, "%s", why);
     return in;
 }
@@ -3845,9 +5100,329 @@ static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>streams   foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions.
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef enum kbi_call_kind {
+    KBI_CALL_OTHER, // of no consequence here
+    KBI_CALL_FAILED,
+    KBI_CALL_LAUNCH, // these submit work to a stream
+    KBI_CALL_GRAPH,
+    KBI_CALL_HOST,
+    KBI_CALL_PREFETCH,
+    KBI_CALL_SET,
+    KBI_CALL_COPY,
+    KBI_CALL_COPY_NOW, // synchronous
+    KBI_CALL_ALLOC,
+    KBI_CALL_ALLOC_LATER, // in the order of a stream
+    KBI_CALL_RECORD,      // object is an event, or the address that a stream writes
+    KBI_CALL_WAIT,        // object as above
+    KBI_CALL_SYNC,        // with the whole context
+    KBI_CALL_SYNC_STREAM,
+    KBI_CALL_SYNC_EVENT,
+    KBI_CALL_QUERY_STREAM,
+    KBI_CALL_QUERY_EVENT,
+    KBI_CALL_CREATE, // a stream
+    KBI_CALL_BEGIN_CAPTURE,
+    KBI_CALL_END_CAPTURE
+} kbi_call_kind;
+
+enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles that the driver gives a meaning
+enum { KBI_ERROR_NOT_READY = 600 };
+
+typedef struct kbi_cuda_call { // of the CUDA API, in the order in which the calls returned
+    int32_t kind, number;      // kbi_call_kind; its place among the block's calls, from 1
+    int32_t error;             // 0: it succeeded
+    int32_t blocking;          // whether its stream waits for the legacy default stream
+    uint64_t stream, object;
+    const char* name;
+    const char* kernel; // NULL: it launches none
+    const char* says;   // the error's name; NULL: not known
+} kbi_cuda_call;
+
+// What lies before the next operation of a stream, or of the host: of each stream so many of its works.
+enum { KBI_STREAMS = 64 };
+typedef struct kbi_front {
+    int64_t done[KBI_STREAMS];
+    bool begun;       // the begin of the timed span on kb->stream does, too
+    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
+} kbi_front;
+
+typedef struct kbi_stream_mark { // an event, or an address that a stream writes
+    uint64_t object;
+    kbi_front front;
+} kbi_stream_mark;
+
+typedef struct kbi_submitted { // work
+    const kbi_cuda_call* call;
+    int32_t stream; // its place in the order
+    bool begun;
+    int64_t number; // among the works of its stream, from 1
+} kbi_submitted;
+
+typedef struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
+    kbi_front host, of[KBI_STREAMS];
+    uint64_t stream[KBI_STREAMS];
+    bool blocking[KBI_STREAMS];
+    int64_t works[KBI_STREAMS];
+    int n;
+    uint32_t captures;
+    bool full; // there were more streams than that
+    kbi_stream_mark* marks;
+    kbi_submitted* submitted;
+    int64_t n_marks, n_submitted;
+} kbi_stream_order;
+
+static void kbi_front_join(kbi_front* to, const kbi_front* from) {
+    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
+    to->begun |= from->begun;
+}
+
+static int kbi_order_add(kbi_stream_order* o, uint64_t stream, bool blocking) {
+    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
+    o->stream[o->n] = stream;
+    o->blocking[o->n] = blocking;
+    return o->n++;
+}
+
+// A stream's place; the latest, since a handle may be given out again.
+static int kbi_order_find(kbi_stream_order* o, uint64_t stream, bool blocking) {
+    for (int i = o->n - 1; i >= 0; i--)
+        if (o->stream[i] == stream) return i;
+    return kbi_order_add(o, stream, blocking);
+}
+
+// The front of a stream for its next operation: behind what the host has waited for, and as the legacy default stream
+// and blocking streams wait for each other.
+static kbi_front* kbi_order_front(kbi_stream_order* o, const kbi_cuda_call* c) {
+    int at = kbi_order_find(o, c->stream, c->blocking == 1);
+    bool legacy = c->stream == KBI_STREAM_LEGACY;
+    kbi_front_join(&o->of[at], &o->host);
+    for (int i = 0; i < o->n; i++)
+        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
+            kbi_front_join(&o->of[at], &o->of[i]);
+    return &o->of[at];
+}
+
+static kbi_stream_mark* kbi_order_mark(const kbi_stream_order* o,
+                                       uint64_t object) { // NULL: not recorded in the block
+    for (int64_t i = o->n_marks - 1; i >= 0; i--)
+        if (o->marks[i].object == object) return &o->marks[i];
+    return NULL;
+}
+
+static void kbi_order_work(kbi_stream_order* o, const kbi_cuda_call* c) {
+    kbi_front* f = kbi_order_front(o, c);
+    int at = (int)(f - o->of);
+    if (f->capture) return;
+    kbi_submitted work = { c, at, f->begun, ++o->works[at] };
+    f->done[at] = work.number;
+    o->submitted[o->n_submitted++] = work;
+}
+
+static void kbi_order_record(kbi_stream_order* o, const kbi_cuda_call* c) {
+    kbi_stream_mark* m = kbi_order_mark(o, c->object);
+    if (!m) m = &o->marks[o->n_marks++];
+    m->object = c->object;
+    m->front = *kbi_order_front(o, c);
+}
+
+static void kbi_order_end_capture(kbi_stream_order* o, uint32_t capture) {
+    for (int i = 0; i < o->n && capture; i++)
+        if (o->of[i].capture == capture) o->of[i].capture = 0;
+    for (int64_t i = 0; i < o->n_marks && capture; i++)
+        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof o->marks[i].front);
+}
+
+static void kbi_order_call(kbi_stream_order* o, const kbi_cuda_call* c) {
+    const kbi_stream_mark* m = NULL;
+    switch (c->kind) {
+    case KBI_CALL_LAUNCH:
+    case KBI_CALL_GRAPH:
+    case KBI_CALL_HOST:
+    case KBI_CALL_PREFETCH:
+    case KBI_CALL_SET:
+    case KBI_CALL_COPY: kbi_order_work(o, c); break;
+    case KBI_CALL_RECORD: kbi_order_record(o, c); break;
+    case KBI_CALL_WAIT: {
+        kbi_front* f = kbi_order_front(o, c);
+        m = kbi_order_mark(o, c->object);
+        if (m && m->front.capture) f->capture = m->front.capture;
+        if (m && !m->front.capture) kbi_front_join(f, &m->front);
+        break;
+    }
+    case KBI_CALL_SYNC:
+        for (int i = 0; i < o->n; i++) kbi_front_join(&o->host, &o->of[i]);
+        break;
+    case KBI_CALL_COPY_NOW:
+    case KBI_CALL_QUERY_STREAM:
+    case KBI_CALL_SYNC_STREAM: kbi_front_join(&o->host, kbi_order_front(o, c)); break;
+    case KBI_CALL_QUERY_EVENT:
+    case KBI_CALL_SYNC_EVENT:
+        m = kbi_order_mark(o, c->object);
+        if (m) kbi_front_join(&o->host, &m->front);
+        break;
+    case KBI_CALL_CREATE: kbi_order_add(o, c->stream, c->blocking == 1); break;
+    case KBI_CALL_BEGIN_CAPTURE: kbi_order_front(o, c)->capture = ++o->captures; break;
+    case KBI_CALL_END_CAPTURE: kbi_order_end_capture(o, kbi_order_front(o, c)->capture); break;
+    default: break;
+    }
+}
+
+// Follows the calls of a block; to be freed.
+static kbi_stream_order* kbi_order_of(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
+    kbi_stream_order* o = (kbi_stream_order*)kbi_grow(NULL, sizeof *o);
+    kbi_cuda_call end;
+    memset(o, 0, sizeof *o);
+    memset(&end, 0, sizeof end);
+    int64_t records = 0;
+    for (int64_t i = 0; i < n; i++) records += calls[i].kind == KBI_CALL_RECORD;
+    o->marks = (kbi_stream_mark*)kbi_grow(NULL, sizeof(kbi_stream_mark) * (size_t)(records + 1));
+    o->submitted = (kbi_submitted*)kbi_grow(NULL, sizeof(kbi_submitted) * (size_t)(n + 1));
+    o->of[kbi_order_add(o, stream, true)].begun = true;
+    for (int64_t i = 0; i < n; i++)
+        if (!calls[i].error) kbi_order_call(o, &calls[i]);
+    end.stream = stream, end.blocking = 1;
+    kbi_order_front(o, &end);
+    return o;
+}
+
+static void kbi_order_free(kbi_stream_order* o) {
+    KBENCH_FREE(o->marks);
+    KBENCH_FREE(o->submitted);
+    KBENCH_FREE(o);
+}
+
+// "cudaLaunchKernel of spin, 2nd call in the block".
+static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
+    static const char* const ends[] = { "th", "st", "nd", "rd" };
+    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
+    snprintf(out, 200, "%.60s%s%.80s, %d%s call in the block", c->name, c->kernel ? " of " : "",
+             c->kernel ? c->kernel : "", c->number, ends[teens || last > 3 ? 0 : last]);
+    return out;
+}
+
+KBI_PRINTF(4, 5)
+static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
+    char call[200];
+    va_list list;
+    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
+    v->flag = (int32_t)flag;
+    va_start(list, format);
+    kbi_vfit(v->message, n, sizeof v->message, format, list);
+    va_end(list);
+    return true;
+}
+
+static bool kbi_call_is_work(const kbi_cuda_call* c) {
+    return c->kind >= KBI_CALL_LAUNCH && c->kind <= KBI_CALL_COPY_NOW;
+}
+static bool kbi_call_allocates(const kbi_cuda_call* c) {
+    return c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_ALLOC_LATER;
+}
+static bool kbi_call_waits(const kbi_cuda_call* c) {
+    return c->kind >= KBI_CALL_SYNC && c->kind <= KBI_CALL_QUERY_EVENT;
+}
+static bool kbi_call_copies(const kbi_cuda_call* c) {
+    return c->kind == KBI_CALL_COPY || c->kind == KBI_CALL_COPY_NOW;
+}
+
+// Calls that stream capture refuses, or that a capture would change.
+static bool kbi_call_breaks_capture(const kbi_cuda_call* c) {
+    return c->kind == KBI_CALL_GRAPH || c->kind == KBI_CALL_PREFETCH || c->kind == KBI_CALL_COPY_NOW ||
+           c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_BEGIN_CAPTURE || c->kind == KBI_CALL_FAILED ||
+           kbi_call_waits(c);
+}
+
+static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, bool (*is)(const kbi_cuda_call*)) {
+    for (int64_t i = 0; i < n; i++)
+        if (is(&calls[i])) return &calls[i];
+    return NULL;
+}
+
+static bool kbi_call_erred(const kbi_cuda_call* c) { return c->error && c->kind != KBI_CALL_OTHER; }
+
+// An error that the block's function may have swallowed; one of a query says only that work is left.
+static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
+    for (int64_t i = 0; i < n; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        if (!kbi_call_erred(c) || (kbi_call_waits(c) && c->error == KBI_ERROR_NOT_READY)) continue;
+        if (kbi_call_allocates(c) && !(expect & KB_EXPECT_ALLOC))
+            return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": it failed (%s), and allocation is timed",
+                                    c->says ? c->says : "an error");
+        return kbi_verdict_give(v, KB_FLAG_CUDA_ERROR, c, ": it failed (%s), so its work is missing from the time",
+                                c->says ? c->says : "an error");
+    }
+    return false;
+}
+
+// Work that kb->stream does not wait for, or that can begin before the timed span does.
+static bool kbi_judge_order(kbi_verdict* v, const kbi_stream_order* o, bool strict) {
+    for (int64_t i = 0; i < o->n_submitted && !o->full; i++) {
+        const kbi_submitted* w = &o->submitted[i];
+        bool legacy = strict && o->stream[w->stream] == KBI_STREAM_LEGACY;
+        bool own = o->stream[w->stream] == KBI_STREAM_PER_THREAD;
+        const char* where = own ? "the per-thread default stream" : "another stream";
+        if (legacy) return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call, ": its work went to the default stream");
+        if (o->of[0].done[w->stream] < w->number)
+            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call,
+                                    ": its work went to %s that kb->stream does not wait for", where);
+        if (!w->begun)
+            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call,
+                                    ": its work went to %s that does not wait for kb->stream", where);
+    }
+    return false;
+}
+
+static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
+    const kbi_cuda_call* c = kbi_call_first(calls, n, kbi_call_allocates);
+    if (c && !(expect & KB_EXPECT_ALLOC))
+        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": allocation is timed");
+    c = kbi_call_first(calls, n, kbi_call_copies);
+    if (c && !(expect & KB_EXPECT_TRANSFER)) return kbi_verdict_give(v, KB_FLAG_TRANSFER, c, ": a copy is timed");
+    for (int64_t i = 0; i < n; i++)
+        if (calls[i].kind == KBI_CALL_COPY_NOW || kbi_call_waits(&calls[i]))
+            return kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, &calls[i], ": the host waits inside the timed block");
+    return false; // where nothing submits work, the capture says so: libraries may have ways of their own
+}
+
+// What the record says of a block that capture would refuse, or change.
+static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
+    const char* seen[4];
+    int count = 0;
+    size_t at = 0;
+    for (int64_t i = 0; i < n && count < KBI_COUNT(seen); i++) {
+        bool told = !kbi_call_breaks_capture(&calls[i]) && calls[i].kind != KBI_CALL_HOST;
+        for (int k = 0; k < count && !told; k++) told = kbi_is(seen[k], calls[i].name);
+        if (told) continue;
+        seen[count++] = calls[i].name;
+        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
+        at = strlen(v->note);
+    }
+    if (at)
+        kbi_fit(v->note, at, sizeof v->note, " in the block%s",
+                v->captures ? "" : ": its calls were inspected, and it was not captured");
+}
+
+// What the calls of a block mean for its time. A block that may wait or allocate is timed by the host's clock up to the
+// end of all work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
+KBI_INLINE void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream,
+                                  unsigned expect) {
+    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
+    memset(v, 0, sizeof *v);
+    v->known = 1;
+    v->flag = -1;
+    kbi_stream_order* o = kbi_order_of(calls, n, stream);
+    v->captures = kbi_call_first(calls, n, kbi_call_breaks_capture) == NULL;
+    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && kbi_call_is_work(&calls[i]);
+    bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, o, strict)) ||
+                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
+    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
+    kbi_order_free(o);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
-              Public: kb_result_free
-              Used by: programs, >>json, >>differences, >>arguments, >>verdict, record, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
@@ -4090,7 +5665,6 @@ static bool kbi_shown_check(const char* option, const char* list) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
-              Public: kb_json      Used by: programs, >>store, >>page, >>resume, >>gate
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
@@ -4178,7 +5752,6 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>changes   foundation: two sets of records: which belong together, and what is known of a change. Pure functions.
-              Public: none      Used by: >>differences, >>compare, render, program
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -4346,14 +5919,13 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>differences foundation: what two records' machines differ in, and whether their times may be compared.
-              Public: none      Used by: >>shifts, >>gate, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
-typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_OPTIMISED } kbi_env_how;
+typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
 // What a difference in each key means: it is told, or keeps times from being compared; of versions the first number
-// does, of builds whether they were optimised. Of the first three one says it all.
+// does, of builds whether they were optimised and instrumented. Of the first three one says it all.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: for people, where it keeps times apart
@@ -4366,7 +5938,7 @@ static const struct {
                      { "cpu", "CPU", KBI_ENV_OFF },
                      { "cache", "cache", KBI_ENV_OFF },
                      { "timer", "timer", KBI_ENV_OFF },
-                     { "build", "optimisation", KBI_ENV_OPTIMISED },
+                     { "build", "build", KBI_ENV_BUILD },
                      { "cuda", NULL, KBI_ENV_TOLD },
                      { "clocks_locked", NULL, KBI_ENV_TOLD },
                      { "cpus", NULL, KBI_ENV_TOLD },
@@ -4386,19 +5958,27 @@ static const char* kbi_env_value(const kb_result* r, int key, char number[40]) {
     return words ? words : kbi_finite(x) ? kbi_number(x, number) : NULL;
 }
 
-static const char* kbi_env_build(const char* build) { // of the benchmark's own file
-    const char *not_so = strstr(build, ", not optimised"), *kbench = strstr(build, "; kbench:");
-    return not_so && (!kbench || not_so < kbench) ? "not optimised" : "optimised";
+// How the benchmark's own file was built: "optimised", "not optimised, instrumented (ASan)".
+static const char* kbi_env_build(const char* build, char out[160]) {
+    const char* kbench = strstr(build, "; kbench:");
+    char own[300];
+    snprintf(own, sizeof own, "%.*s", kbench ? (int)(kbench - build) : 299, build);
+    const char* instruments = strstr(own, ", instrumented (");
+    snprintf(out, 160, "%s%.*s", strstr(own, ", not optimised") ? "not optimised" : "optimised",
+             instruments ? (int)KBI_MIN(strcspn(instruments, ")") + 1, (size_t)140) : 0,
+             instruments ? instruments : "");
+    return out;
 }
 
 // Whether two values of a key keep times from being compared. What is not known is not different, but having no GPU is.
 static bool kbi_env_off(int key, const char* x, const char* y) {
+    char one[160], other[160];
     if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
     switch (kbi_env_keys[key].how) {
     case KBI_ENV_TOLD: return false;
     case KBI_ENV_OFF: return strcmp(x, y) != 0;
     case KBI_ENV_MAJOR: return strcspn(x, ".") != strcspn(y, ".") || strncmp(x, y, strcspn(x, ".")) != 0;
-    case KBI_ENV_OPTIMISED: return !kbi_is(kbi_env_build(x), kbi_env_build(y));
+    case KBI_ENV_BUILD: return !kbi_is(kbi_env_build(x, one), kbi_env_build(y, other));
     }
     return false;
 }
@@ -4408,16 +5988,16 @@ static bool kbi_env_off(int key, const char* x, const char* y) {
 static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
     size_t before = what->n;
     for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
-        char one[40], other[40];
+        char one[160], other[160];
         if (kbi_env_keys[i].how == KBI_ENV_TOLD) continue;
         const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
         if (!kbi_env_off(i, x, y)) continue;
-        bool build = kbi_env_keys[i].how == KBI_ENV_OPTIMISED;
+        bool build = kbi_env_keys[i].how == KBI_ENV_BUILD;
         kbi_putf(what, "%s%s (%s, %s)", what->n ? ", " : "", kbi_env_keys[i].words,
-                 build ? kbi_env_build(x)
+                 build ? kbi_env_build(x, one)
                  : x   ? x
                        : "none",
-                 build ? kbi_env_build(y)
+                 build ? kbi_env_build(y, other)
                  : y   ? y
                        : "none");
         if (i < KBI_ENV_DRIVER) i = KBI_ENV_DRIVER;
@@ -4500,7 +6080,6 @@ static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>registry  declare: what the KBENCH macros registered, in the order of the source.
-              Public: kb_add_from      Used by: programs, >>worker
 ---------------------------------------------------------------------------------------------------------------*/
 
 const char KBI_DEMAND[] = KBENCH_VERSION;
@@ -4581,6 +6160,11 @@ void kb_add_from(kb_entry* entry, const kb_build* build) {
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
+    // clang copies a module's benchmarks, with what registers them, into each file that imports the module
+    for (const kb_entry* e = entry->line ? kbi_process.entries : NULL; e; e = e->next)
+        if (e->line == entry->line && e->order == entry->order && kbi_is(e->file, entry->file) &&
+            kbi_is(e->operation, entry->operation) && kbi_is(e->implementation, entry->implementation))
+            return;
     if (!entry->order) entry->order = kbi_process.entry_count;
     if (!entry->build) entry->build = build;
     entry->next = kbi_process.entries;
@@ -4596,7 +6180,6 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cli       plan: the options, from one table that also prints --help.
-              Public: none      Used by: plan, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
@@ -4906,7 +6489,7 @@ static bool kbi_option_may(int id) {
 
 static void kbi_help(void) {
     const char* section = NULL;
-    printf("usage: %s [options] [FILTER...]\n", kbi_process.program);
+    kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
     for (int i = 0; i < KBI_COUNT(kbi_options_table); i++) {
         static const kbi_option host = { "device", "cpu", "choose", "the only one: this build is without CUDA" };
         const kbi_option* o = i == KBI_OPTION_device && !KBI_CUDA ? &host : &kbi_options_table[i];
@@ -4931,7 +6514,6 @@ static void kbi_help(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>arguments plan: the command line read into the options.
-              Public: none      Used by: >>line, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // "200ms", "3s", "1.5m": seconds; negative when it is none.
@@ -5353,7 +6935,6 @@ static void kbi_options_effort(kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>line      plan: the command line as a whole: what its options mean together.
-              Public: none      Used by: >>selftest, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_one_of(const kbi_options* o, const int* ids, int n, const char* why) {
@@ -5474,10 +7055,17 @@ static bool kbi_options_agree(const kbi_options* o) {
         return kbi_error("--%s is of a figure: it goes with --svg FILE", o->plot ? "plot" : "where"), false;
     if (o->on[KBI_OPTION_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
         return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
-    struct stat about;
-    if (kbi_is(o->json, o->jsonl) && !kbi_is(o->json, "-") && (stat(o->json, &about) != 0 || S_ISREG(about.st_mode)))
-        return kbi_error("--json and --jsonl both write %s; give each a file of its own", o->json), false;
     return true;
+}
+
+// Whether an option's argument is a name that somebody chooses: an option behind it is no such name.
+static bool kbi_option_names_file(int id) {
+    const char* argument = kbi_options_table[id].argument;
+    return kbi_is(argument, "DIR") || (argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME")));
+}
+
+static bool kbi_names_stdout(const char* path) {
+    return kbi_is(path, "/dev/stdout") || kbi_is(path, "/dev/fd/1") || kbi_is(path, "/proc/self/fd/1");
 }
 
 static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
@@ -5505,12 +7093,12 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
         if (wants && !equals && (i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0))
             return kbi_error("--%s needs %s behind it", kbi_options_table[id].name, kbi_options_table[id].argument),
                    false;
-        if (wants && !equals && (id == KBI_OPTION_json || id == KBI_OPTION_jsonl) && argv[i + 1][0] == '-' &&
-            argv[i + 1][1])
+        if (wants && !equals && kbi_option_names_file(id) && argv[i + 1][0] == '-' && argv[i + 1][1])
             return kbi_error("--%s needs a file, and %s is an option; --%s=%s is such a file",
                              kbi_options_table[id].name, argv[i + 1], kbi_options_table[id].name, argv[i + 1]),
                    false;
-        if (!kbi_option_set(o, id, !wants ? NULL : equals ? equals + 1 : argv[++i])) return false;
+        const char* value = !wants ? NULL : equals ? equals + 1 : argv[++i];
+        if (!kbi_option_set(o, id, kbi_option_names_file(id) && kbi_names_stdout(value) ? "-" : value)) return false;
         while (id == KBI_OPTION_load && i + 1 < argc && (argv[i + 1][0] != '-' || !argv[i + 1][1]))
             if (!kbi_option_load(o, argv[++i])) return false;
         while (id == KBI_OPTION_race && i + 1 < argc && argv[i + 1][0] != '-')
@@ -5567,7 +7155,6 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
-              Public: none      Used by: >>plan, >>embed
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_dimension { // an axis with the values that are to be run
@@ -5825,7 +7412,6 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
 
 /*---------------------------------------------------------------------------------------------------------------
   >>patterns  plan: regular expressions on the names of cases, which the system compiles and matches.
-              Public: none      Used by: >>plan, >>gate, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_patterns {
@@ -5917,7 +7503,6 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>shards    plan: a plan, how long its groups may take, and which of them a shard of it has.
-              Public: none      Used by: plan, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
@@ -6009,7 +7594,6 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>part      plan: the part of a plan that so much time allows.
-              Public: none      Used by: >>plan, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Cases of a group that this build can run, as far as is known before there is a device.
@@ -6088,7 +7672,6 @@ static bool kbi_plan_part(kbi_plan* plan, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
-              Public: none      Used by: >>list, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
@@ -6613,7 +8196,6 @@ static unsigned kbi_wishes_of(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>list      plan: what --list, --list-ops and --list-sizes print.
-              Public: none      Used by: >>program, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
@@ -6682,7 +8264,6 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>run       measure: one benchmark function being run: its state, and the table of functions a device fills in.
-              Public: none      Used by: measure, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 struct kbi_run;
@@ -6729,12 +8310,12 @@ typedef struct kbi_backend {
         void (*prepare)(struct kbi_run* run);    // before each call of the body
         const char* (*wait)(void);               // for all work; the text of an error since the last call, or NULL
         bool (*lost)(void);                      // whether no later work of this process survives that error
+        const char* (*broken)(void);             // what the function did to the context or kb->stream; NULL: nothing
         void (*abandon)(void);                   // ends what a block that was left early keeps from ending
         void (*roof)(kbi_machine* m, int which); // measures one of its roofs
     } timing;
     struct {
-        void (*settle)(struct kbi_run* run); // after the first run of the block: is anything still at work beside it?
-        void (*begin)(struct kbi_run* run);  // the audit
+        void (*begin)(struct kbi_run* run); // the audit
         void (*end)(struct kbi_run* run);
         void (*compare)(struct kbi_run* run); // instead of end: of a later launch, with what the audit saw
         void (*left)(struct kbi_run* run);    // instead of end: of a block that was left in its middle
@@ -6749,7 +8330,7 @@ typedef struct kbi_backend {
         void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
         void (*throttled)(kbi_measured* m);            // that alone, which takes no time worth a word
     } sensors;
-    const kbi_instrument* instruments[5]; // up to the first NULL
+    const kbi_instrument* instruments[6]; // up to the first NULL
 } kbi_backend;
 
 enum { KBI_READ_WORDS = 16 };
@@ -6789,7 +8370,10 @@ typedef struct kbi_memory {
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    bool keeps;               // the last call left its blocks to the next one
+    struct kbi_block* before; // the blocks, what they take of a stage and their number, when KB_SAMPLE was entered
+    size_t laid_before;
+    int taken_before;
+    bool keeps;                    // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
     bool unheld;                   // what an output held was not kept, for want of room
@@ -6852,9 +8436,10 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over;                 // KB_SAMPLE ended
+    bool over, reset;          // KB_SAMPLE ended; was entered
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
+    const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
     uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
@@ -6865,16 +8450,19 @@ typedef struct kbi_body_call { // of the body
 typedef struct kbi_work { // what is known of the timed block
     bool host;            // it is host work
     unsigned expect;
-    int64_t nodes, recorded; // of its capture; those of which CUPTI makes records
-    bool within;             // it was captured, and all its copies stay within the device
-    int64_t estimate_ns;     // the least that it was seen to take
-    bool checked;            // in a call of its own
-    int line;                // of KB_TIME in its file
-    bool called;             // by pointer, in an entry that returns: no compiler can remove it
-    int empty;               // which of the empty kernels has about as many bytes of arguments
-    uint64_t shape;          // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
-    void* graph;             // what the audit captured, kept for timers that run it alone; the backend's
-    int beside;              // looks that found the device busy beside the block's stream, since one that did not
+    int64_t nodes, recorded;    // of its capture; those of which CUPTI makes records
+    bool within;                // it was captured, and all its copies stay within the device
+    int64_t estimate_ns;        // the least that it was seen to take
+    bool checked;               // in a call of its own
+    int line;                   // of KB_TIME in its file
+    bool called;                // by pointer, in an entry that returns: no compiler can remove it
+    int empty;                  // which of the empty kernels has about as many bytes of arguments
+    uint64_t shape;             // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
+    void* graph;                // what the audit captured, kept for timers that run it alone; the backend's
+    int looks, beside;          // after which the device was asked whether it is at work; those that found it so
+    bool again, refused;        // the audit runs the block once more; capture refused it, and nobody said why
+    bool captured;              // the audit's run is being captured
+    const kbi_verdict* verdict; // of the inspection; NULL: there was none
 } kbi_work;
 
 enum { KBI_TRACED = 256 };
@@ -6954,6 +8542,14 @@ static void kbi_sense(kbi_run* run) {
 
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 
+// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the block
+// ends: a block that was left by break may call what it likes. host: only a block of host work may not call it.
+static void kbi_note_call(kb_state* kb, const char* name, bool host) {
+    kbi_run* run = kb->run;
+    bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
+    if (timed && !run->call.called) run->call.called = name;
+}
+
 static void kbi_give_word(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
     run->m.status = (int32_t)status;
@@ -6975,7 +8571,17 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     const char* error = run->backend->timing.wait ? run->backend->timing.wait() : NULL;
     if (!error) return;
     bool memory = strstr(error, "MemoryAllocation") != NULL;
-    kbi_stop(run, memory ? KB_FLAG_OOM : KB_FLAG_CUDA_ERROR, "%s %s", error, when);
+    if (memory) kbi_raise(run, KB_FLAG_OOM); // of a call of the function's own: KB_ALLOC has said its own before
+    kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
+}
+
+// The cause of what else went wrong in this case; each one after it would fail.
+static void kbi_stop_if_broken(kbi_run* run) {
+    const char* broken = run->backend->timing.broken ? run->backend->timing.broken() : NULL;
+    if (!broken) return;
+    kbi_raise(run, KB_FLAG_CUDA_ERROR);
+    kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
+    kbi_give_word(run, KB_FAILED);
 }
 
 // Whether this launch is timed alone, to be held against others.
@@ -7006,7 +8612,6 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>lab       measure: all that a measuring process keeps from one case to the next.
-              Public: none      Used by: measure, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -7078,6 +8683,7 @@ typedef int (*kbi_cu_node)(cudaGraphNode_t node, kbi_cu_kernel* of);
 typedef int (*kbi_cu_name)(const char** name, void* function);
 typedef int (*kbi_cu_fits)(int* blocks, void* function, int threads, size_t shared);
 typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
+typedef int (*kbi_cu_number)(kb_stream stream, unsigned long long* number); // unique in the process
 typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
 
 typedef struct kbi_gpu {
@@ -7090,10 +8696,12 @@ typedef struct kbi_gpu {
     void* proofs[KBI_PROOF_COPIES][KBI_PROOFS]; // NULL: not loaded yet
     unsigned empties;                           // launched so far
     kbi_cu_launch launch;
-    kbi_cu_launch_as launch_as; // NULL: no clusters
-    kbi_cu_wait wait_value;     // NULL: the gate is a spinning kernel
-    char* clean;                // what eviction reads; never written after start
-    char* touch;                // where calibrating kernels write
+    kbi_cu_launch_as launch_as;       // NULL: no clusters
+    kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
+    kbi_cu_number number_of;          // of the stream
+    unsigned long long stream_number; // 0: not known
+    char* clean;                      // what eviction reads; never written after start
+    char* touch;                      // where calibrating kernels write
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads a multiprocessor; bytes a block
     int all_registers, all_shared, most_blocks,
@@ -7180,6 +8788,8 @@ typedef struct kbi_cupti {
     int (*text)(int error, const char** text);
     int (*call)(int domain, uint32_t id, const char** name);
     int (*dropped)(void* context, uint32_t stream, size_t* n);
+    int (*subscribe)(void** subscriber, void (*called)(void*, int, uint32_t, const void*), void* user);
+    int (*follow)(uint32_t on, void* subscriber, int domain); // 1: the driver's functions, 2: the runtime's
     void* library;
     bool loaded, open;                        // attached; kernels' durations are kept
     int error;                                // of the latest time that they were to be; 0: none
@@ -7221,6 +8831,7 @@ typedef struct kbi_insight { // what is being looked into
     int runs, passes;         // that count: the first one may load code; of counters
     double energy_mj, idle_w; // 0: not known
     int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
+    kbi_verdict verdict;
 } kbi_insight;
 
 enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
@@ -7235,13 +8846,15 @@ static struct kbi_lab {
     double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
     double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
     int placement;                                                            // of the recipe, for the script
-    kbi_roofs roofs, core;         // that another process of this run measured, of this device and of a core
-    bool told;                     // them
-    int64_t wall_start, wall_step; // of the wall timer, ns
-    double wall_bias;              // ns that two readings of the clock cost
-    volatile sig_atomic_t stops;   // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
-    int64_t stood;                 // ns of samples in which that happened
-    kbi_turn turn;                 // at the begin of a sample of host work
+    kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
+    double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
+    bool told;                      // them
+    int64_t wall_start, wall_end;   // of the runs that are timed, ns
+    double wall_step, wall_bias;    // the clock's step; ns that two readings of it cost
+    double pass_bias;               // and those around a single run
+    volatile sig_atomic_t stops;    // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
+    int64_t stood;                  // ns of samples in which that happened
+    kbi_turn turn;                  // at the begin of a sample of host work
     int64_t kept, lost;         // of the latest cases: samples that ran through, or that others had the processor in
     bool coarse;                // the thread's clock is too coarse to tell
     int folder;                 // in which calls begin; 0: not opened
@@ -7294,8 +8907,173 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>leftovers measure: what a function changed in its process: put back before the next one, or the process ends.
+              Public: none      Used by: >>calls, >>rounds, program
+---------------------------------------------------------------------------------------------------------------*/
+
+#ifndef __cplusplus
+extern char** environ; // strict standards hide it
+#endif
+
+#ifdef SIG_SETMASK
+#define KBI_SETMASK SIG_SETMASK
+#else
+#define KBI_SETMASK 2 // Linux
+#endif
+
+enum { KBI_LIMITS = 16 };           // RLIM_NLIMITS
+enum { KBI_FILES_LEFT = 64 };       // open files that a function may leave behind
+enum { KBI_MEMORY_LEFT_PART = 16 }; // and the part of the machine's memory
+
+// The process as it was before the first function ran.
+static struct kbi_before {
+    bool known;
+    mode_t mode; // umask
+    uint64_t blocked;
+    fenv_t floats;
+    uint64_t limits[KBI_LIMITS][2]; // soft, hard
+    kbi_cpus cpus;
+    int nice;
+    char *locale, **variables;
+    int64_t files[3][2];                    // device and inode of stdin, stdout, stderr; -1: closed
+    int next_file;                          // the lowest number that no file has
+    int64_t handlers[2], threads, resident; // kbi_status_look
+} kbi_before;
+
+static void kbi_standard_file(int file, int64_t out[2]) {
+    struct stat about;
+    bool open = fstat(file, &about) == 0;
+    out[0] = open ? (int64_t)about.st_dev : -1;
+    out[1] = open ? (int64_t)about.st_ino : -1;
+}
+
+static int kbi_next_file(void) { // -1: there is none
+    int file = dup(2), other = file < 0 ? kbi_open_file("/dev/null", O_RDONLY) : -1;
+    int next = KBI_MAX(file, other);
+    if (next >= 0) close(next);
+    return next;
+}
+
+// A number of /proc/self/status, such as "Threads:"; KB_NONE: it is not there.
+static int64_t kbi_status_number(const char* status, const char* name, int base) {
+    const char* at = strstr(status, name);
+    return at && at > status && at[-1] == '\n' ? (int64_t)strtoull(at + strlen(name), NULL, base) : KB_NONE;
+}
+
+// handlers: signals that are ignored, and caught, but for those that the C library takes when threads are started.
+static void kbi_status_look(int64_t handlers[2], int64_t* threads, int64_t* resident) {
+    const int64_t library = (int64_t)7 << 31;
+    char status[4096];
+    int file = kbi_open_file("/proc/self/status", O_RDONLY);
+    ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
+    if (file >= 0) close(file);
+    status[KBI_MAX(n, (ssize_t)0)] = 0;
+    handlers[0] = kbi_status_number(status, "SigIgn:", 16) & ~library;
+    handlers[1] = kbi_status_number(status, "SigCgt:", 16) & ~library;
+    *threads = kbi_status_number(status, "Threads:", 10);
+    *resident = kbi_status_number(status, "VmRSS:", 10) * 1024;
+}
+
+static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
+
+static void kbi_before_note(void) {
+    struct kbi_before* b = &kbi_before;
+    const char* locale = setlocale(LC_ALL, NULL);
+    size_t n = 0, bytes = locale ? strlen(locale) + 1 : 0;
+    b->known = true;
+    b->mode = umask(077);
+    umask(b->mode);
+    fegetenv(&b->floats);
+#ifdef SYS_rt_sigprocmask
+    syscall(SYS_rt_sigprocmask, 0, NULL, &b->blocked, sizeof b->blocked);
+#endif
+#ifdef SYS_prlimit64
+    for (int i = 0; i < KBI_LIMITS; i++) syscall(SYS_prlimit64, 0, i, NULL, b->limits[i]);
+#endif
+    kbi_cpus_allowed(&b->cpus);
+    b->nice = getpriority(PRIO_PROCESS, 0);
+    if (locale) b->locale = (char*)memcpy(kbi_grow(NULL, bytes), locale, bytes);
+    while (environ && environ[n]) n++;
+    b->variables = (char**)kbi_grow(NULL, sizeof(char*) * (n + 1));
+    for (size_t i = 0; i < n; i++) {
+        bytes = strlen(environ[i]) + 1;
+        b->variables[i] = (char*)memcpy(kbi_grow(NULL, bytes), environ[i], bytes);
+    }
+    b->variables[n] = NULL;
+    for (int i = 0; i < 3; i++) kbi_standard_file(i, b->files[i]);
+    b->next_file = kbi_next_file();
+    kbi_status_look(b->handlers, &b->threads, &b->resident);
+}
+
+static void kbi_variables_restore(void) {
+    char** was = kbi_before.variables;
+    size_t n = 0;
+    while (was[n] && environ && environ[n] && kbi_is(was[n], environ[n])) n++;
+    if (!was[n] && environ && !environ[n]) return;
+    while (was[n]) n++;
+    environ = (char**)memcpy(kbi_grow(NULL, sizeof(char*) * (n + 1)), was, sizeof(char*) * (n + 1));
+}
+
+// Puts back what can be put back for certain. NULL, or what cannot.
+static const char* kbi_before_restore(void) {
+    struct kbi_before* b = &kbi_before;
+    const char *locale = setlocale(LC_ALL, NULL), *why = NULL;
+    struct itimerval none;
+    kbi_cpus cpus;
+    memset(&none, 0, sizeof none);
+    setitimer(ITIMER_REAL, &none, NULL);
+    setitimer(ITIMER_VIRTUAL, &none, NULL);
+    setitimer(ITIMER_PROF, &none, NULL);
+    if (!b->known) return NULL;
+    umask(b->mode);
+    fesetenv(&b->floats);
+#ifdef SYS_rt_sigprocmask
+    syscall(SYS_rt_sigprocmask, KBI_SETMASK, &b->blocked, NULL, sizeof b->blocked);
+#endif
+#ifdef SYS_prlimit64
+    for (int i = 0; i < KBI_LIMITS; i++) {
+        uint64_t now[2];
+        if (syscall(SYS_prlimit64, 0, i, NULL, now) != 0 || memcmp(now, b->limits[i], sizeof now) == 0) continue;
+        if (syscall(SYS_prlimit64, 0, i, b->limits[i], NULL) != 0) why = "it lowered a limit of its process for good";
+    }
+#endif
+    if (kbi_cpus_allowed(&cpus) && memcmp(&cpus, &b->cpus, sizeof cpus) != 0 && !kbi_cpus_pin(&b->cpus))
+        why = "it changed the processors of its process for good";
+    if (getpriority(PRIO_PROCESS, 0) != b->nice && setpriority(PRIO_PROCESS, 0, b->nice) != 0)
+        why = "it lowered the priority of its process for good";
+#ifdef LC_GLOBAL_LOCALE
+    uselocale(LC_GLOBAL_LOCALE);
+#endif
+    if (b->locale && locale && !kbi_is(locale, b->locale)) setlocale(LC_ALL, b->locale);
+    kbi_variables_restore();
+    return why;
+}
+
+// Puts back what can be, and looks at the rest. NULL: this process is as good as a fresh one for the next case; else why
+// it is not.
+static const char* kbi_left_behind(bool gpu) {
+    const struct kbi_before* b = &kbi_before;
+    const char* why = kbi_before_restore();
+    int64_t handlers[2], threads, resident, physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    if (!b->known || why) return why;
+    for (int i = 0; i < 3; i++) {
+        int64_t now[2];
+        kbi_standard_file(i, now);
+        if (memcmp(now, b->files[i], sizeof now) != 0) return "it closed or replaced stdin, stdout or stderr";
+    }
+    int next = kbi_next_file();
+    if (b->next_file >= 0 && (next < 0 || next > b->next_file + KBI_FILES_LEFT)) return "it left files open";
+    kbi_status_look(handlers, &threads, &resident);
+    if (memcmp(handlers, b->handlers, sizeof handlers) != 0) return "it changed how signals are handled";
+    if (resident - b->resident > physical / KBI_MEMORY_LEFT_PART) return "it left memory allocated";
+    if (threads <= b->threads) return NULL;
+    int64_t ran = kbi_others_ran();
+    if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
+    return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
+}
+
+/*---------------------------------------------------------------------------------------------------------------
   >>nvtx      measure: names of cases and phases, for whatever profiler listens.
-              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 // NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
@@ -7389,7 +9167,6 @@ static void kbi_nvtx_end(uint64_t* range) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>perf      measure: the processor's counters over host work, from the kernel's perf_event_open.
-              Public: none      Used by: >>host, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if defined(__linux__) && defined(SYS_perf_event_open)
@@ -7524,10 +9301,58 @@ static const kbi_instrument kbi_perf_instrument = { KBI_WISH_COUNTERS, true,    
 
 /*---------------------------------------------------------------------------------------------------------------
   >>host      measure: the cpu backend, and the tests' script backend, with their timers.
-              Public: none      Used by: measure, >>worker, >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
+
+// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples of
+// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. Sorts them.
+static double kbi_clock_lattice(double* ns, int n) {
+    double step = INFINITY, last = NAN;
+    kbi_sort(ns, n);
+    if (ns[n - 1] - ns[0] < 1) return 0;
+    for (int i = 0, begin = 0; i < n; i++) {
+        if (i < n - 1 && ns[i + 1] - ns[i] <= 2.5) continue;
+        const double middle = ns[begin + (i - begin) / 2];
+        if (i - begin + 1 >= n / 50) { // fewer are chance
+            if (!kbi_nan(last)) step = KBI_MIN(step, middle - last);
+            last = middle;
+        }
+        begin = i + 1;
+    }
+    return kbi_finite(step) ? step : 1;
+}
+
+static double kbi_clock_step(void) {
+    const int64_t long_enough = 50000000;
+    double ns[1000];
+    volatile int spent = 0;
+    for (int i = 0; i < KBI_COUNT(ns); i++) {
+        int64_t began = kbi_now();
+        for (int k = 0; k < i % 41; k++) spent = spent + 1;
+        ns[i] = (double)(kbi_now() - began);
+    }
+    double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
+    if (step > 0) return step;
+    // coarse: the smallest difference of two readings
+    int64_t best = INT64_MAX, began = kbi_now();
+    for (int i = 0; i < 200 && (i < 3 || kbi_now() - began < long_enough); i++) {
+        int64_t a = kbi_now(), b = a;
+        for (int turns = 0; b == a && turns < 1 << 26; turns++) b = kbi_now();
+        if (b > a) best = KBI_MIN(best, b - a);
+        if (b == a) break; // it stands still
+    }
+    return best == INT64_MAX ? 1e9 : (double)best;
+}
+
+// Work behind this begins when that before it has ended.
+static void kbi_serialise(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __asm__ __volatile__("lfence" : : : "memory");
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" : : : "memory");
+#endif
+}
 
 static double kbi_measure_wall_bias(void) {
     double ns[101], scratch[101];
@@ -7538,6 +9363,45 @@ static double kbi_measure_wall_bias(void) {
     double bias = kbi_median_of(ns, KBI_COUNT(ns), scratch);
     return KBI_MAX(bias, 1e-3); // above 0: it is known
 }
+
+// The system is asked for the thread's time beside every run (kbi_wall_lost): what that leaves behind is in the bias.
+static int64_t kbi_pass_begin(kbi_run* run) {
+    (void)run;
+    kbi_lab.turn = kbi_turn_now();
+    return 1;
+}
+static void kbi_pass_end(kbi_run* run) {
+    run->alike.turns[0] += (double)(kbi_lab.wall_end - kbi_lab.wall_start);
+    kbi_lab.turn = kbi_turn_now();
+}
+static const kbi_timer kbi_pass_timer = { "wall", kbi_pass_begin, kbi_pass_end, NULL, true, true };
+
+// What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
+// since a mean is known more finely than the clock's step.
+KBI_SLOW_END
+KBI_OPTIMISE static double kbi_measure_pass_bias(const kbi_run* like) {
+    enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
+    double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
+    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof *run);
+    memset(run, 0, sizeof *run);
+    run->backend = like->backend, run->machine = like->machine, run->recipe = like->recipe, run->of = like->of;
+    run->kb.run = run;
+    run->sampling.timer = &kbi_pass_timer;
+    run->call.sampled = run->call.looped = true;
+    run->call.phase = KBI_PHASE_SAMPLE;
+    for (int i = 0; i < KBI_STRETCHES; i++) {
+        run->alike.turns[0] = 0;
+        run->shown = kbi_now();
+        for (int k = 0; k < KBI_PASSES; k++) {
+            run->call.ready = KBI_SAMPLE;
+            KBI_TIME(&run->kb, true) __asm__ __volatile__("" : : : "memory");
+        }
+        mean[i] = run->alike.turns[0] / KBI_PASSES;
+    }
+    KBENCH_FREE(run);
+    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
+}
+KBI_SLOW_BEGIN
 
 // How often a loop of KB_TIME's turns, as kbi_next says it: first so often, then no more.
 __attribute__((noinline)) static int64_t kbi_loop_turns(int64_t* turns) {
@@ -7573,29 +9437,58 @@ KBI_OPTIMISE static double kbi_time_loop(int place, int64_t turns) {
 KBI_SLOW_BEGIN
 
 // A turn is a cycle, and two or four where its jump lies across two lines. Where the compiler puts the user's loop
-// nobody knows: what takes no longer than the slowest may be an empty one.
-static double kbi_time_empty_loop(int64_t turns) {
+// nobody knows: what takes no longer than the slowest may be an empty one. kept: values that it keeps, half a cycle each,
+// which are loaded or stored; a block that keeps some is not empty at first sight, and takes more than the fastest.
+static double kbi_time_empty_loop(int64_t turns, int kept) {
     double least = (double)INFINITY, most = 0;
     for (int place = 0; place < 64; place += 8) {
         double ns = kbi_time_loop(place, KBI_MAX(turns / 8, (int64_t)1));
         least = KBI_MIN(least, ns), most = KBI_MAX(most, ns);
     }
-    return KBI_MAX(least, 0.8 * most); // that 1.5 times of it be no more than 1.2 times the slowest
+    // 1.5 times of it, which the caller allows, are no more than 1.2 times the slowest
+    return kept ? KBI_MAX(least * (1 + kept / 3.0), 0.53 * most) : KBI_MAX(least, 0.8 * most);
 }
 
-// Lines that kb_keep (even) and KBENCH (odd) noted; the linker knows where the section begins and ends.
-extern const int32_t __start_kbi_marks[] __attribute__((weak)), __stop_kbi_marks[] __attribute__((weak));
+// What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where
+// kb_keep stands, though an empty loop takes as long; unless all that is kept are constants that the compiler knew.
+static kbi_kept kbi_keeps(const kb_build* build, int line, int* places) {
+    int end = line + 100, constants = 0;
+    *places = 0;
+    for (const int32_t* m = build->marks; m < build->marks_end; m++)
+        if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
+    for (const int32_t* m = build->marks; m < build->marks_end; m++) {
+        if (*m % 2 || *m / 8 < line || *m / 8 >= end) continue;
+        *places += 1;
+        constants += *m / 4 % 2;
+    }
+    return !*places ? KBI_KEPT_NOTHING : constants == *places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
+}
 
-// Whether kb_keep stands between a line with KB_TIME and the next benchmark: then the block is not empty, though an
-// empty loop takes as long.
-static bool kbi_keeps(int line) {
-    int end = line + 100;
-    bool keeps = false;
-    for (const int32_t* m = __start_kbi_marks; m < __stop_kbi_marks; m++)
-        if (*m % 2 && *m / 2 > line) end = KBI_MIN(end, *m / 2);
-    for (const int32_t* m = __start_kbi_marks; m < __stop_kbi_marks; m++)
-        keeps |= *m % 2 == 0 && *m / 2 >= line && *m / 2 < end;
-    return keeps;
+static void kbi_no_function(kb_stream stream, void* user) { (void)stream, (void)user; }
+
+// kb_loop's loop with a function that does nothing: ns a turn.
+static double kbi_time_empty_call(int64_t turns) {
+    volatile kb_function fn = kbi_no_function;
+    kb_function called = fn;
+    int64_t began = kbi_now();
+    for (int64_t left = turns; left > 0; --left) called(NULL, NULL);
+    return (double)(kbi_now() - began) / (double)turns;
+}
+
+// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind.
+static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
+    const int called_ns = 10,
+              loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
+    double loop[3];
+    int places = 0;
+    if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
+    kbi_kept kept =
+        run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
+    run->m.kept = (int32_t)kept;
+    for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
+        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs, KBI_MIN(places, 8));
+    run->m.loops++;
+    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -7613,11 +9506,16 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
+    if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) {
+        const kbi_unit unit = run->call.unit;
+        kbi_lab.pass_bias = kbi_measure_pass_bias(run);
+        run->call.unit = unit;
+    }
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
-    kbi_lab.wall_start = kbi_now();
-    return kbi_wall_runs(run);
+    return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
 // Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock stood
@@ -7644,11 +9542,25 @@ static void kbi_wall_add_alone(kbi_run* run, double ns) {
     if (warm) run->alike.early[run->alike.n - 1] = busy;
 }
 
-enum { KBI_BATCH_MAX = 1 << 30, KBI_LOOP_NS = 3 }; // nothing that a block does is so short; what may be an empty loop
+enum { KBI_BATCH_MAX = 1 << 30 };
 
-// During the warm-up the batch grows until a sample is a thousand steps of the clock long, and 20 us.
+// A single run: what it reads lies on the clock's steps, the median within half of one, and what an empty run reads
+// need not be what this one reads too much: the processor may begin it while it still reads the clock, and does not
+// know its branches as well as in a row. Half of that is allowed for.
+static void kbi_wall_of_pass(kbi_run* run) {
+    run->m.bias_ns = run->m.floor_ns = kbi_lab.pass_bias;
+    run->m.step_ns = kbi_lab.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
+    run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_lab.wall_step, kbi_lab.pass_bias) / 2 / 1.96;
+    run->m.empty = KBI_NO_SHAPE;
+}
+
+// How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
+// few as --timeout leaves time for. What that costs in precision, the samples show.
+static double kbi_clock_fills(double step) { return KBI_MIN(1000 * step, KBI_MAX(20e6, 5 * step)); }
+
+// During the warm-up the batch grows until a sample is long enough for the clock, and 20 us.
 static void kbi_wall_end(kbi_run* run) {
-    int64_t now = kbi_now();
+    int64_t now = kbi_lab.wall_end;
     if (run->backend->gpu && !run->work.host) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
@@ -7669,30 +9581,26 @@ static void kbi_wall_end(kbi_run* run) {
         run->m.retaken++;
         return;
     }
-    if (!kbi_lab.wall_step) kbi_lab.wall_step = kbi_clock_step();
     run->sampling.sum += ns;
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, 1000.0 * (double)kbi_lab.wall_step);
+    target = KBI_MAX(target, kbi_clock_fills(kbi_lab.wall_step));
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
     if (run->call.unit == KBI_WARM && grows) {
-        double factor = ns > 0 ? target / ns : 1000;
+        double factor = ns > 0 ? target / ns : 10;
         run->sampling.batch = (int64_t)((double)run->sampling.batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
         run->call.window.n = 0; // times of another batch size are no measure for this one
     } else {
         run->sampling.resolved = true;
     }
+    if (kbi_lab.wall_step >= 1000000) run->m.step_ns = kbi_lab.wall_step / (double)runs; // jiffies
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
+    if (run->call.sampled) kbi_wall_of_pass(run);
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
-    bool short_enough = ns <= (double)KBI_LOOP_NS * (double)runs && !run->work.called;
-    if (run->call.unit != KBI_SAMPLE || run->call.sampled || !short_enough || kbi_keeps(run->work.line)) return;
-    double loop[3]; // in turn with the block: what slows one slows the other
-    for (int i = 0; i < 3; i++) loop[i] = kbi_time_empty_loop(runs);
-    run->m.loops++;
-    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
+    if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -7776,8 +9684,8 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_cpu = {
     "cpu", false, false, kbi_cpu_open,
     KBI_HOST_MEMORY,
-    { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
+    { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
+    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     { KBI_PERF, NULL, NULL, NULL, NULL }
 };
@@ -7821,8 +9729,8 @@ static bool kbi_script_open(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_scripted = {
     "script", false, true, kbi_script_open,
     KBI_HOST_MEMORY,
-    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
+    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
+    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL }
 };
@@ -7830,7 +9738,6 @@ static const kbi_backend kbi_scripted = {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
-              Public: kb_alloc, kb_to_host, kb_from_host      Used by: programs, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
@@ -8004,6 +9911,29 @@ static kbi_block* kbi_memory_again(const kbi_backend* b, kbi_memory* m, kb_place
     return block;
 }
 
+static void kbi_check_guards(kbi_run* run, const kbi_block* last);
+
+// KB_SAMPLE's reset begins: what the resets before it took goes back, unless work that uses it is still to run, as that
+// behind a gate or in a captured graph. What the last one took is kept for the check behind the loop.
+static void kbi_memory_reset(kbi_run* run) {
+    kbi_memory* m = &run->memory;
+    const kbi_timer* timer = run->sampling.timer;
+    bool host = run->work.host || !run->backend->gpu;
+    kbi_block* taken = m->blocks;
+    if (!run->call.reset) {
+        run->call.reset = true;
+        m->before = m->blocks, m->laid_before = m->laid, m->taken_before = m->taken;
+    }
+    if (m->blocks == m->before || (!host && (!timer || timer->alone || run->sampling.open))) return;
+    kbi_check_guards(run, m->before);
+    kbi_block** end = &m->blocks;
+    while (*end != m->before) end = &(*end)->next;
+    *end = NULL;
+    m->blocks = m->before;
+    m->laid = m->laid_before, m->taken = m->taken_before;
+    kbi_blocks_free(run->backend, m, &taken, false);
+}
+
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
     size_t total = kbi_block_total(bytes);
@@ -8141,6 +10071,7 @@ static void kbi_memory_keep(kbi_run* run) {
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
+    kbi_note_call(kb, "KB_ALLOC", false);
     bool absent = KBI_CUDA && !run->backend->gpu && !run->backend->stands_in && place != KB_HOST;
     if (absent && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
@@ -8199,6 +10130,7 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
 
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
     int64_t n = (int64_t)bytes;
+    kbi_note_call(kb, "kb_to_host", false);
     if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
         return;
     kbi_mark_read(kb->run, from);
@@ -8207,6 +10139,7 @@ void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
+    kbi_note_call(kb, "kb_from_host", false);
     if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
         !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
         return;
@@ -8216,6 +10149,7 @@ void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_run* run = kb->run;
     uint32_t tensor = run->call.fills++;
+    kbi_note_call(kb, "kb_fill", false);
     run->call.zeros += kind == KB_ZERO;
     if (!kbi_may(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
     if (kind < KB_ZERO || kind > KB_IOTA) {
@@ -8229,7 +10163,6 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>device    measure: the GPU: stream, gate, events, eviction, clock.
-              Public: none      Used by: measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -8288,6 +10221,7 @@ static bool kbi_load_functions(char why[200]) {
     p = kbi_driver_function("cuLaunchKernelEx", 12000), memcpy(&kbi_lab.gpu.launch_as, &p, sizeof p);
     p = kbi_driver_function("cuFuncSetAttribute", 12000), memcpy(&set, &p, sizeof p);
     p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_lab.gpu.wait_value, &p, sizeof p);
+    p = kbi_driver_function("cuStreamGetId", 12000), memcpy(&kbi_lab.gpu.number_of, &p, sizeof p);
     kbi_ptx_put(&ptx, false);
     kbi_empty_put(&ptx);
     for (int i = 0; i < KBI_F_COUNT; i++) names[i] = kbi_function_names[i];
@@ -8405,6 +10339,7 @@ static void kbi_gate_open(void) {
 // An earlier case, or another thread, may have chosen another device; lines that it made persist in L2 would survive
 // the eviction.
 static void kbi_gpu_prepare(struct kbi_run* run) {
+    signal(SIGALRM, kbi_gate_alarm); // the gate's, whatever a function made of it
     cudaSetDevice(run->machine->device);
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
@@ -8450,7 +10385,24 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess; }
+// kb->stream and the context are those of all cases. A function that resets the device, or destroys the stream, takes
+// them from the cases behind it, too. Numbers, not addresses, tell a new one from an old one in its place.
+static const char* kbi_gpu_broken(void) {
+    struct cudaPointerAttributes about;
+    unsigned long long now = 0;
+    cudaError_t e = cudaPointerGetAttributes(&about, (const void*)(uintptr_t)kbi_lab.gpu.flag);
+    if (e == cudaSuccess && about.type != cudaMemoryTypeHost)
+        return "the function reset the device (cudaDeviceReset)";
+    if (e == cudaSuccess) e = cudaStreamQuery(kbi_lab.gpu.stream);
+    if (e == cudaErrorNotReady) e = cudaSuccess;
+    bool gone = kbi_lab.gpu.stream_number && e == cudaSuccess &&
+                (kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &now) != 0 || now != kbi_lab.gpu.stream_number);
+    if (e != cudaSuccess) cudaGetLastError();
+    if (gone || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
+}
+
+static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess || kbi_gpu_broken(); }
 
 static int64_t kbi_gpu_free_bytes(void) {
     size_t free_now = 0, total = 0;
@@ -8505,7 +10457,6 @@ static void kbi_gpu_abandon(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>nvml      measure: clocks, power, temperature, throttling, other processes, through NVML.
-              Public: none      Used by: >>activity, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -8586,7 +10537,6 @@ static void kbi_gpu_sense(kbi_measured* m) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cupti     measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside.
-              Public: none      Used by: measure
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -8669,6 +10619,8 @@ static bool kbi_cupti_load(void) {
     kbi_find(library, "cuptiGetVersion", &c->version);
     kbi_find(library, "cuptiGetResultString", &c->text);
     kbi_find(library, "cuptiGetCallbackName", &c->call);
+    kbi_find(library, "cuptiSubscribe", &c->subscribe);
+    kbi_find(library, "cuptiEnableDomain", &c->follow);
     bool good = c->callbacks && c->enable && c->flush && c->next;
     return c->loaded = good && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
 }
@@ -8748,7 +10700,6 @@ static void kbi_cupti_forget(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>timers    measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI.
-              Public: none      Used by: measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9152,7 +11103,6 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calibrate measure: what events read too much, against what an empty kernel takes.
-              Public: none      Used by: >>cuda, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9261,7 +11211,6 @@ static void kbi_truth_set(const kbi_truth* truth) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>audit     measure: the timed block seen once under stream capture, where nothing executes.
-              Public: none      Used by: >>activity, >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9452,30 +11401,28 @@ static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi
 }
 
 static void kbi_gpu_audit_begin(kbi_run* run) {
-    cudaStreamSynchronize(run->kb.stream); // what set-up launched is no work of the block's
-    cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
+    cudaDeviceSynchronize(); // what set-up launched is no work of the block's
+    run->work.captured = run->recipe->audit && !(run->work.expect & KB_EXPECT_NO_CAPTURE) && !run->work.refused;
+    if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Whether the device is still at work when the stream that took `stream` ns, up to now, has finished. Three looks in a
-// row have to find it so: one is long where the host was away, and of many thousand pairs of looks two were.
-enum { KBI_LOOKS_BESIDE = 3 };
+// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
+// after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have been
+// preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give SIDE_STREAM.
+enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
 
-static bool kbi_busy_beside(kbi_run* run, int64_t stream) {
+static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
+
+static void kbi_look_beside(kbi_run* run, int64_t stream) {
+    kbi_work* w = &run->work;
     int64_t begin = kbi_now();
-    cudaDeviceSynchronize();
+    bool good = cudaDeviceSynchronize() == cudaSuccess;
     int64_t longer = kbi_now() - begin;
-    if (longer <= 50000 || longer <= stream / 20 || cudaPeekAtLastError() != cudaSuccess) return false;
-    if (++run->work.beside < KBI_LOOKS_BESIDE) return true;
-    kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-    return true;
-}
-
-// When the bench stream has finished and the device has not, some of the work is elsewhere, and events would miss it.
-// Seen after the first run; what that or the audit has found, again behind whole samples.
-static void kbi_gpu_settle(kbi_run* run) {
-    int64_t begin = kbi_now();
-    cudaStreamSynchronize(kbi_lab.gpu.stream);
-    if (!kbi_busy_beside(run, kbi_now() - begin)) run->work.beside = 0;
+    w->looks++;
+    w->beside += good && longer > KBI_BUSY_NS && longer > stream / 20;
+    if (w->beside >= KBI_LOOKS_BUSY)
+        kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
+    w->again = !kbi_failed(run) && w->looks - w->beside < KBI_LOOKS_CLEAR;
 }
 
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
@@ -9488,9 +11435,9 @@ static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
                  seen->copies == 1 ? "y" : "ies");
     else if (seen->allocations)
         kbi_stop(run, KB_FLAG_ALLOC_INSIDE, "cudaMallocAsync or cudaFreeAsync in the timed block");
-    else if (seen->host)
-        kbi_stop(run, KB_FLAG_SYNC_INSIDE, "a host function in the timed block's stream");
-    else if (!run->work.nodes)
+    else if (seen->host && !kbi_inspected(run))
+        kb_note(&run->kb, "a host function in the timed block's stream: its time is in the result");
+    else if (!run->work.nodes && !seen->host)
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
@@ -9518,32 +11465,71 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     return sum;
 }
 
-// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end. A
-// launch through the driver leaves none: then it says more that the first run was seen to go on beside the stream.
+// Whether the errors of a refused capture say no more than that.
+static bool kbi_refused_for_nothing(cudaError_t inside, cudaError_t end) {
+    const cudaError_t dull[] = { cudaSuccess, cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated };
+    bool in = false, out = false;
+    for (int i = 0; i < KBI_COUNT(dull); i++) in |= inside == dull[i], out |= end == dull[i];
+    return in && out && (inside != cudaSuccess || end != cudaSuccess);
+}
+
+static void kbi_stop_refused(kbi_run* run) {
+    const kbi_verdict* v = run->work.verdict;
+    kbi_stop(run, KB_FLAG_SYNC_INSIDE,
+             "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
+             "cudaGraphLaunch or cudaMemPrefetchAsync. Which one is not known%s%s. If the call does not wait: "
+             "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
+             v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
+}
+
+// Calls that capture forbids: the error of the call, if the block did not fetch it, says more than that of the end.
 static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
-    bool beside = inside == cudaSuccess && run->work.beside;
     if (inside == cudaErrorStreamCaptureImplicit)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
     else if (end == cudaErrorStreamCaptureUnjoined || end == cudaErrorStreamCaptureUnmatched ||
-             inside == cudaErrorStreamCaptureIsolation || (beside && end == cudaErrorStreamCaptureInvalidated))
+             inside == cudaErrorStreamCaptureIsolation)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-    else if (inside == cudaErrorStreamCaptureUnsupported || inside == cudaErrorStreamCaptureInvalidated ||
-             end == cudaErrorStreamCaptureInvalidated)
-        kbi_stop(run, KB_FLAG_SYNC_INSIDE,
-                 "a synchronisation, cudaMalloc, cudaFree or cudaGraphLaunch in the timed block; for the last: "
-                 "kb_expect(kb, KB_EXPECT_NO_CAPTURE)");
+    else if (kbi_refused_for_nothing(inside, end))
+        kbi_stop_refused(run);
     else
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture",
                  kbi_cuda_text(end != cudaSuccess ? end : inside));
 }
 
+// The captured run is over. An inspection has seen more than the errors of a capture say; without one the next runs are
+// not captured, and show whether work goes on beside the stream.
+static void kbi_audit_not_captured(kbi_run* run, cudaError_t inside, cudaError_t end) {
+    if (kbi_inspected(run)) {
+        run->work.expect |= KB_EXPECT_NO_CAPTURE;
+        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+                cudaGetErrorName(inside != cudaSuccess ? inside : end));
+    } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in) {
+        run->work.refused = run->work.again = true;
+    } else {
+        kbi_audit_refused(run, inside, end);
+    }
+}
+
+// A run that was not captured.
+static void kbi_audit_ran(kbi_run* run) {
+    int64_t begin = kbi_now();
+    cudaStreamSynchronize(run->kb.stream);
+    if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
+    if (run->work.refused && !run->work.again && !kbi_failed(run)) kbi_stop_refused(run);
+}
+
 static void kbi_gpu_audit_end(kbi_run* run) {
-    cudaError_t inside = cudaGetLastError();
     cudaGraph_t graph = NULL;
-    cudaError_t end = cudaStreamEndCapture(run->kb.stream, &graph);
+    run->work.again = false;
+    if (!run->work.captured) {
+        kbi_audit_ran(run);
+        return;
+    }
+    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
+    bool good = inside == cudaSuccess && end == cudaSuccess;
     // nothing of a captured block runs; what does went to a stream that was not captured. Copies of a case that was
     // looked at are not: of so many one may well wait for the host
-    if (inside == cudaSuccess && end == cudaSuccess && !run->place.stand_in) kbi_busy_beside(run, 0);
+    if (good && !run->place.stand_in && !kbi_inspected(run)) kbi_look_beside(run, 0);
     cudaGetLastError();
     size_t n = 0;
     kbi_seen seen;
@@ -9552,9 +11538,9 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     seen.function = NULL;
     seen.node = NULL;
     bool looks = !(run->work.expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
-    if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
-        kbi_audit_refused(run, inside, end);
-    } else if (looks) {
+    if (!good || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
+        kbi_audit_not_captured(run, inside, end);
+    } else if (looks && !run->work.again) {
         cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
         for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
         if (!run->machine->tool[0]) run->work.shape = kbi_shape_of(nodes, n);
@@ -9564,7 +11550,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
     cudaGetLastError();
     if (!graph) return;
-    if (kbi_failed(run) || !looks) {
+    if (kbi_failed(run) || !looks || run->work.again) {
         cudaGraphDestroy(graph);
     } else { // kept for --rotate and mode graph
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
@@ -9608,7 +11594,6 @@ static void kbi_gpu_compare(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>energy    measure: what a launch takes of the GPU's energy, by NVML's counter, apart from the times.
-              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9752,7 +11737,6 @@ static const kbi_instrument kbi_energy_instrument = { KBI_WISH_ENERGY,  false,  
 
 /*---------------------------------------------------------------------------------------------------------------
   >>activity  measure: the block's kernels, copies and calls, run by run, from CUPTI's records.
-              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -10002,8 +11986,333 @@ static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
+  >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI's callbacks in a run that is not timed.
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+// The driver's functions that submit, order, wait or allocate, and where in CUPTI's structures of their parameters
+// (generated_cuda_meta.h) the stream and the event or address lie, in bytes; KBI_NOWHERE: it has none. The runtime's
+// functions call these.
+enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
+typedef struct kbi_driver_call {
+    const char* names; // without _ptsz or _ptds, and without a version unless versions differ
+    int8_t kind, stream, object;
+} kbi_driver_call;
+
+// clang-format off
+static const kbi_driver_call kbi_driver_calls[] = {
+    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_CALL_LAUNCH, 40, KBI_NOWHERE },
+    { "cuLaunchKernelEx", KBI_CALL_LAUNCH, KBI_IN_CONFIG, KBI_NOWHERE },
+    { "cuLaunchGridAsync", KBI_CALL_LAUNCH, 16, KBI_NOWHERE },
+    { "cuGraphLaunch", KBI_CALL_GRAPH, 8, KBI_NOWHERE },
+    { "cuLaunchHostFunc cuStreamAddCallback", KBI_CALL_HOST, 0, KBI_NOWHERE },
+    { "cuMemPrefetchAsync_v2", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
+    { "cuMemPrefetchAsync", KBI_CALL_PREFETCH, 24, KBI_NOWHERE },
+    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_CALL_PREFETCH, 56, KBI_NOWHERE },
+    { "cuMemDiscardBatchAsync cuMemBatchDecompressAsync", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
+    { "cuStreamAttachMemAsync", KBI_CALL_PREFETCH, 0, KBI_NOWHERE },
+    { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync "
+      "cuMemcpy3DBatchAsync_v2", KBI_CALL_COPY, 24, KBI_NOWHERE },
+    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_CALL_COPY, 32, KBI_NOWHERE },
+    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_CALL_COPY, 8, KBI_NOWHERE },
+    { "cuMemcpyPeerAsync", KBI_CALL_COPY, 40, KBI_NOWHERE },
+    { "cuMemcpyBatchAsync_v2", KBI_CALL_COPY, 56, KBI_NOWHERE },
+    { "cuMemcpyBatchAsync", KBI_CALL_COPY, 64, KBI_NOWHERE },
+    { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA "
+      "cuMemcpyAtoH cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer "
+      "cuMemcpyPeer", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_CALL_SET, 24, KBI_NOWHERE },
+    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_CALL_SET, 40, KBI_NOWHERE },
+    { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
+      KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuEventRecord cuEventRecordWithFlags", KBI_CALL_RECORD, 8, 0 },
+    { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_CALL_RECORD, 0, 8 },
+    { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_CALL_WAIT, 0, 8 },
+    { "cuCtxSynchronize", KBI_CALL_SYNC, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuStreamSynchronize", KBI_CALL_SYNC_STREAM, 0, KBI_NOWHERE },
+    { "cuStreamQuery", KBI_CALL_QUERY_STREAM, 0, KBI_NOWHERE },
+    { "cuEventSynchronize", KBI_CALL_SYNC_EVENT, KBI_NOWHERE, 0 },
+    { "cuEventQuery", KBI_CALL_QUERY_EVENT, KBI_NOWHERE, 0 },
+    { "cuMemAllocAsync", KBI_CALL_ALLOC_LATER, 16, KBI_NOWHERE },
+    { "cuMemAllocFromPoolAsync", KBI_CALL_ALLOC_LATER, 24, KBI_NOWHERE },
+    { "cuMemFreeAsync", KBI_CALL_ALLOC_LATER, 8, KBI_NOWHERE },
+    { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost "
+      "cuMemHostAlloc cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap "
+      "cuMemUnmap cuArrayCreate cuArray3DCreate cuArrayDestroy", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CALL_CREATE, KBI_NOWHERE, 0 },
+    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_CALL_BEGIN_CAPTURE, 0, KBI_NOWHERE },
+    { "cuStreamEndCapture", KBI_CALL_END_CAPTURE, 0, KBI_NOWHERE },
+};
+// clang-format on
+
+// Functions of the runtime whose errors mean that something is missing from the block, also where the driver was not
+// reached. Others are asked what is so, and may say that it is not.
+static const char* const kbi_runtime_calls[] = { "cudaLaunch",      "cudaMemcpy",           "cudaMemset",
+                                                 "cudaMemPrefetch", "cudaGraphLaunch",      "cudaGraphInstantiate",
+                                                 "cudaEventRecord", "cudaStreamWait",       "cudaMalloc",
+                                                 "cudaFree",        "cudaHostAlloc",        "cudaDeviceSynchronize",
+                                                 "cudaEventSync",   "cudaStreamSynchronize" };
+
+enum { KBI_CALLS_LIMIT = 1 << 20 };
+typedef struct kbi_api_call { // CUpti_CallbackData
+    int32_t exits, gap;
+    const char* name;
+    const void* parameters;
+    const int* result;
+    const char* symbol;
+} kbi_api_call;
+
+static struct kbi_calls { // of the block that is being inspected
+    kbi_cuda_call* of;
+    int64_t n, capacity;
+    int32_t number; // of the calls so far
+    bool on, lost;  // lost: there were too many
+    volatile char busy;
+    kbi_text kernels; // their names, each ended by a zero; a call's kernel is 1 more than an offset in it meanwhile
+    size_t latest;    // of them
+    void* subscriber; // NULL: CUPTI does not call yet
+} kbi_calls;
+
+// The runtime's function that this thread is in.
+static __thread struct kbi_outer {
+    const char* name; // NULL: none
+    int32_t number;
+    int64_t first; // of its driver calls
+} kbi_outer;
+
+static bool kbi_has_word(const char* words, const char* word) {
+    size_t n = strlen(word);
+    for (const char* at = words; (at = strstr(at, word)) != NULL; at += n)
+        if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' ')) return true;
+    return false;
+}
+
+// "cuMemAlloc" of "cuMemAlloc_v2_ptsz"; own: the default stream is the thread's own.
+static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
+    char plain[64];
+    snprintf(plain, sizeof plain, "%s", name);
+    char* end = strstr(plain, "_pt");
+    *own = end != NULL;
+    if (end) *end = 0;
+    for (int cut = 0; cut < 2; cut++) {
+        for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
+            if (kbi_has_word(kbi_driver_calls[i].names, plain)) return &kbi_driver_calls[i];
+        end = strstr(plain, "_v");
+        if (!end) return NULL;
+        *end = 0;
+    }
+    return NULL;
+}
+
+static uint64_t kbi_word_at(const void* from, int offset) {
+    uint64_t word = 0;
+    if (offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
+    return word;
+}
+
+// Where a launch's configuration (CUlaunchConfig) has its stream; where a new stream's flags are.
+enum { KBI_CONFIG_STREAM = 32, KBI_CREATE_FLAGS = 8, KBI_CREATE_NON_BLOCKING = 1 };
+
+static void kbi_calls_lock(void) {
+    while (__atomic_test_and_set(&kbi_calls.busy, __ATOMIC_ACQUIRE)) {}
+}
+static void kbi_calls_unlock(void) { __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE); }
+
+static void kbi_call_keep(const kbi_cuda_call* c, const char* symbol) {
+    struct kbi_calls* all = &kbi_calls;
+    kbi_calls_lock();
+    if (all->n >= KBI_CALLS_LIMIT) {
+        all->lost = true;
+    } else {
+        if (all->n == all->capacity) {
+            all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
+            all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
+        }
+        kbi_cuda_call* kept = &all->of[all->n++];
+        *kept = *c;
+        if (symbol && (!all->kernels.n || !kbi_is(all->kernels.s + all->latest, symbol))) {
+            all->latest = all->kernels.n;
+            kbi_put(&all->kernels, symbol, strlen(symbol) + 1);
+        }
+        kept->kernel = symbol ? (const char*)(uintptr_t)(all->latest + 1) : NULL;
+    }
+    kbi_calls_unlock();
+}
+
+static void kbi_driver_returned(const kbi_api_call* api) {
+    kbi_cuda_call c;
+    bool own = false;
+    const kbi_driver_call* known = kbi_driver_call_of(api->name, &own);
+    if (!known) return;
+    memset(&c, 0, sizeof c);
+    c.kind = known->kind;
+    c.error = api->result ? *api->result : 0;
+    c.name = kbi_outer.name ? kbi_outer.name : api->name;
+    c.number = kbi_outer.name ? kbi_outer.number : __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
+    c.object = kbi_word_at(api->parameters, known->object);
+    if (known->stream == KBI_IN_CONFIG) {
+        const void* config = (const void*)(uintptr_t)kbi_word_at(api->parameters, 0);
+        if (config) c.stream = kbi_word_at(config, KBI_CONFIG_STREAM);
+    } else {
+        c.stream = kbi_word_at(api->parameters, known->stream);
+    }
+    if (c.kind == KBI_CALL_CREATE && !c.error) {
+        c.blocking = !((unsigned)kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
+        c.stream = kbi_word_at((const void*)(uintptr_t)c.object, 0);
+    } else if (!c.stream) {
+        c.stream = own ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
+    }
+    kbi_call_keep(&c, c.kind == KBI_CALL_LAUNCH ? api->symbol : NULL);
+}
+
+// An error of the driver's that the runtime made up for is none.
+static void kbi_runtime_returned(const kbi_api_call* api) {
+    int error = api->result ? *api->result : 0;
+    bool reached = false, matters = false;
+    kbi_cuda_call c;
+    kbi_calls_lock();
+    for (int64_t i = kbi_outer.first; i < kbi_calls.n; i++) {
+        kbi_cuda_call* d = &kbi_calls.of[i];
+        if (d->number != kbi_outer.number || !d->error) continue;
+        if (error)
+            d->error = error, reached = true;
+        else
+            d->kind = KBI_CALL_OTHER;
+    }
+    kbi_calls_unlock();
+    for (int i = 0; i < KBI_COUNT(kbi_runtime_calls); i++)
+        matters |= strncmp(api->name, kbi_runtime_calls[i], strlen(kbi_runtime_calls[i])) == 0;
+    if (!error || reached || !matters) return;
+    memset(&c, 0, sizeof c);
+    c.kind = KBI_CALL_FAILED;
+    c.error = error;
+    c.name = api->name;
+    c.number = kbi_outer.number;
+    kbi_call_keep(&c, api->symbol);
+}
+
+// CUPTI calls this at the begin and the end of each function of runtime and driver.
+static void kbi_api_called(void* user, int domain, uint32_t id, const void* data) {
+    const kbi_api_call* api = (const kbi_api_call*)data;
+    (void)user, (void)id;
+    if (!kbi_calls.on) return;
+    if (domain == 1) {
+        if (api->exits) kbi_driver_returned(api);
+    } else if (!api->exits) {
+        kbi_outer.name = api->name;
+        kbi_outer.number = __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
+        kbi_outer.first = kbi_calls.n;
+    } else if (kbi_outer.name) {
+        kbi_runtime_returned(api);
+        kbi_outer.name = NULL;
+    }
+}
+
+static bool kbi_inspect_open(kbi_run* run) {
+    kbi_verdict* v = &kbi_lab.insight.verdict;
+    kbi_cupti* c = &kbi_lab.cupti;
+    char why[400];
+    (void)run;
+    int error = 0;
+    if (!kbi_cupti_load() || !c->subscribe || !c->follow) {
+        snprintf(v->note, sizeof v->note, "%.300s", kbi_cupti_shut(why));
+        return false;
+    }
+    if (!kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
+    if (error) {
+        kbi_calls.subscriber = NULL;
+        snprintf(v->note, sizeof v->note, "%.300s", kbi_cupti_why("cuptiSubscribe", error, why));
+        return false;
+    }
+    return true;
+}
+
+static int64_t kbi_inspect_begin(kbi_run* run) {
+    (void)run;
+    cudaDeviceSynchronize();
+    kbi_calls.n = 0;
+    kbi_calls.number = 0;
+    kbi_calls.lost = false;
+    kbi_calls.kernels.n = 0;
+    memset(&kbi_outer, 0, sizeof kbi_outer);
+    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(1, kbi_calls.subscriber, domain);
+    kbi_calls.on = true;
+    return 1;
+}
+
+static bool kbi_inspect_end(kbi_run* run) {
+    (void)run;
+    kbi_calls.on = false;
+    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(0, kbi_calls.subscriber, domain);
+    cudaGetLastError(); // one that a call left is in the list
+    return false;
+}
+
+// Whether a stream that was there before the block waits for the legacy default stream.
+static int kbi_stream_blocks(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
+    unsigned flags = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (calls[i].kind == KBI_CALL_CREATE && calls[i].stream == stream) return 0; // it may be gone
+    if (stream == KBI_STREAM_LEGACY) return 0;
+    bool known = cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags) == cudaSuccess;
+    cudaGetLastError();
+    return known && !(flags & cudaStreamNonBlocking);
+}
+
+// The kernels' names as people write them, in place of where their symbols lie.
+static void kbi_calls_name(struct kbi_calls* all, kbi_text* names) {
+    uintptr_t symbol = 0, at = 0;
+    char plain[512];
+    for (int64_t i = 0; i < all->n; i++) {
+        uintptr_t of = (uintptr_t)all->of[i].kernel;
+        if (of && of != symbol) {
+            kbi_kernel_name(plain, sizeof plain, all->kernels.s + of - 1);
+            symbol = of, at = names->n + 1;
+            const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's says
+            size_t length = 1 + strcspn(name + 1, "(<");
+            kbi_put(names, name, length);
+            kbi_put(names, "", 1);
+        }
+        if (of) all->of[i].kernel = (const char*)at;
+    }
+    for (int64_t i = 0; i < all->n; i++)
+        if (all->of[i].kernel) all->of[i].kernel = names->s + (uintptr_t)all->of[i].kernel - 1;
+}
+
+static void kbi_inspect_close(kbi_run* run) {
+    struct kbi_calls* all = &kbi_calls;
+    kbi_verdict* v = &kbi_lab.insight.verdict;
+    kbi_text names = KBI_BLANK;
+    uint64_t latest = 0;
+    int blocking = 0;
+    bool legacy = false;
+    cudaDeviceSynchronize();
+    kbi_calls_name(all, &names);
+    for (int64_t i = 0; i < all->n; i++) legacy |= all->of[i].stream == KBI_STREAM_LEGACY;
+    for (int64_t i = 0; i < all->n; i++) {
+        kbi_cuda_call* c = &all->of[i];
+        if (c->error) c->says = cudaGetErrorName((cudaError_t)c->error);
+        if (!legacy || c->kind == KBI_CALL_CREATE) continue;
+        if (c->stream != latest) latest = c->stream, blocking = kbi_stream_blocks(all->of, all->n, latest);
+        c->blocking = blocking;
+    }
+    if (!kbi_failed(run))
+        kbi_streams_judge(v, all->of, all->n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
+    else if (!kbi_lost(run)) // what followed an error says nothing
+        v->known = kbi_judge_errors(v, all->of, all->n, run->work.expect);
+    if (all->lost) {
+        v->known = 0, v->flag = -1;
+        snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
+    }
+    kbi_text_free(&names);
+}
+
+static const kbi_instrument kbi_inspect_instrument = { KBI_WISH_STREAMS,  false,           kbi_inspect_open,
+                                                       kbi_inspect_begin, kbi_inspect_end, kbi_inspect_close };
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
   >>counters  measure: the hardware's counters over the block, through CUPTI's range profiler.
-              Public: none      Used by: >>cuda
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -10378,7 +12687,6 @@ static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false
 
 /*---------------------------------------------------------------------------------------------------------------
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
-              Public: none      Used by: >>cuda, >>calls, >>worker, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type that
@@ -10390,8 +12698,10 @@ static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false
     Each is measured when first needed, and told to later processes of the run. f32 and f64 by chains of FMA; f64's
     tensor cores and all others by products through cuBLASLt, if it is installed. If not, nobody can tell: no
     percentage of them, and nothing is above. --env shows what there is.
+    The share of a cold case of 1 MiB and more is of a cold launch that moves as many bytes (kbi_want_reached).
     On the CPU a roof is what one core reaches, beyond its caches, with the vectors of this build; what is smaller than
-    f32 counts as f32. Threads and caches pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory.   */
+    f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
+    of less than twice the largest cache has no share of the memory's bandwidth.   */
 
 // What earlier processes of this run measured.
 static void kbi_roofs_set(const kbi_roofs* device, const kbi_roofs* core) {
@@ -10449,17 +12759,31 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
 }
 KBI_SLOW_BEGIN
 
-// Twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory.
-static size_t kbi_core_bytes(void) {
-    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8, wanted = (int64_t)64 << 20;
+// Bytes of the host's largest cache; 32 MiB if the system does not say.
+static int64_t kbi_core_cache(void) {
+    int64_t largest = 0;
     for (int i = 0; i < 10; i++) {
         char path[80], size[32];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
         if (!kbi_first_line(path, size, (int)sizeof size)) continue;
-        int64_t bytes = strtoll(size, NULL, 10) << (strchr(size, 'M') ? 20 : 10);
-        wanted = KBI_MAX(wanted, KBI_MIN(2 * bytes, (int64_t)512 << 20));
+        largest = KBI_MAX(largest, (int64_t)strtoll(size, NULL, 10) << (strchr(size, 'M') ? 20 : 10));
     }
+    return largest ? largest : (int64_t)32 << 20;
+}
+
+// Twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory.
+static size_t kbi_core_bytes(void) {
+    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
+    int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     return (size_t)KBI_MIN(wanted, memory) & ~(size_t)4095;
+}
+
+// Whether the data of a case may lie in the host's caches: the bandwidth of memory says nothing of it then. Twice the
+// largest cache is what evicts it. Data from KB_ALLOC may be small, and read many times in a run.
+static bool kbi_core_cached(const kbi_measured* m) {
+    double evicts = 2 * (double)kbi_core_cache();
+    double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
+    return m->bytes < evicts || (tracked > 0 && tracked < evicts);
 }
 
 // Large pages where the system has them: thousands of small ones take longer to come than to be measured.
@@ -10535,6 +12859,62 @@ static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b
         if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
     }
     return best > 0 ? bytes / best * 1e3 : 0;
+}
+
+// Cold, timed as a block is, less the bias: ns. The median of five launches behind a first one.
+static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
+    double ns[6], scratch[6];
+    for (int i = 0; i < KBI_COUNT(ns); i++) {
+        kbi_sample_open(true, 1);
+        kbi_launch_begin(true);
+        if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
+        if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
+        if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
+            cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
+        if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
+        if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+        kbi_launch_end();
+        kbi_lab.gpu.at = 0;
+        kbi_gate_learn();
+        ns[i] = kbi_lab.gpu.ns[0] - bias;
+    }
+    return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
+}
+
+// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process, by the faster of
+// kernel and runtime; NaN: no room.
+static double kbi_reached_cold(int which, int power, double bias) {
+    double* known = &kbi_lab.reached[which][power - KBI_REACHED_LEAST];
+    if (*known > 0 || kbi_nan(*known)) return *known;
+    const double bytes = ldexp(1, power);
+    size_t size = (size_t)bytes / (which == KBI_ROOF_COPY ? 2 : 1);
+    char *a = NULL, *b = NULL;
+    *known = NAN;
+    if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size && cudaMalloc((void**)&a, size) == cudaSuccess &&
+        cudaMalloc((void**)&b, size) == cudaSuccess) {
+        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+        double ns = kbi_time_memory_cold(which, KBI_BY_KERNEL, a, b, size, bias);
+        if (which != KBI_ROOF_READ) ns = KBI_MIN(ns, kbi_time_memory_cold(which, KBI_BY_RUNTIME, a, b, size, bias));
+        if (ns > 0) *known = bytes / ns * 1e9;
+    }
+    cudaFree(a);
+    cudaFree(b);
+    cudaGetLastError();
+    return *known;
+}
+
+// What such a launch of as many bytes as a cold case moves reaches. Up to an L2 of what a launch wrote reaches memory
+// only after its last event, so that a copy of little more than L2 passes the bandwidth of a large one. Between powers
+// of two the rate is interpolated; from 64 times L2 on the roof itself will do. NaN: that, too.
+static void kbi_want_reached(kbi_run* run, int which) {
+    double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
+    bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
+    if (!cold || !(power >= KBI_REACHED_LEAST) || !(run->m.bytes < 64.0 * (double)run->machine->l2)) return;
+    if (power >= KBI_REACHED_LEAST + KBI_REACHED - 1 || !kbi_finite(bias)) return;
+    if (run->listener.beat) run->listener.beat(run->listener.to, true);
+    for (int i = 0; i < 2; i++) rate[i] = kbi_reached_cold(which, (int)power + i, bias);
+    if (run->listener.beat) run->listener.beat(run->listener.to, false);
+    run->m.reached = exp2(log2(rate[0]) + (power - floor(power)) * (log2(rate[1]) - log2(rate[0])));
 }
 
 enum { KBI_PROBE = 65536 };
@@ -10837,9 +13217,13 @@ static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
     m->core = !run->backend->stands_in && (run->work.host || !run->backend->gpu);
+    const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
-        if (kbi_finite(m->bytes) && m->bytes > 0) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+        if (kbi_finite(m->bytes) && m->bytes > 0 && !cached) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+#if KBI_CUDA
+        if (kbi_finite(m->bytes) && m->bytes > 0 && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
+#endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && kbi_finite(m->bytes) && !m->core && !m->traffic; i++)
             kbi_want_roof(run, i); // it may be any of them
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
@@ -10854,16 +13238,19 @@ static void kbi_want_roofs(kbi_run* run) {
         }
     }
     m->roofs = *roofs;
+    for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && cached; i++) m->roofs.of[i] = m->roofs.most[i] = NAN;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cuda      measure: the cuda backend put together and opened; which backend a recipe asks for.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
     cudaError_t e = cudaStreamCreate(&kbi_lab.gpu.stream); // blocking: the default stream's work is waited for
+    kbi_lab.gpu.stream_number = 0;
+    if (kbi_lab.gpu.number_of && kbi_lab.gpu.number_of(kbi_lab.gpu.stream, &kbi_lab.gpu.stream_number) != 0)
+        kbi_lab.gpu.stream_number = 0;
     if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.start);
     if (e == cudaSuccess) e = cudaEventCreate(&kbi_lab.gpu.stop);
     void* host = NULL;
@@ -10982,11 +13369,13 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
 static const kbi_backend kbi_cuda = {
     "cuda", true, false, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
-    { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_abandon, kbi_gpu_roof },
-    { kbi_gpu_settle, kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_gpu_audit_left, kbi_graph_forget,
+    { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_broken, kbi_gpu_abandon,
+      kbi_gpu_roof },
+    { kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_gpu_audit_left, kbi_graph_forget,
       kbi_graph_repeats, kbi_gpu_repeat },
     { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark, kbi_gpu_throttled },
-    { &kbi_energy_instrument, &kbi_activity_instrument, &kbi_counters_instrument, KBI_PERF, NULL }
+    { &kbi_energy_instrument, &kbi_activity_instrument, &kbi_counters_instrument, &kbi_inspect_instrument, KBI_PERF,
+      NULL }
 };
 // clang-format on
 #endif
@@ -11022,7 +13411,6 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m, bool counted) 
 
 /*---------------------------------------------------------------------------------------------------------------
   >>alike     measure: whether later launches do what the first ones did, by their times.
-              Public: none      Used by: >>engine, >>rounds
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
@@ -11094,7 +13482,7 @@ static int kbi_alike_turns(const double* ns, int n, double bias, double much, do
 
 static void kbi_look_for_turns(kbi_run* run, const double* ns) {
     bool host = run->sampling.timer->by_clock;
-    double bias = host ? kbi_lab.wall_bias : run->m.bias_ns;
+    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
     double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
     int turn =
         kbi_alike_turns(ns, KBI_TURNS, kbi_finite(bias) ? bias : 0, host ? kbi_turn_host : kbi_turn_gpu, least);
@@ -11125,7 +13513,6 @@ static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs, bool
 
 /*---------------------------------------------------------------------------------------------------------------
   >>inside    measure: runs of the block that instruments look into, apart from those that are timed.
-              Public: none      Used by: >>engine, >>calls
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_insight_clear(void) {
@@ -11136,6 +13523,7 @@ static void kbi_insight_clear(void) {
     kbi_text_free(&in->texts);
     KBENCH_FREE(in->names.slots);
     memset(in, 0, sizeof *in);
+    in->verdict.flag = -1;
 }
 
 // Whether an instrument wants a run of the block; opens those that are asked for, in turn.
@@ -11159,6 +13547,16 @@ static void kbi_inside_end(kbi_run* run) {
     kbi_stop_on_error(run, "while it was looked into");
 }
 
+// An inspection follows the first run, too: if that ends in an error, the call is known that made it.
+static void kbi_inspect_first(kbi_run* run, bool begins) {
+    kbi_insight* in = &kbi_lab.insight;
+    if (run->recipe->inside != KBI_WISH_STREAMS || kbi_failed(run)) return;
+    if (begins && kbi_inside_wants(run))
+        kbi_inside_begin(run);
+    else if (!begins && in->open)
+        run->backend->instruments[in->at]->end(run), in->again = true;
+}
+
 // What was found, to be freed; what is left open is closed.
 static kbi_inside* kbi_inside_take(kbi_run* run) {
     kbi_insight* in = &kbi_lab.insight;
@@ -11175,6 +13573,7 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     head.dropped = in->dropped;
     head.energy_mj = in->energy_mj, head.idle_w = in->idle_w;
     memcpy(head.message, in->message, sizeof head.message);
+    head.verdict = in->verdict;
     kbi_text all = KBI_BLANK;
     const kbi_text* parts[] = { &in->events, &in->gauges, &in->counters, &in->texts };
     kbi_put(&all, (const char*)&head, sizeof head);
@@ -11186,7 +13585,6 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
-              Public: none      Used by: programs, measure, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- samples, and when there are enough ---
@@ -11273,7 +13671,8 @@ static void kbi_warm_begin(kbi_run* run) {
     snprintf(run->m.cache, sizeof run->m.cache, "%s", host ? "" : caches[mode]);
     run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
     run->call.phase_began = run->call.window.begin = kbi_now();
-    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE))
+    bool told = run->work.verdict && run->work.verdict->known && run->work.verdict->note[0];
+    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !told)
         kb_note(&run->kb, "not audited: cannot be captured");
 }
 
@@ -11297,9 +13696,38 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
+// Whether the block is captured once.
 static bool kbi_wants_audit(const kbi_run* run) {
     bool unseen = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE)) != 0;
     return run->backend->capture.begin && !run->work.host && !unseen && run->recipe->audit;
+}
+
+// Whether it is run once more only to look whether the device goes on behind it.
+static bool kbi_wants_look(const kbi_run* run) {
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    bool inspected = run->work.verdict && run->work.verdict->known;
+    return run->backend->capture.begin && !run->work.host && !waits && !inspected && !run->place.stand_in;
+}
+
+// What the inspection has found decides, before the block is run here.
+static void kbi_stop_condemned(kbi_run* run) {
+    const kbi_verdict* v = run->work.verdict;
+    bool known = v && v->known && !run->work.host && run->recipe->audit;
+    if (known && v->flag >= 0) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
+}
+
+// Whether the block is run for the audit; one that capture refuses is not captured.
+static bool kbi_audit_begins(kbi_run* run) {
+    const kbi_verdict* v = run->work.verdict;
+    bool known = v && v->known && !run->work.host && run->recipe->audit;
+    if (run->recipe->inside == KBI_WISH_STREAMS) return false;
+    if (known && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
+    if (known && !v->captures && kbi_wants_audit(run)) {
+        run->work.expect |= KB_EXPECT_NO_CAPTURE;
+        run->work.nodes = v->work;
+        return false;
+    }
+    return kbi_wants_audit(run) || kbi_wants_look(run);
 }
 
 // The loop is about to be entered, and KB_SAMPLE's first reset has not run.
@@ -11425,9 +13853,9 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         switch (run->call.phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
-            if (kbi_wants_audit(run))
+            if (run->work.again || kbi_audit_begins(run))
                 unit = KBI_AUDITED;
-            else
+            else if (!kbi_failed(run))
                 kbi_phase_enter(run, kbi_after_audit(run));
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
@@ -11461,11 +13889,13 @@ static void kbi_mark(kbi_run* run, bool begin) {
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     run->call.unit = unit;
+    run->call.called = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
+        kbi_stop_condemned(run);
+        kbi_inspect_first(run, true);
         kbi_mark(run, true);
-        kbi_lab.wall_start = kbi_now();
         return kbi_failed(run) ? 0 : 1;
     case KBI_COMPARED:
     case KBI_AUDITED: run->backend->capture.begin(run); return 1;
@@ -11479,15 +13909,20 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
 
 static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
+    const char* called = run->call.called;
+    if (called)
+        kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
+                 "the timed block calls %s, whose time would count as the block's; call it before or after the block",
+                 called);
     if (unit == KBI_CHECKED) {
-        if (run->backend->capture.settle) run->backend->capture.settle(run);
         kbi_mark(run, false);
+        kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_lab.wall_start;
         if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
     } else if (unit == KBI_AUDITED) {
         run->backend->capture.end(run);
-        kbi_phase_enter(run, kbi_after_audit(run));
+        if (!run->work.again) kbi_phase_enter(run, kbi_after_audit(run));
     } else if (unit == KBI_COMPARED) {
         run->backend->capture.compare(run);
     } else if (unit == KBI_PROVED) {
@@ -11496,7 +13931,6 @@ static void kbi_unit_end(kbi_run* run) {
         kbi_inside_end(run);
     } else if (unit != KBI_CAPTURED) {
         run->sampling.timer->end(run);
-        if (run->work.beside && !run->sampling.open) run->backend->capture.settle(run);
     }
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
@@ -11514,6 +13948,7 @@ static bool kbi_can_run(kbi_run* run, bool host) {
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_unit unit;
+    kbi_lab.wall_end = kbi_now();
     run->work.line = line;
     if (run->call.unit != KBI_NO_UNIT) {
         kbi_unit_end(run);
@@ -11533,7 +13968,11 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
         unit = kbi_choose_unit(run);
     }
     run->call.looped = true;
-    return unit == KBI_NO_UNIT || kbi_failed(run) ? (run->call.unit = KBI_NO_UNIT, 0) : kbi_unit_begin(run, unit);
+    if (unit == KBI_NO_UNIT || kbi_failed(run)) return run->call.unit = KBI_NO_UNIT, 0;
+    const int64_t runs = kbi_unit_begin(run, unit);
+    kbi_lab.wall_start = kbi_now();
+    kbi_serialise();
+    return runs;
 }
 
 bool kbi_sample(kb_state* kb) {
@@ -11548,6 +13987,8 @@ bool kbi_sample(kb_state* kb) {
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
     run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
+    if (run->call.ready != KBI_NO_UNIT) kbi_memory_reset(run);
+    if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
     return run->call.ready != KBI_NO_UNIT;
 }
 
@@ -11561,7 +14002,6 @@ void kbi_leave(kb_state* kb) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>calls     measure: the calls of a body that make a case: one that is checked, one that is measured.
-              Public: none      Used by: programs, >>rounds, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What follows from a word, as what a library throws that finds no GPU, takes none away.
@@ -11579,11 +14019,10 @@ static void kbi_call_guarded(kbi_run* run, kb_body body) {
         body(&run->kb);
 }
 
-// What a call left behind is no other's: each begins in the folder where the program was started, and without a timer.
+// Each call begins in the folder where the program was started, and with the process as the first one found it.
 static void kbi_call_clear(void) {
-    struct itimerval none;
-    memset(&none, 0, sizeof none);
-    setitimer(ITIMER_REAL, &none, NULL);
+    if (!kbi_before.known) kbi_before_note();
+    kbi_before_restore();
     if (!kbi_lab.folder) {
         int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
         if (file >= 0) close(file);
@@ -11625,6 +14064,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->call.last = last;
     run->call.unit = run->call.ready = KBI_NO_UNIT;
     run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
+    run->call.reset = false;
     run->sampling.batch = 1;
     run->call.fills = run->call.zeros = 0;
     kbi_phase_show(run);
@@ -11643,8 +14083,9 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-static void kbi_check_guards(kbi_run* run) {
-    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
+// Of the blocks before last in the list; NULL: of all.
+static void kbi_check_guards(kbi_run* run, const kbi_block* last) {
+    for (kbi_block* b = run->memory.blocks; b != last; b = b->next) {
         int64_t at = kbi_guard_broken(run->backend, b);
         if (at == KB_NONE) continue;
         kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
@@ -11690,6 +14131,7 @@ static void kbi_body_ended(kbi_run* run) {
     if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
+    kbi_stop_if_broken(run);
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
     bool lost = kbi_lost(run), keeps = kbi_wants_fresh(run);
     if (run->memory.unheld && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
@@ -11697,7 +14139,7 @@ static void kbi_body_ended(kbi_run* run) {
                 "not proven that the last launch wrote the outputs: what they held could not be set back before it");
     if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
-    if (!lost) kbi_check_guards(run);
+    if (!lost) kbi_check_guards(run, NULL);
     bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
     if (!lost && first && kbi_all_constant(run)) run->m.constant = 1;
     if (!lost && run->work.graph) run->backend->capture.forget(run);
@@ -11829,10 +14271,6 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
-              Public: kb_int, kb_real, kb_str, kb_has, kb_bytes, kb_flops, kb_bytes_as, kb_flops_as, kb_items,
-                      kb_queries, kb_count, kb_loop, kb_check_typed, kb_check_norm_typed, kb_check_ulp_typed,
-                      kb_check_that, kb_skip, kb_fail, kb_note, kb_expect
-              Used by: programs, measure, >>embed, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- run ---
@@ -11857,22 +14295,26 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
 }
 
 int64_t kb_int(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_int", true);
     const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
 
 double kb_real(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_real", true);
     const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
 
 const char* kb_str(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_str", true);
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
     const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
 
 bool kb_has(kb_state* kb, const char* axis) {
+    kbi_note_call(kb, "kb_has", true);
     const kbi_case* c = kb->run->of;
     for (int i = 0; i < c->n_params; i++)
         if (kbi_is(c->params[i].name, axis)) return true;
@@ -11880,6 +14322,7 @@ bool kb_has(kb_state* kb, const char* axis) {
 }
 
 static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {
+    kbi_note_call(kb, name, true);
     if (!(amount >= 0) || !kbi_finite(amount))
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
     else
@@ -11921,6 +14364,7 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     kbi_counter* c = m->counters;
     size_t n = name ? strlen(name) : 0;
     const char* wrong = NULL;
+    kbi_note_call(kb, "kb_count", true);
     while (n && c < m->counters + m->n_counters && strcmp(c->name, name) != 0) c++;
     if (!n || n >= sizeof c->name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
         wrong = "a name has 1 to 63 of a-z, 0-9 and _";
@@ -11975,6 +14419,7 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
                              int64_t n, kbi_match_how what, double tolerance) {
     kbi_run* run = kb->run;
     const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
+    kbi_note_call(kb, "kb_check", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     if (!kbi_may(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
         !kbi_may(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
@@ -12021,6 +14466,7 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     kbi_run* run = kb->run;
     char text[sizeof run->m.message];
     va_list list;
+    kbi_note_call(kb, "kb_check_that", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
     kbi_vfit(text, 0, sizeof text, format, list);
@@ -12057,6 +14503,7 @@ void kb_fail(kb_state* kb, const char* format, ...) {
 void kb_note(kb_state* kb, const char* format, ...) {
     char text[sizeof kb->run->m.message];
     va_list list;
+    kbi_note_call(kb, "kb_note", true);
     va_start(list, format);
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
@@ -12070,6 +14517,7 @@ void kb_note(kb_state* kb, const char* format, ...) {
 }
 
 void kb_expect(kb_state* kb, unsigned expectations) {
+    kbi_note_call(kb, "kb_expect", true);
     const unsigned known = KB_EXPECT_TRANSFER | KB_EXPECT_ALLOC | KB_EXPECT_SYNC | KB_EXPECT_NO_CAPTURE;
     kb->run->work.expect |= expectations & known;
     if (expectations & ~known)
@@ -12079,7 +14527,6 @@ void kb_expect(kb_state* kb, unsigned expectations) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
@@ -12182,6 +14629,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         kbi_arm* copy = &a->replicas[i];
         kbi_run_init(&copy->run, a->run.backend, a->run.machine, a->run.recipe);
         kbi_run_case(&copy->run, a->run.of);
+        copy->run.work.verdict = a->run.work.verdict;
         kbi_copy_place(a, &copy->run.memory, i + 1);
         copy->index = a->index;
         copy->run.place.order = KBI_HOLD;
@@ -12499,6 +14947,7 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
     if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
     bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || (n && arms[0]->run.work.called)), good = true;
+    for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         memset(&c, 0, sizeof c);
@@ -12532,6 +14981,7 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         memset(a, 0, sizeof *a);
         kbi_run_init(&a->run, b, machine, recipe);
         kbi_run_case(&a->run, &cases[first + i]);
+        if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
         a->index = first + i;
         a->run.listener = kbi_listener_of(sink, a->index);
         sink->enter(sink->to, a->index);
@@ -12559,6 +15009,7 @@ static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, co
         if (!run) continue;
         kbi_run_init(run, b, machine, recipe);
         kbi_run_case(run, &cases[first + i]);
+        if (recipe->verdicts) run->work.verdict = &recipe->verdicts[i];
         run->listener = kbi_listener_of(sink, first + i);
         sink->enter(sink->to, first + i);
         kbi_inside* in = kbi_inside_call(run);
@@ -12573,7 +15024,6 @@ static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, co
 
 /*---------------------------------------------------------------------------------------------------------------
   >>verdict   judge: from samples and facts to statistics, flags, speedup and rating.
-              Public: none      Used by: >>counted, >>rivals, >>laps, >>embed
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
@@ -12619,6 +15069,16 @@ static double kbi_judge_stragglers(const kb_stats* s, const double* ms, double* 
     return fabs(kbi_median_of(kept, n, kept) / s->median - 1);
 }
 
+// Whether the mean is another number than the median: over 10 % away, and outside the interval. The message has both.
+static bool kbi_judge_mean(kb_result* r, const kb_stats* s) {
+    char mean[40], median[40], longest[40];
+    bool apart = fabs(s->mean - s->median) > KBI_MAX(0.1, r->precision) * s->median;
+    if (apart)
+        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
+                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
+    return apart;
+}
+
 // Whether the later half of the samples, by its own interval, has another median than all of them. Theirs has grown by
 // what the halves differ.
 static bool kbi_judge_later(const kb_stats* s, const double* ms, double* scratch) {
@@ -12641,6 +15101,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
         kbi_flag_set(r, KB_FLAG_QUANTISED, step > KBI_STATS_NOTABLE && step > said);
         kbi_flag_set(r, KB_FLAG_OUTLIERS, stragglers > KBI_STATS_NOTABLE && stragglers > said);
     }
+    if (s->n >= KBI_STATS_ENOUGH) kbi_flag_set(r, KB_FLAG_OUTLIERS, kbi_judge_mean(r, s));
     kbi_flag_set(r, KB_FLAG_UNSETTLED, !m->settled && kbi_judge_later(s, ms, scratch));
     KBENCH_FREE(scratch);
     // a tenth is worth its word even where the interval has grown to hold it
@@ -12669,10 +15130,14 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
         ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    if (usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven) {
+    bool empty = usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven;
+    if (empty && (m->kept == KBI_KEPT_NOTHING || m->kept == KBI_KEPT_CONSTANTS)) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
-        r->message = "no longer than an empty loop: nothing of the block is left, or too little to be timed";
+        r->message = m->kept
+                         ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
+                           "advance; kb_keep(x) of an input, before the work, hides x from it"
+                         : "no longer than an empty loop: nothing of the block is left, or too little to be timed";
         return;
     }
     if (!usable || !(s.median > 0)) {
@@ -12699,7 +15164,12 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
     // what reads nothing is doubted.
     bool known = m->bias_error_ns > 0;
     bool floored = known ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median : r->time_ms_raw < 5 * r->floor_ms;
-    kbi_flag_set(r, KB_FLAG_FLOOR, floored);
+    kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
+    if (empty) // one instruction takes as long as none: the loop's own are beside it
+        kbi_judge_say(r,
+                      "no longer than an empty %s: if that is too little for the work, the compiler did it in "
+                      "advance; kb_keep(x) of an input, before the work, hides x from it",
+                      m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
     kbi_interval_add(s.median, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, s.median);
     if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0; // no time is less, however wide the noise
@@ -12771,7 +15241,8 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     // where nobody can tell how near the arithmetic is to its roof, only much traffic is sure to be the nearest
     if (computes >= 0 && !(arithmetic > 0) && moved < 0.5) return;
     if (!(moved > 0) && !(computed > 0)) return;
-    r->gpu_efficiency = 100 * KBI_MAX(moved, computed);
+    const double reached = m->reached > 0 ? m->reached : memory;
+    r->gpu_efficiency = 100 * (moved >= computed ? bytes / seconds / reached : computed);
     r->roof = kbi_roof_names[moved >= computed ? moves : computes];
     bool floored = (r->flags >> KB_FLAG_FLOOR & 1) != 0;
     r->bound = floored || KBI_MAX(moved, computed) < 0.1 ? "latency" : moved >= computed ? "memory" : "compute";
@@ -12844,7 +15315,6 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
 
 /*---------------------------------------------------------------------------------------------------------------
   >>counted   judge: what was counted of a case against what it declared, and what bounds it.
-              Public: none      Used by: >>laps
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what
@@ -13014,7 +15484,6 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
 
 /*---------------------------------------------------------------------------------------------------------------
   >>rivals    judge: several processes of a case, and the rivals of a group: who is faster, and how surely.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What the rounds say of an arm against another: the ratio of their times with its interval, in lo and hi.
@@ -13151,7 +15620,7 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
 
 // A bias that nobody measured is off alike in all of them, so that none of what they differ by shows it.
 static void kbi_judge_fitted(kb_result* r, const kbi_measured* m) {
-    if (!m->bias_fitted) return;
+    if (!m->bias_fitted && m->empty != KBI_NO_SHAPE) return;
     kbi_interval_add(r->time_ms, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
     if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
@@ -13219,13 +15688,27 @@ static double kbi_judge_ratio_said(const kbi_rivals* c, int theirs, int mine, do
 static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
     double ratio = kbi_judge_ratio_said(c, theirs, mine, alpha, lo, hi);
     const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
-    if (!a || !b || a->empty == b->empty || !(*lo > 0)) return ratio;
+    if (!a || !b || mine < 0 || !(*lo > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return ratio;
     double sd =
         hypot(a->bias_apart_ns / c->results[theirs].time_ms, b->bias_apart_ns / c->results[mine].time_ms) * 1e-6;
     *lo = log(*lo), *hi = log(*hi);
     kbi_interval_add(log(ratio), sd, lo, hi);
-    *lo = exp(*lo), *hi = exp(*hi);
+    *lo = KBI_MAX(exp(*lo), 1e-3), *hi = KBI_MIN(exp(*hi), 1e3); // wider says no more
     return ratio;
+}
+
+// The ratio of two that one process measured one after another: of their medians. NAN where one has none.
+static double kbi_judge_ratio_apart(const kbi_rivals* c, int process, int theirs, int mine) {
+    double ns[2];
+    for (int k = 0; k < 2; k++) {
+        size_t at = (size_t)(process * c->n + (k ? mine : theirs));
+        const kbi_measured* m = c->m[at];
+        if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) return (double)NAN;
+        double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
+        ns[k] = kbi_median_of(c->samples[at], m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
+        KBENCH_FREE(scratch);
+    }
+    return ns[0] > 0 && ns[1] > 0 ? ns[0] / ns[1] : (double)NAN;
 }
 
 // The shorter of two says how far their ratio scatters.
@@ -13234,7 +15717,9 @@ static void kbi_rivals_pair(kbi_rivals* c, kbi_pools* pools, int theirs, int min
     double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
     int n = 0;
     for (int p = 0; p < c->processes; p++) {
-        values[p] = log(kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi));
+        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi);
+        if (!kbi_finite(ratio) && mine >= 0) ratio = kbi_judge_ratio_apart(c, p, theirs, mine);
+        values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
     if (!n) return;
@@ -13319,6 +15804,8 @@ static void kbi_judge_group(kbi_rivals* c) {
         if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
     if (c->n && kbi_finite(kbi_judge_ratio_over(c, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
+    // measured one after another no process has a control: then as much as memory and code make by where they lie
+    if (!kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
@@ -13333,7 +15820,6 @@ static void kbi_judge_group(kbi_rivals* c) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>compare   judge: how surely the records of two sets differ, what it means, and how each case went over time.
-              Public: none      Used by: >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -13738,7 +16224,6 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>facts     record: what else may tell two machines' times apart, as the system's files have it.
-              Public: none      Used by: >>record
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_FACTS = 16 };
@@ -13859,7 +16344,6 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>record    record: a case's identity, machine and run, put into its record.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_record_identity(kb_result* r, const kbi_case* c) {
@@ -13990,7 +16474,7 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
 }
 
 typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[48], build[160], run_id[24], binary[24],
+    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
         shard[24];
     char* command;
     uint64_t seed;
@@ -14009,6 +16493,15 @@ static void kbi_session_cpu(kbi_session* s) {
     if (f) fclose(f);
 }
 
+// Git's name of a commit: 40 digits of SHA-1, or 64 of SHA-256.
+static bool kbi_is_commit(const char* s) {
+    size_t n = strspn(s, "0123456789abcdef");
+    return !s[n] && (n == 40 || n == 64);
+}
+
+// A branch's file below .git: never one outside, whatever HEAD says.
+static bool kbi_is_ref(const char* s) { return strncmp(s, "refs/", 5) == 0 && !strstr(s, ".."); }
+
 // The commit that is checked out here or in a folder above, read from .git itself.
 static void kbi_session_commit(kbi_session* s) {
     char path[512], up[256] = "", line[256], name[512];
@@ -14019,9 +16512,10 @@ static void kbi_session_commit(kbi_session* s) {
         if (kbi_first_line(path, line, (int)sizeof line)) {
             if (strncmp(line, "ref: ", 5) == 0) {
                 snprintf(name, sizeof name, "%s.git/%.200s", up, line + 5);
-                if (!kbi_first_line(name, line, (int)sizeof line)) return; // packed, or no commit yet
+                if (!kbi_is_ref(line + 5) || !kbi_first_line(name, line, (int)sizeof line))
+                    return; // packed, or no commit yet
             }
-            snprintf(s->git_commit, sizeof s->git_commit, "%.40s", line);
+            if (kbi_is_commit(line)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
             return;
         }
         if (strlen(up) + 4 > sizeof up) return;
@@ -14031,16 +16525,18 @@ static void kbi_session_commit(kbi_session* s) {
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
     const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang says its own in its version
-    snprintf(text, size, "%s%.80s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
-             b->cuda ? ", CUDA" : "");
+    char instruments[120];
+    kbi_show_instruments(b->instruments | kbi_instruments_here(), instruments, sizeof instruments);
+    snprintf(text, size, "%s%.80s%s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
+             instruments, b->cuda ? ", CUDA" : "");
 }
 
 // How the file with the benchmark was compiled, and kbench itself where that was done otherwise.
 static void kbi_record_build(kb_result* r, const kb_entry* entry) {
-    char own[160], text[340];
+    char own[260], text[540];
     kbi_show_build(own, sizeof own, kbi_build());
-    kbi_show_build(text, sizeof text, kbi_build_of(entry));
-    if (strcmp(text, own) != 0) snprintf(text + strlen(text), 180, "; kbench: %s", own);
+    kbi_show_build(text, 260, kbi_build_of(entry));
+    if (strcmp(text, own) != 0) snprintf(text + strlen(text), 280, "; kbench: %s", own);
     r->build = kbi_arena_text(r->owned, text);
 }
 
@@ -14069,7 +16565,7 @@ static int kbi_open_image(void) {
             continue;
         line[strcspn(line, "\n")] = 0;
         if (!line[path] || fstat(file, &about) != 0 || about.st_ino == inode) break;
-        int image = kbi_open_file(line + path, O_RDONLY);
+        int image = kbi_open_input(line + path, false);
         if (image >= 0) close(file), file = image;
         break;
     }
@@ -14078,35 +16574,41 @@ static int kbi_open_image(void) {
     return file;
 }
 
-// Goes on with a hash by all bytes of a file; the answer is how many those are.
-static size_t kbi_hash_file(uint64_t* h, int file) {
+// Goes on with a hash by all bytes of a file, which is closed; false: errno says why they cannot be read.
+static bool kbi_hash_file(uint64_t* h, int file) {
     static uint64_t words[8192];
-    size_t all = 0;
-    for (;;) {
+    uint64_t all = 0;
+    ssize_t n = file < 0 ? -1 : 1;
+    while (n > 0) {
         size_t have = 0;
-        for (ssize_t n;
-             have < sizeof words && (n = kbi_read_some(file, (char*)words + have, sizeof words - have)) > 0;)
+        while (have < sizeof words && (n = kbi_read_more(file, (char*)words + have, sizeof words - have)) > 0)
             have += (size_t)n;
         memset((char*)words + have, 0, (size_t)(-have & 7));
         *h = kbi_hash_words(*h, words, (have + 7) / 8);
         all += have;
-        if (have < sizeof words) break;
     }
+    int why = errno;
     if (file >= 0) close(file);
-    words[0] = all;
-    *h = kbi_hash_words(*h, words, 1);
-    return all;
+    *h = kbi_hash_words(*h, &all, 1);
+    return errno = why, n == 0;
 }
 
-// The hash of this process's executable, of all its bytes; "" where it cannot be read. That of an interpreter says
-// nothing of the program: KBENCH_SCRIPT in the environment names the file that it runs, which then counts, too.
+// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read. That of an
+// interpreter says nothing of the program: KBENCH_SCRIPT in the environment names the file that it runs, which then
+// counts, too.
 static const char* kbi_binary_hash(void) {
     static char known[24];
+    static bool said;
     const char* script = getenv("KBENCH_SCRIPT");
     uint64_t h = 14695981039346656037u;
-    if (known[0] || !kbi_hash_file(&h, kbi_open_image())) return known;
-    if (script && *script) kbi_hash_file(&h, kbi_open_file(script, O_RDONLY));
-    snprintf(known, sizeof known, "%016llx", (unsigned long long)h);
+    if (known[0]) return known;
+    bool good = kbi_hash_file(&h, kbi_open_image());
+    bool both = good && (!script || !*script || kbi_hash_file(&h, kbi_open_input(script, false)));
+    if (both) return snprintf(known, sizeof known, "%016llx", (unsigned long long)h), known;
+    if (!said)
+        kbi_warn("the file of this %s cannot be read (%s): records do not say which build they are of",
+                 good ? "script" : "program", kbi_why_not_open(errno));
+    said = true;
     return known;
 }
 
@@ -14126,7 +16628,10 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
     kbi_show_build(s->build, sizeof s->build, kbi_build());
     snprintf(s->binary, sizeof s->binary, "%s", kbi_binary_hash());
-    for (int i = 0; i < argc; i++) kbi_putf(&command, "%s%s", i ? " " : "", argv[i]);
+    for (int i = 0; i < argc; i++) {
+        kbi_puts(&command, i ? " " : "");
+        kbi_put_quoted(&command, argv[i]);
+    }
     s->command = command.s;
     s->seed = seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
@@ -14170,7 +16675,6 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>parse     record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
-              Public: none      Used by: >>reader, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -14294,11 +16798,9 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
 // Reads on, behind what was not yet looked at; false: there is no more.
 static bool kbi_reader_fill(kbi_reader* r) {
     size_t left = (size_t)(r->end - r->at);
-    ssize_t n;
     if (r->file < 0) return false; // all of it is in memory
     memmove(r->buffer, r->at, left);
-    do n = kbi_read_some(r->file, r->buffer + left, KBI_READ_BUFFER - left);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
     r->at = r->buffer;
     r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
     *r->end = 0;
@@ -14499,7 +17001,6 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 
 /*---------------------------------------------------------------------------------------------------------------
   >>reader    record: files of records read back, whatever is in them.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -14895,17 +17396,30 @@ static void kbi_reader_end(kbi_reader* r) {
     kbi_text_free(&r->token);
 }
 
+// Whether the file is a pipe that nobody writes to, for two seconds.
+static bool kbi_reader_silent(kbi_reader* r) {
+    struct stat about;
+    if (fstat(r->file, &about) != 0 || !S_ISFIFO(about.st_mode)) return false;
+    for (int i = 0; i < 20; i++) {
+        if (kbi_reader_fill(r) || r->broken) return false;
+        kbi_readable(-1, 100); // its writer may be about to start
+    }
+    return true;
+}
+
 // The records of a file behind those that are there, - for stdin; false after an error message.
 static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reader r;
     bool standard = kbi_is(path, "-");
-    int file = standard ? 0 : kbi_open_file(path, O_RDONLY);
-    if (file < 0) return kbi_error("cannot read %s: %s", path, strerror(errno)), false;
+    int file = standard ? 0 : kbi_open_input(path, true);
+    if (file < 0) return kbi_error("cannot read %s: %s", path, kbi_why_not_open(errno)), false;
     kbi_reader_begin(&r, standard ? "stdin" : path, 1, to);
     r.file = file;
     r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER + 1);
     *r.buffer = 0;
-    bool good = kbi_read_open(&r) && !r.broken;
+    bool silent = !standard && kbi_reader_silent(&r);
+    if (silent) kbi_error("cannot read %s: nobody writes to this pipe", path);
+    bool good = !silent && kbi_read_open(&r) && !r.broken;
     if (!standard) close(r.file);
     KBENCH_FREE(r.buffer);
     kbi_reader_end(&r);
@@ -14939,189 +17453,21 @@ static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const c
 
 /*---------------------------------------------------------------------------------------------------------------
   >>store     record: files that survive a crash.
-              Public: kb_write_json      Used by: programs, program
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_out { // a file, and what it had no room for yet
-    int file;
-    kbi_text waiting;
-} kbi_out;
-
 typedef struct kbi_store {
-    const char *json, *jsonl;
-    char* temporary; // beside json, renamed over it at the end; NULL: json is written in place
-    kbi_out array, lines;
-    char path[4096]; // json from the root on and behind all links, since a body may change the directory
+    const char *json, *jsonl; // NULL: none
+    kbi_out array;
+    kbi_lines lines;
     int64_t n;
     unsigned failed; // bits: json, jsonl
     bool keep;       // results of an earlier run are worth more than an empty array
 } kbi_store;
 enum { KBI_JSON_FAILED = 1, KBI_JSONL_FAILED = 2 };
 
-// Writes what is there; false: errno says why some of it still waits. A reader may take so long for each piece.
-static bool kbi_out_flush(kbi_out* o, int milliseconds) {
-    size_t at = 0;
-    while (at < o->waiting.n) {
-        ssize_t n = write(o->file, o->waiting.s + at, o->waiting.n - at);
-        if (n > 0) at += (size_t)n;
-        if (n > 0 || (n < 0 && errno == EINTR)) continue;
-        if (n == 0) errno = ENOSPC;
-        if (errno != EAGAIN || !kbi_writable(o->file, milliseconds)) break;
-    }
-    if (at) memmove(o->waiting.s, o->waiting.s + at, o->waiting.n - at), o->waiting.n -= at;
-    return !o->waiting.n;
-}
-
-// Whether it is on the disk; what is no file on one has no such thing.
-static bool kbi_out_sync(kbi_out* o) {
-    return fsync(o->file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
-}
-
-// Whether a path still leads to the plain file that was opened under it.
-static bool kbi_file_is(int file, const char* path) {
-    struct stat open_one, there;
-    return fstat(file, &open_one) == 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) &&
-           open_one.st_dev == there.st_dev && open_one.st_ino == there.st_ino;
-}
-
-// Removes a temporary file unless a run holds its lock, on whatever machine or in whatever container.
-static bool kbi_remove_left(const char* path) {
-    struct stat about;
-    if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
-    int file = kbi_open_file(path, O_RDWR | KBI_NOFOLLOW);
-    bool gone = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0 && kbi_file_is(file, path) && unlink(path) == 0;
-    if (file >= 0) close(file);
-    return gone;
-}
-
-// The temporary file's path but for its number: beside the file, in its name, or where that leaves no room in another.
-static void kbi_temporary_stem(kbi_text* stem, const char* path) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    kbi_put(stem, path, (size_t)(name - path));
-    if (strlen(name) <= 240)
-        kbi_putf(stem, "%s.tmp", name);
-    else
-        kbi_putf(stem, "kbench-%016llx.tmp", (unsigned long long)kbi_hash(14695981039346656037u, name));
-}
-
-// Removes what runs left beside this file when they were killed: where there is no process of that number.
-static void kbi_remove_all_left(const char* path) {
-    kbi_text stem = KBI_BLANK, folder = KBI_BLANK;
-    kbi_temporary_stem(&stem, path);
-    const char *slash = strrchr(stem.s, '/'), *name = slash ? slash + 1 : stem.s;
-    size_t n = strlen(name);
-    kbi_put(&folder, slash ? stem.s : ".", slash ? (size_t)(slash - stem.s) + 1 : 1);
-    DIR* d = opendir(folder.s);
-    for (struct dirent* e; d && (e = readdir(d)) != NULL;) {
-        if (strncmp(e->d_name, name, n) != 0) continue;
-        const char* number = e->d_name + n;
-        if (strlen(number) < 1 || strlen(number) > 9 || number[strspn(number, "0123456789")]) continue;
-        if (kill((pid_t)strtol(number, NULL, 10), 0) == 0 || errno != ESRCH) continue;
-        kbi_text left = KBI_BLANK;
-        kbi_putf(&left, "%s%s", slash ? folder.s : "", e->d_name);
-        kbi_remove_left(left.s);
-        kbi_text_free(&left);
-    }
-    if (d) closedir(d);
-    kbi_text_free(&folder);
-    kbi_text_free(&stem);
-}
-
-// A file of one's own, locked until it is closed; -1: errno says why not.
-static int kbi_open_temporary(const char* path) {
-    for (int i = 0; i < 10; i++) {
-        int file = kbi_open_file(path, O_WRONLY | O_CREAT | O_EXCL | KBI_NOFOLLOW);
-        bool there = file < 0 && errno == EEXIST;
-        if (there && kbi_remove_left(path)) continue; // left by another process of this number
-        if (file < 0) return errno = there ? EEXIST : errno, -1;
-        flock(file, LOCK_EX | LOCK_NB);
-        if (kbi_file_is(file, path)) return file; // nobody took it for left before it was locked
-        close(file);
-    }
-    return errno = EEXIST, -1;
-}
-
-// A device, a pipe or a file that is written where it is. Nobody may be reading a pipe, now or ever.
-static int kbi_open_in_place(const char* path, int flags) {
-    struct stat about;
-    bool pipe = stat(path, &about) == 0 && S_ISFIFO(about.st_mode);
-    if (!pipe) return kbi_open_file(path, O_WRONLY | flags);
-    for (int i = 0;; i++) {
-        int file = kbi_open_file(path, O_WRONLY | O_NONBLOCK);
-        if (file >= 0 || errno != ENXIO || i == 20) return file;
-        kbi_readable(-1, 100); // its reader may be about to start
-    }
-}
-
-static const char* kbi_why_not_open(int error) { return error == ENXIO ? "nobody reads this pipe" : strerror(error); }
-
-// Whether a plain file begins as something else than what is to be written, which has this mark at its begin, or NULL
-// as records do: somebody's source, named by mistake.
-static bool kbi_is_foreign(const char* path, const char* mark) {
-    char some[256];
-    struct stat about;
-    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
-    int file = kbi_open_file(path, O_RDONLY);
-    ssize_t n = file < 0 ? 0 : kbi_read_some(file, some, sizeof some - 1);
-    if (file >= 0) close(file);
-    some[KBI_MAX(n, 0)] = 0;
-    const char* first = some + strspn(some, " \t\r\n");
-    return n > 0 && (mark ? !strstr(some, mark) : *first != '[' && *first != '{');
-}
-
-static bool kbi_store_open_json(kbi_store* s) {
-    struct stat about;
-    if (kbi_is(s->json, "-")) return s->array.file = 1, true;
-    if (stat(s->json, &about) == 0 && S_ISREG(about.st_mode) && realpath(s->json, s->path)) s->json = s->path;
-    bool plain = lstat(s->json, &about) != 0 || S_ISREG(about.st_mode); // else a link to nowhere, too
-    char here[4096];
-    if (plain && *s->json != '/' && kbi_folder_here(here, sizeof here)) {
-        if (snprintf(s->path, sizeof s->path, "%s/%s", here, s->json) < (int)sizeof s->path) s->json = s->path;
-    }
-    kbi_text name = KBI_BLANK;
-    kbi_temporary_stem(&name, s->json);
-    kbi_putf(&name, "%ld", (long)getpid());
-    if (plain) kbi_remove_all_left(s->json);
-    s->array.file = plain ? kbi_open_temporary(name.s) : kbi_open_in_place(s->json, O_CREAT | O_TRUNC);
-    if (s->array.file < 0 && plain && errno == EEXIST)
-        kbi_error("cannot write --json %s: %s is in use by another run, or no plain file", s->json, name.s);
-    else if (s->array.file < 0)
-        kbi_error("cannot write --json %s: %s", s->json, kbi_why_not_open(errno));
-    if (plain && s->array.file >= 0)
-        s->temporary = name.s;
-    else
-        kbi_text_free(&name);
-    return s->array.file >= 0;
-}
-
-// Ends a line that an earlier run was killed in the middle of, so that ours does not continue it.
-static bool kbi_store_open_jsonl(kbi_store* s) {
-    struct stat about;
-    char last = '\n';
-    if (kbi_is(s->jsonl, "-")) return s->lines.file = 1, true;
-    bool plain = stat(s->jsonl, &about) != 0 || S_ISREG(about.st_mode);
-    s->lines.file = plain ? kbi_open_file(s->jsonl, O_RDWR | O_CREAT | O_APPEND) : -1;
-    int why = errno;
-    if (s->lines.file < 0) {
-        s->lines.file = kbi_open_in_place(s->jsonl, O_APPEND); // may be written and not read, or is no file on a disk
-        if (!plain || errno != ENOENT) why = errno;
-    }
-    if (s->lines.file < 0) return kbi_error("cannot write --jsonl %s: %s", s->jsonl, kbi_why_not_open(why)), false;
-    if (plain && lseek(s->lines.file, -1, SEEK_END) >= 0 && kbi_read_some(s->lines.file, &last, 1) == 1 &&
-        last != '\n')
-        kbi_puts(&s->lines.waiting, "\n");
-    return true;
-}
-
 static void kbi_store_free(kbi_store* s) {
-    if (s->array.file > 2) close(s->array.file);
-    if (s->lines.file > 2) close(s->lines.file);
-    kbi_text_free(&s->array.waiting);
-    kbi_text_free(&s->lines.waiting);
-    if (s->temporary) unlink(s->temporary); // what is complete was renamed
-    KBENCH_FREE(s->temporary);
-    s->temporary = NULL;
-    s->array.file = s->lines.file = -1;
+    kbi_out_free(&s->array);
+    kbi_lines_free(&s->lines);
 }
 
 // The files of records as an array and of records a line; NULL: none.
@@ -15130,20 +17476,11 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     s->json = json;
     s->jsonl = jsonl;
     s->array.file = s->lines.file = -1;
-    if ((s->json && !*s->json) || (s->jsonl && !*s->jsonl))
-        return kbi_error("--%s needs a file's name; its is empty", s->json && !*s->json ? "json" : "jsonl"), false;
-    const char* foreign = kbi_is_foreign(json ? json : "", NULL)     ? json
-                          : kbi_is_foreign(jsonl ? jsonl : "", NULL) ? jsonl
-                                                                     : NULL;
-    if (foreign) return kbi_error("%s holds no records: nothing is written to it", foreign), false;
-    if (kbi_is(s->json, "-") && kbi_is(s->jsonl, "-"))
+    if (kbi_is(json, "-") && kbi_is(jsonl, "-"))
         return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
-    bool json_opened = !s->json || kbi_store_open_json(s), jsonl_opened = !s->jsonl || kbi_store_open_jsonl(s);
-    struct stat a, b;
-    bool same = s->temporary && jsonl_opened && s->lines.file > 2 && stat(s->json, &a) == 0 &&
-                fstat(s->lines.file, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-    if (same) kbi_error("--json %s and --jsonl %s are one file; give each its own", json, jsonl);
-    if (json_opened && jsonl_opened && !same) return true;
+    if ((!json || kbi_out_open(&s->array, "json", json, NULL, false)) &&
+        (!jsonl || kbi_lines_open(&s->lines, "jsonl", jsonl)))
+        return true;
     kbi_store_free(s);
     return false;
 }
@@ -15160,89 +17497,50 @@ static void kbi_store_put(kbi_store* s, const char* record, size_t n) {
     if (!s->json) return;
     kbi_puts(&s->array.waiting, s->n++ ? ",\n" : "[\n");
     kbi_put(&s->array.waiting, record, n);
-    if (!kbi_out_flush(&s->array, 1000)) kbi_store_trouble(s, KBI_JSON_FAILED, s->json);
+    if (!kbi_flush(s->array.file, &s->array.waiting, 1000)) kbi_store_trouble(s, KBI_JSON_FAILED, s->json);
 }
 
-// Replaces the lines that are there, as a whole; on failure they stay as they are.
-static bool kbi_store_rewrite(kbi_store* s, const kbi_text* lines) {
-    kbi_text name = KBI_BLANK;
-    struct stat old;
-    char behind[4096];
-    const char* path = realpath(s->jsonl, behind) ? behind : s->jsonl;
-    kbi_temporary_stem(&name, path);
-    kbi_putf(&name, "%ld", (long)getpid());
-    int file = kbi_open_temporary(name.s);
-    bool good = file >= 0 && (!lines->n || kbi_write_all(file, lines->s, lines->n)) && fsync(file) == 0 &&
-                fstat(s->lines.file, &old) == 0 && fchmod(file, old.st_mode & 0777u) == 0 &&
-                rename(name.s, path) == 0;
-    if (!good) kbi_error("--resume: cannot replace %s: %s", s->jsonl, strerror(errno));
-    if (!good && file >= 0) unlink(name.s);
-    if (file >= 0) close(file);
-    if (good) {
-        close(s->lines.file);
-        kbi_text_free(&s->lines.waiting); // the end of a line that is no more
-        good = kbi_store_open_jsonl(s);
-    }
-    kbi_text_free(&name);
-    return good;
-}
-
-static void kbi_store_add(kbi_store* s, const kb_result* r) {
+// Records that belong together are appended at once: a process that resumes the same file finds all of them or none.
+static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n) {
     kbi_text record = KBI_BLANK;
-    if (!s->json && !s->jsonl) return;
+    if (!n || (!s->json && !s->jsonl)) return;
     fflush(stdout);
-    kbi_json_result(&record, r);
-    kbi_store_put(s, record.s, record.n);
-    if (s->jsonl) {
+    for (int64_t i = 0; i < n; i++) {
+        record.n = 0;
+        kbi_json_result(&record, &results[i]);
+        kbi_store_put(s, record.s, record.n);
+        if (!s->jsonl) continue;
         kbi_put(&s->lines.waiting, record.s, record.n);
         kbi_puts(&s->lines.waiting, "\n");
-        if (!kbi_out_flush(&s->lines, 1000) || !kbi_out_sync(&s->lines))
-            kbi_store_trouble(s, KBI_JSONL_FAILED, s->jsonl);
     }
+    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_trouble(s, KBI_JSONL_FAILED, s->jsonl);
     kbi_text_free(&record);
-}
-
-// Puts the complete array in the old file's place, with its mode and, where that is allowed, its owner.
-static bool kbi_store_replace(kbi_store* s) {
-    struct stat old;
-    if (stat(s->json, &old) == 0) {
-        bool given = fchown(s->array.file, old.st_uid, old.st_gid) == 0;
-        if (fchmod(s->array.file, old.st_mode & (given ? 07777u : 0777u)) != 0) return false;
-    }
-    if (rename(s->temporary, s->json) != 0) return false; // still locked
-    KBENCH_FREE(s->temporary);
-    s->temporary = NULL;
-    char* slash = strrchr(s->path, '/');
-    if (s->json != s->path || !slash) return true;
-    slash[slash == s->path] = 0;
-    int folder = kbi_open_file(s->path, O_RDONLY); // the new name is on the disk as well
-    if (folder >= 0) fsync(folder), close(folder);
-    return true;
 }
 
 // Writes what waits and ends the array; the old file stays as it is until the new one is complete.
 static bool kbi_store_close(kbi_store* s) {
-    bool nothing = s->keep && !s->n && s->json && access(s->json, F_OK) == 0;
+    bool nothing = s->keep && !s->n && s->json && s->array.temporary && access(s->array.target, F_OK) == 0;
     unsigned before = s->failed;
     s->failed = 0;
-    if (s->jsonl && before & KBI_JSONL_FAILED) {
-        bool good = kbi_out_flush(&s->lines, 5000) && kbi_out_sync(&s->lines);
-        if (good)
+    if (s->jsonl) {
+        bool good = kbi_lines_end(&s->lines, 5000);
+        if (good && before & KBI_JSONL_FAILED)
             kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
-        else
+        else if (!good && errno && s->lines.waiting.n)
             kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n,
                       strerror(errno));
+        else if (!good && errno && !(before & KBI_JSONL_FAILED))
+            kbi_error("writing --jsonl %s failed: %s", s->jsonl, strerror(errno));
         if (!good) s->failed |= KBI_JSONL_FAILED;
     }
     if (s->json && !nothing) {
         kbi_puts(&s->array.waiting, s->n ? "\n]\n" : "[]\n");
-        bool good =
-            kbi_out_flush(&s->array, 5000) && kbi_out_sync(&s->array) && (!s->temporary || kbi_store_replace(s));
-        if (!good && before & KBI_JSON_FAILED)
+        bool good = kbi_out_end(&s->array, 5000);
+        if (!good && errno && before & KBI_JSON_FAILED)
             kbi_error("--json %s could not be written in the end, either: %s", s->json, strerror(errno));
-        else if (!good)
+        else if (!good && errno)
             kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
-        else if (before & KBI_JSON_FAILED)
+        else if (good && before & KBI_JSON_FAILED)
             kbi_warn("--json: all of it could be written in the end");
         if (!good) s->failed |= KBI_JSON_FAILED;
     }
@@ -15258,7 +17556,7 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     for (int64_t i = 0; i < n; i++) {
         const char* name = results[i].name ? results[i].name : "";
         if (!kbi_set_add(&names, kbi_hash(14695981039346656037u, name)) && !twice) twice = name;
-        kbi_store_add(&store, &results[i]);
+        kbi_store_add(&store, &results[i], 1);
     }
     kbi_set_free(&names);
     if (twice)
@@ -15271,7 +17569,6 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>looks     record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_metric { // one of a kernel's numbers, over its launches
@@ -15724,7 +18021,6 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 
 /*---------------------------------------------------------------------------------------------------------------
   >>columns   render: what render is told beside the records, and what stands in a column.
-              Public: none      Used by: render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What render is told beside the records.
@@ -15789,8 +18085,7 @@ static int kbi_character_width(const char* s, int n) {
                    { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
                    { 0xfe30, 0xfe6f, 2 },   { 0xff00, 0xff60, 2 },  { 0xffe0, 0xffe6, 2 }, { 0x1f300, 0x1f64f, 2 },
                    { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 } };
-    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
-    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
+    unsigned code = kbi_code_point(s, n);
     for (int i = 0; i < KBI_COUNT(ranges); i++)
         if (code >= ranges[i].from && code <= ranges[i].to) return ranges[i].width;
     return 1;
@@ -15946,19 +18241,21 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 
 /*---------------------------------------------------------------------------------------------------------------
   >>profile   render: what was found inside of a case: below its row in the table, and as a timeline.
-              Public: none      Used by: >>table, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_PROFILE_ROWS = 10 }; // of each kind are shown
 
 static void kbi_profile_name(kbi_text* t, const char* name, int room) {
-    size_t n = strlen(name), most = (size_t)KBI_MAX(room, 8);
+    int most = KBI_MAX(room, 8), used;
     kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, name);
-    if (n <= most)
-        kbi_putf(t, "      %-*s", room, clean.s);
-    else // of a kernel the begin says most
-        kbi_putf(t, "      %.*s..", (int)most - 2, clean.s);
+    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
+    kbi_puts(t, "      ");
+    if (kbi_width(clean.s, clean.n) > most) { // of a kernel the begin says most
+        clean.n = kbi_fitting(clean.s, clean.n, most - 2, &used);
+        kbi_puts(&clean, "..");
+    }
+    kbi_put(t, clean.s, clean.n);
+    kbi_putf(t, "%*s", KBI_MAX(room - kbi_width(clean.s, clean.n), 0), "");
     kbi_text_free(&clean);
 }
 
@@ -16207,7 +18504,6 @@ static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>lines     render: the table being written: its state, and text laid out in its width.
-              Public: none      Used by: render, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
@@ -16238,6 +18534,8 @@ typedef struct kbi_table {
     bool alone;                  // the heading above is that of operations with one case each
     bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
+    bool cold;                   // a share of the memory's bandwidth, of a cold case on a GPU, was shown
+    bool apart;                  // a case was measured without interleaved rounds
     bool energy;                 // a number of it was shown
     int64_t fewest, most;        // processes behind the intervals that were shown; 0: none was
     kbi_cell cells[KBI_SHOWN];
@@ -16261,8 +18559,22 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
+// Wrapping may have put "::" at the start of a line.
 static void kbi_table_flush(kbi_table* t) {
-    if (t->text.n) fwrite(t->text.s, 1, t->text.n, t->how.out);
+    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
+        char spelled[16];
+        size_t n = strcspn(s, "\n"), before = 0;
+        while (before < n && kbi_starts_on(true, s[before])) before++;
+        fwrite(s, 1, before, t->how.out);
+        if (before < n) {
+            const char* p = s + before;
+            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
+            fwrite(piece, 1, first, t->how.out);
+            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
+        }
+        s += n;
+        if (*s) fputc(*s++, t->how.out);
+    }
     fflush(t->how.out);
     kbi_text_free(&t->text);
 }
@@ -16339,7 +18651,7 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) {
     else if (kbi_is(unit, "%") || kbi_is(unit, "FLOP/B"))
         kbi_putf(s, "%s %s", kbi_digits(x, 3, out), unit);
     else if ((!bytes && !plain) || fabs(x) < (bytes ? 1e3 : 1e7))
-        kbi_putf(s, "%s%s%s", kbi_show_count(x, out), plain ? "" : " ", plain ? "" : unit);
+        kbi_puts(s, kbi_show_count(x, out)), kbi_puts(s, plain ? "" : " "), kbi_clean(s, plain ? "" : unit);
     else {
         for (; fabs(x) * (1 + 5e-4) >= 1e3 && prefixes[k + 1]; k++) x *= 1e-3;
         kbi_putf(s, "%s %c%s", kbi_digits(x, 3, out), prefixes[k], bytes ? "B" : "");
@@ -16395,7 +18707,6 @@ static void kbi_table_counters(kbi_table* t, const kb_result* r) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>table     render: the terminal table: groups, columns and rows.
-              Public: none      Used by: render, >>laps, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- groups: which records belong together ---
@@ -16467,7 +18778,10 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     cell->scale = 1;
     cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&t->cells[t->n_cells - 1].what);
-    cell->width = what.column < 0 ? KBI_MAX((int)strlen(cell->title), 8) : kbi_columns[what.column].width;
+    kbi_text title = KBI_BLANK;
+    kbi_clean(&title, cell->title);
+    cell->width = what.column < 0 ? KBI_MAX(kbi_width(title.s, title.n), 8) : kbi_columns[what.column].width;
+    kbi_text_free(&title);
     kbi_cell_unit(cell, rows, n);
     for (int i = 0; i < n && what.column < 0; i++) {
         kbi_text s = KBI_BLANK;
@@ -16573,7 +18887,7 @@ static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const 
 
 // The names of the columns, beside the operation's own name when it has more than one case.
 static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    kbi_text name = KBI_BLANK, cut = KBI_BLANK;
+    kbi_text name = KBI_BLANK, cut = KBI_BLANK, title = KBI_BLANK;
     if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
     if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
     kbi_cut(&cut, name.s ? name.s : "", t->how.width);
@@ -16584,9 +18898,12 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
     if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
     for (int i = 0; i < t->n_cells; i++) {
         int width = t->cells[i].width;
-        kbi_putf(&t->text, " %*s", t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width, t->cells[i].title);
+        kbi_puts(&t->text, " ");
+        title.n = 0, kbi_clean(&title, t->cells[i].title);
+        kbi_table_pad(t, t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width, title.s ? title.s : "");
     }
     kbi_table_line_end(t);
+    kbi_text_free(&title);
     kbi_text_free(&name);
     kbi_text_free(&cut);
 }
@@ -16646,6 +18963,8 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
         compared |= column == KBI_COLUMN_SPEEDUP;
         t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
+        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && r->roof &&
+                   kbi_roof_is_memory(r->roof);
         if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
             int64_t processes = KBI_MAX(r->processes, (int64_t)1);
             t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
@@ -16655,6 +18974,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     }
     t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
     t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
+    t->apart |= r->message && strstr(r->message, kbi_apart_note);
     if (won) {
         kbi_table_colour(t, "\033[0;1;32m"); // the row is bold so far
         kbi_putf(&t->text, " %s", won > 1 ? "fastest" : "fastest?");
@@ -16663,7 +18983,10 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     }
     kbi_table_marks(t, r, used);
     kbi_table_line_end(t);
-    if ((t->how.verbose || t->how.counters) && r->message) kbi_table_message(t, r->message);
+    // these two flags have numbers of their own
+    bool numbers =
+        (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->timer, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
+    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_message(t, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
     if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
 }
@@ -16869,7 +19192,6 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
-              Public: kb_print      Used by: programs, >>program, >>load
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
@@ -16881,13 +19203,16 @@ static void kbi_summary_signs(kbi_table* t) {
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
     bool intervals = t->most > 0 && !t->how.quiet;
-    if (t->equivalent || t->unresolved || t->energy || intervals) kbi_puts(&t->text, "\n");
+    if (t->equivalent || t->unresolved || t->apart || t->energy || t->cold || intervals) kbi_puts(&t->text, "\n");
     if (intervals) kbi_table_wrap(t, 0, text);
+    if (t->cold && !t->how.quiet)
+        kbi_table_wrap(t, 0, "cold: a time ends before up to an L2 of what was written last reaches memory");
     if (t->energy && !t->how.quiet)
         kbi_table_wrap(t, 0,
                        "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
     if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
     if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
+    if (t->apart) kbi_table_wrap(t, 0, kbi_apart_note);
 }
 
 // "8.66x naive [8.61, 8.71]", or how far it goes over several groups.
@@ -16999,7 +19324,6 @@ void kb_print(const kb_result* results, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>shifts    render: what changed from one set of records to another, and how it went over time.
-              Public: none      Used by: >>cases, >>gate, >>race
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -17251,7 +19575,6 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
 
 /*---------------------------------------------------------------------------------------------------------------
   >>text      render: records as CSV and Markdown.
-              Public: none      Used by: render, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -17259,16 +19582,17 @@ typedef void (*kbi_render)(kbi_text* t, const kb_result* records, int64_t n);
 
 // --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis and counter:NAME for each counter ---
 
+// A cell of text of others' making: one line, and behind an apostrophe where a spreadsheet would take it for a formula.
 static void kbi_csv_text(kbi_text* t, const char* text) {
-    const char* quote = text[strcspn(text, ",\"\r\n")] ? "\"" : "";
+    kbi_text clean = KBI_BLANK;
+    kbi_clean(&clean, text), kbi_put(&clean, "", 0);
+    const char *p = clean.s + strspn(clean.s, " "), *quote = clean.s[strcspn(clean.s, ",;\"\t")] ? "\"" : "";
+    bool wide = strncmp(p, "\xef\xbc", 2) == 0 && strchr("\x8b\x8d\x9d\xa0", p[2]); // + - = @ of full width
     kbi_puts(t, quote);
-    for (const unsigned char* p = (const unsigned char*)text; *p;) {
-        int n = kbi_utf8(p);
-        if (*p == '"') kbi_puts(t, "\"");
-        kbi_put(t, n ? (const char*)p : "\xef\xbf\xbd", n ? (size_t)n : 3);
-        p += n ? n : 1;
-    }
+    if ((*p && strchr("=+-@", *p)) || wide) kbi_puts(t, "'");
+    for (p = clean.s; *p; p++) kbi_puts(t, *p == '"' ? "\"" : ""), kbi_put(t, p, 1);
     kbi_puts(t, quote);
+    kbi_text_free(&clean);
 }
 
 static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
@@ -17340,8 +19664,10 @@ static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const ch
         for (int64_t k = 0; k < object->n && !p; k++)
             if (strcmp(object->of[k].name, names[i]) == 0) p = &object->of[k];
         kbi_puts(t, ",");
-        if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r))) kbi_param_text(&value, p);
-        if (value.s) kbi_csv_text(t, value.s);
+        if (p && p->type == KB_AXIS_STRINGS)
+            kbi_csv_text(t, p->s ? p->s : "");
+        else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
+            kbi_param_text(&value, p), kbi_puts(t, value.s);
         kbi_text_free(&value);
     }
 }
@@ -17373,24 +19699,34 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
 
 // --- Markdown, as for a pull request ---
 
-// Text of others' making that stays in its cell: neither a column, nor HTML, nor emphasis.
+// Text of others' making that stays in its cell: neither a column, nor HTML, nor emphasis, nor a link.
 static void kbi_md_text(kbi_text* t, const char* s) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, s);
-    for (const char* p = clean.s ? clean.s : ""; *p; p++)
-        kbi_putf(t, strchr("|<>*_`\\[]#~&", *p) ? "\\%c" : "%c", *p);
+    for (const char* p = clean.s ? clean.s : ""; *p; p++) {
+        bool link = (*p == ':' && p[1] == '/') || (*p == '.' && p >= clean.s + 3 && strncmp(p - 3, "www", 3) == 0);
+        if (link || strchr("|<>*_`\\[]#~&$", *p)) kbi_puts(t, "\\");
+        kbi_put(t, p, 1);
+    }
     kbi_text_free(&clean);
 }
 
+static void kbi_md_part(kbi_text* t, const char* before, const char* s) { kbi_puts(t, before), kbi_md_text(t, s); }
+
 static void kbi_md_machine(kbi_text* t, const kb_result* r) {
-    char roof[40];
+    char roof[40], commit[13];
     kbi_md_text(t, r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown");
-    if (r->gpu) kbi_putf(t, ", driver %s, CUDA %s", r->driver ? r->driver : "-", r->cuda ? r->cuda : "-");
+    if (r->gpu) kbi_md_part(t, ", driver ", r->driver ? r->driver : "-");
+    if (r->gpu) kbi_md_part(t, ", CUDA ", r->cuda ? r->cuda : "-");
     if (r->gpu && kbi_finite(r->copy_roof_gbps))
         kbi_putf(t, ", copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
     if (!r->gpu) kbi_puts(t, " (CPU times)");
-    if (r->git_commit) kbi_putf(t, ", commit %.12s", r->git_commit);
-    kbi_putf(t, ", kbench %s\n", r->kbench_version ? r->kbench_version : "");
+    if (r->git_commit) {
+        snprintf(commit, sizeof commit, "%s", r->git_commit);
+        kbi_md_part(t, ", commit ", commit);
+    }
+    kbi_md_part(t, ", kbench ", r->kbench_version ? r->kbench_version : "");
+    kbi_puts(t, "\n");
 }
 
 static bool kbi_md_same_machine(const kb_result* a, const kb_result* b) {
@@ -17520,7 +19856,6 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>tools     render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format.
-              Public: none      Used by: >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -17584,7 +19919,9 @@ static void kbi_gbench_context(kbi_text* t, const kb_result* r, int64_t n) {
     kbi_puts(t, ", \"caches\": [], \"load_avg\": [], \"library_version\": ");
     kbi_json_text(t, r && r->kbench_version ? r->kbench_version : KBENCH_VERSION);
     kbi_putf(t, ", \"library_build_type\": \"%s\", \"json_schema_version\": 1",
-             r && r->build && strstr(r->build, ", not optimised") ? "debug" : "release");
+             r && r->build && (strstr(r->build, ", not optimised") || strstr(r->build, ", instrumented ("))
+                 ? "debug"
+                 : "release");
     kbi_gbench_failed(t, r, n);
     kbi_puts(t, "},\n\"benchmarks\": [");
 }
@@ -17707,7 +20044,13 @@ static void kbi_go_name(kbi_text* t, const char* name) {
     size_t end = clean.n;
     while (end && isdigit((unsigned char)clean.s[end - 1])) end--;
     if (end && end < clean.n && clean.s[end - 1] == '-') clean.s[end - 1] = '_';
-    for (size_t i = 0; i < clean.n; i++) kbi_putf(t, "%c", clean.s[i] == ' ' ? '_' : clean.s[i]);
+    for (size_t i = 0, n; i < clean.n; i += n) {
+        n = (size_t)kbi_utf8((const unsigned char*)clean.s + i);
+        unsigned code = kbi_code_point(clean.s + i, (int)n);
+        bool blank = code == ' ' || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) ||
+                     code == 0x202f || code == 0x205f || code == 0x3000;
+        kbi_put(t, blank ? "_" : clean.s + i, blank ? 1 : n);
+    }
     kbi_text_free(&clean);
 }
 
@@ -17776,7 +20119,6 @@ static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>report    render: report.md: every case, summaries by size, the best of each operation, what holds it back.
-              Public: none      Used by: >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -17998,7 +20340,6 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>svg       render: shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose.
-              Public: none      Used by: render
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -18299,7 +20640,6 @@ static void kbi_svg_plain_style(kbi_text* t) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>views     render: which records belong into one picture, and along which axes they lie there.
-              Public: none      Used by: render, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -18704,7 +21044,6 @@ static void kbi_find_rows(kbi_lot all, kbi_panels* out) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>sweeps    render: how a number goes with size: lines, fitted powers, heat maps.
-              Public: none      Used by: render
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19103,7 +21442,6 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 /*---------------------------------------------------------------------------------------------------------------
   >>figures   render: what each case reaches of the machine, how it was sampled, and how it stands to another.
-              Public: none      Used by: >>page
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19382,7 +21720,6 @@ static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, dou
 
 /*---------------------------------------------------------------------------------------------------------------
   >>roofline  render: operations a second by operations a byte, under the roofs that were measured.
-              Public: none      Used by: >>page
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19667,7 +22004,6 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
 
 /*---------------------------------------------------------------------------------------------------------------
   >>page      render: the kinds of figures; one as a file of its own; what a page needs beside its content.
-              Public: none      Used by: >>html, >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -19891,8 +22227,10 @@ static const char* const kbi_page_script[] = {
     "if(k==='params')Object.keys(r[k]).forEach(function(p){o['params.'+p]=r[k][p]});\n",
     "else if(k==='flags')o[k]=r[k].join(' ');else if(!Array.isArray(r[k]))o[k]=r[k]});\n",
     "Object.keys(o).forEach(function(k){if(keys.indexOf(k)<0)keys.push(k)});return o});\n",
-    "var cell=function(v){v=v===undefined||v===null?'':String(v);return/[\",",
-    "\\r\\n]/.test(v)?'\"'+v.replace(/\"/g,'\"\"')+'\"':v};\n",
+    "var cell=function(v){if(typeof v==='string'){v=v.replace(\n",
+    "/[\\s\\x00-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]/g,' ');\n",
+    "if(/^ *[-=+@\\uff0b\\uff0d\\uff1d\\uff20]/.test(v))v='\\''+v}\n",
+    "v=v===undefined||v===null?'':String(v);return/[\",;]/.test(v)?'\"'+v.replace(/\"/g,'\"\"')+'\"':v};\n",
     "save('records.csv','text/csv',[keys.map(cell).join(',')].concat(rows.map(function(o){\n",
     "return keys.map(function(k){return cell(o[k])}).join(',')})).join('\\r\\n')+'\\r\\n')});\n",
     "on(window,'beforeprint',function(){all('details').forEach(function(e){e.open=true})});\n",
@@ -20004,7 +22342,6 @@ static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cases     render: what a page says first: verdict, what to know before trusting it, the table of all cases.
-              Public: none      Used by: >>html
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -20331,7 +22668,6 @@ static void kbi_page_table(kbi_page* p) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>html      render: a page of one file: what it says first, figures, machine, and the records themselves.
-              Public: none      Used by: >>outputs
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -20560,7 +22896,8 @@ static void kbi_page_lessons(kbi_page* p) {
           "of one type. A "
           "case that moves bytes at 80 % of the copy roof can become 1.25 times as fast at most, unless it "
           "moves fewer bytes. "
-          "More than 100 % is possible where the data comes from cache." },
+          "More than 100 % is possible where the data comes from cache. The share of a cold case is of a cold copy "
+          "of as many bytes: a cold time ends before up to an L2 of what was written last reaches memory." },
         { "Memory-bound, compute-bound, latency-bound?",
           "The roofline shows it: left of the corner the slanted roof, bandwidth, is what limits; right of it "
           "the flat one, "
@@ -20644,7 +22981,6 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
 
 /*---------------------------------------------------------------------------------------------------------------
   >>progress  render: the progress line on stderr.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // The time left, in seconds. What the options allow a group of cases is known before anything is measured; what the
@@ -20742,14 +23078,14 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
 
 /*---------------------------------------------------------------------------------------------------------------
   >>resume    program: which cases an earlier run has left records of, and what is still to be done.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_line { // of the file of lines
     uint64_t name, key;   // hashes of case and program; of the machine and the seed as well
     size_t at, n;         // without its end
-    bool done;            // whole, and not of a case that failed
-    bool old;             // its case is measured again
+    bool record;          // all of one: what other tools wrote stays as it is
+    bool done;            // not of a case that failed
+    bool old;             // its case is measured again, or it breaks off
 } kbi_line;
 
 typedef struct kbi_resume {
@@ -20758,29 +23094,6 @@ typedef struct kbi_resume {
     int n;
     kbi_line** by; // of the case of the plan: its line, NULL: it is to be measured
 } kbi_resume;
-
-// The value of a key of an object's own, as it is written in a line; NULL: there is none.
-static const char* kbi_line_value(const char* line, size_t n, const char* key, size_t* size) {
-    int depth = 0;
-    size_t start = 0, length = strlen(key);
-    bool found = false;
-    for (size_t i = 0; i < n; i++) {
-        char c = line[i];
-        if (c == '"') {
-            size_t from = i + 1;
-            for (i++; i < n && line[i] != '"'; i++) i += line[i] == '\\';
-            bool is_key = depth == 1 && i + 1 < n && line[i + 1] == ':';
-            if (!found && is_key && i - from == length && memcmp(line + from, key, length) == 0)
-                found = true, start = i + 2 + (i + 2 < n && line[i + 2] == ' '), i++;
-        } else if (c == '{' || c == '[') {
-            depth++;
-        } else if ((c == ',' && depth == 1 && found) || ((c == '}' || c == ']') && --depth == 0)) {
-            *size = i - start;
-            return found && i > start ? line + start : NULL;
-        }
-    }
-    return NULL;
-}
 
 static uint64_t kbi_line_hash(uint64_t h, const char* line, size_t n, const char* key) {
     size_t size = 0;
@@ -20797,18 +23110,10 @@ static void kbi_line_keys(kbi_line* l, const char* line, size_t n) {
     for (int i = 0; i < KBI_COUNT(keys); i++) l->key = kbi_line_hash(l->key, line, n, keys[i]);
 }
 
-// The lines that are there; none where there is no file yet.
-static bool kbi_resume_open(kbi_resume* r, const char* path) {
-    char some[16384];
+// The lines of a file from its begin; false: errno says why it cannot be read.
+static bool kbi_resume_read(kbi_resume* r, int file) {
     memset(r, 0, sizeof *r);
-    int file = kbi_open_file(path, O_RDONLY);
-    struct stat about;
-    if (file < 0 && errno == ENOENT) return true;
-    if (file < 0) return kbi_error("cannot read --jsonl %s: %s", path, strerror(errno)), false;
-    if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))
-        return close(file), kbi_error("--resume reads --jsonl %s, which is no file on a disk", path), false;
-    for (ssize_t n; (n = kbi_read_some(file, some, sizeof some)) > 0;) kbi_put(&r->text, some, (size_t)n);
-    close(file);
+    if (lseek(file, 0, SEEK_SET) != 0 || !kbi_read_file(file, &r->text, SIZE_MAX)) return false;
     for (size_t at = 0, end; at < r->text.n; at = end) {
         const char *line = r->text.s + at, *stop = (const char*)memchr(line, '\n', r->text.n - at);
         size_t n = stop ? (size_t)(stop - line) : r->text.n - at, size = 0;
@@ -20819,14 +23124,32 @@ static bool kbi_resume_open(kbi_resume* r, const char* path) {
         memset(l, 0, sizeof *l);
         l->at = at;
         l->n = n;
+        kbi_line_kind kind = kbi_line_is(line, n);
+        l->record = kind == KBI_LINE_RECORD;
+        l->old = kind == KBI_LINE_TORN && (!stop || n >= 10); // shorter ones may be of other tools
+        if (!l->record) continue;
         kbi_line_keys(l, line, n);
         const char* status = kbi_line_value(line, n, "status", &size);
-        bool whole = stop && n && line[0] == '{' && line[n - 1] == '}';
-        l->done = whole && status && (size == 4 || size == 9) &&
-                  memcmp(status, size == 4 ? "\"ok\"" : "\"skipped\"", size) == 0;
-        l->old = !stop; // half written
+        l->done =
+            status && (size == 4 || size == 9) && memcmp(status, size == 4 ? "\"ok\"" : "\"skipped\"", size) == 0;
     }
     return true;
+}
+
+// The lines that are there; none where there is no file yet. False after an error message.
+static bool kbi_resume_open(kbi_resume* r, const char* path) {
+    memset(r, 0, sizeof *r);
+    if (!*kbi_binary_hash())
+        return kbi_error(
+                   "--resume measures what this build has no record of, and the program's file cannot be read; run "
+                   "without --resume"),
+               false;
+    int file = kbi_open_input(path, false);
+    if (file < 0 && errno == ENOENT) return true;
+    bool good = file >= 0 && kbi_resume_read(r, file);
+    if (!good) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
+    if (file >= 0) close(file);
+    return good;
 }
 
 static void kbi_resume_free(kbi_resume* r) {
@@ -20884,25 +23207,27 @@ static int kbi_resume_find(kbi_resume* r, const kbi_plan* plan, const kb_result*
     kbi_line** sorted = (kbi_line**)kbi_grow(NULL, sizeof(kbi_line*) * (size_t)(r->n + 1));
     int done = 0;
     r->by = (kbi_line**)kbi_grow(r->by, sizeof(kbi_line*) * (size_t)(plan->n + 1));
+    int n = 0;
     for (int i = 0; i < r->n; i++) {
         if (!like) r->lines[i].key = r->lines[i].name;
-        sorted[i] = &r->lines[i];
+        if (r->lines[i].record) sorted[n++] = &r->lines[i];
     }
-    qsort(sorted, (size_t)r->n, sizeof *sorted, kbi_order_lines);
+    qsort(sorted, (size_t)n, sizeof *sorted, kbi_order_lines);
     for (int first = 0, end; first < plan->n; first = end) {
         bool whole = true;
         end = kbi_group_end(plan, first);
         for (int i = first; i < end; i++) {
             uint64_t key = kbi_resume_key(&plan->cases[i], like);
             r->by[i] = NULL;
-            for (int k = kbi_resume_place(sorted, r->n, key); k < r->n && sorted[k]->key == key; k++) {
-                if (r->by[i]) r->by[i]->old = true; // of several the last counts
-                r->by[i] = sorted[k];
-            }
+            for (int k = kbi_resume_place(sorted, n, key); k < n && sorted[k]->key == key; k++)
+                r->by[i] = sorted[k]; // of several the last counts
             if (!(absent && absent[i])) whole &= r->by[i] && r->by[i]->done;
         }
         for (int i = first; i < end; i++) {
-            if (!whole && r->by[i]) r->by[i]->old = true, r->by[i] = NULL;
+            uint64_t key = kbi_resume_key(&plan->cases[i], like);
+            for (int k = kbi_resume_place(sorted, n, key); k < n && sorted[k]->key == key; k++)
+                sorted[k]->old = !whole || !sorted[k]->done;
+            if (!whole) r->by[i] = NULL;
             done += r->by[i] != NULL;
         }
     }
@@ -20949,7 +23274,6 @@ static bool kbi_resume_reduce(kbi_plan* plan, const char* path) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Every case is to have a time, so each gets the same share of what is left, the --max-time of its group; what one does
@@ -21034,7 +23358,6 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>worker    program: the process that runs cases, told by pipe which, and answering.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_message_type {
@@ -21057,8 +23380,9 @@ enum { KBI_MAGIC = 0x6b626e63 };
 
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
 
-// What a process of ours is, from an environment that is read, and emptied of it, before any main can take it away: a
-// main that strips its own arguments, or makes up those that it gives to kb_main, would start workers without end.
+// What a process of ours is, from an environment that is read before any main can take it away: a main that strips its
+// own arguments, or makes up those that it gives to kb_main, would start workers without end. The mark stays in the
+// environment until kb_main takes it, for a main that starts its program again by exec.
 static struct kbi_birth {
     kbi_role role;
     pid_t process; // whose it is: what a benchmark forks is none
@@ -21074,19 +23398,40 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
     long process = 0;
     int role = KBI_STARTED, in = -1, out = -1;
     kbi_text words = KBI_BLANK;
-    char some[4096];
     if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &in, &out) == 4 && process == (long)getpid()) {
         kbi_birth.role = (kbi_role)role;
         kbi_birth.in = in;
         kbi_birth.out = out;
     }
-    if (s) unsetenv(KBI_BIRTH);
     int file = kbi_birth.role == KBI_STARTED ? kbi_open_file("/proc/self/cmdline", O_RDONLY) : -1;
-    for (ssize_t n; file >= 0 && (n = kbi_read_some(file, some, sizeof some)) > 0;) kbi_put(&words, some, (size_t)n);
+    if (file >= 0 && !kbi_read_file(file, &words, SIZE_MAX)) words.n = 0;
     if (file >= 0) close(file);
     kbi_birth.process = getpid();
     kbi_birth.words = words.s;
     kbi_birth.size = words.n;
+}
+
+// The parent of a process, 0: not known.
+static long kbi_parent_of(long process) {
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%ld/stat", process);
+    const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
+    return name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123"
+}
+
+enum { KBI_NESTED = 8 };
+// Whether so many processes of this very program started one another, the last of them this one.
+static bool kbi_nested(void) {
+    struct stat self, other;
+    int found = 0;
+    if (stat("/proc/self/exe", &self) != 0) return false;
+    long process = kbi_parent_of((long)getpid());
+    for (int i = 0; i < 8 * KBI_NESTED && process > 1 && found < KBI_NESTED; i++, process = kbi_parent_of(process)) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%ld/exe", process);
+        found += stat(path, &other) == 0 && other.st_dev == self.st_dev && other.st_ino == self.st_ino;
+    }
+    return found == KBI_NESTED;
 }
 
 // The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
@@ -21104,13 +23449,13 @@ static bool kbi_words_receive(int* argc, char*** argv) {
     return true;
 }
 
-static bool kbi_words_send(int to, const kbi_options* o) {
+static void kbi_words_put(kbi_text* to, const kbi_options* o) {
     kbi_text text = KBI_BLANK;
     for (int i = 0; i < o->argc; i++) kbi_put(&text, o->argv[i], strlen(o->argv[i]) + 1);
     uint32_t head[2] = { (uint32_t)o->argc, (uint32_t)text.n };
-    bool good = kbi_write_all(to, (const char*)head, sizeof head) && kbi_write_all(to, text.s, text.n);
+    kbi_put(to, (const char*)head, sizeof head);
+    kbi_put(to, text.s, text.n);
     kbi_text_free(&text);
-    return good;
 }
 
 // This process's own command line, whatever its main made of it; it is kept.
@@ -21132,10 +23477,8 @@ static void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
     if (getppid() != parent) _exit(1);
     if (nowhere < 0 || said < 0 || dup2(nowhere, 0) < 0 || dup2(all ? said : nowhere, 1) < 0 || dup2(said, 2) < 0)
         _exit(1);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    execv(argv[0], argv);
-    fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
+    execv(argv[0], argv); // handlers end with this program, and what was ignored stays so
+    kbi_print_line(stderr, "%s: %s", argv[0], strerror(errno));
     _exit(2);
 }
 #endif
@@ -21203,7 +23546,7 @@ static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
            kbi_values(m) * sizeof(double) == size;
 }
 
-typedef struct kbi_job {                          // then n bytes: which of the cases
+typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
     int32_t first, n, device, process, has_truth; // process: which of those that measure the same
     uint32_t inside;                              // kbi_wish: to be looked into, not measured
     double max_time;
@@ -21252,7 +23595,9 @@ static int kbi_worker_main(const kbi_options* o) {
     bool good = true;
     while (good && kbi_read_all(in, &job, sizeof job)) {
         char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
-        if (!kbi_read_all(in, wanted, (size_t)job.n)) return 1;
+        size_t told = sizeof(kbi_verdict) * (size_t)job.n;
+        kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, told + 1);
+        if (!kbi_read_all(in, wanted, (size_t)job.n) || !kbi_read_all(in, verdicts, told)) return 1;
         if (!b) {
             if (job.has_truth) kbi_truth_set(&job.truth);
             kbi_roofs_set(&job.roofs, &job.core);
@@ -21265,11 +23610,14 @@ static int kbi_worker_main(const kbi_options* o) {
             if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         }
         recipe.max_time = job.max_time;
+        recipe.verdicts = verdicts;
         good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
                                                                wanted, &sink);
+        good = good && !kbi_left_behind(machine.gpu_present != 0);
         // roofs may have been measured meanwhile
         if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
+        KBENCH_FREE(verdicts);
         KBENCH_FREE(wanted);
     }
     _exit(0); // a lost device can hang in the runtime's own clean-up
@@ -21277,17 +23625,13 @@ static int kbi_worker_main(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>outputs   program: what a run or --load writes when all records are there: opened before, replaced as a whole.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
 typedef struct kbi_output {
-    const char* option;
-    kbi_render render;      // NULL: --html or --svg, which are told more
-    const kbi_plot* plot;   // of --svg
-    char *path, *temporary; // from the root on; beside path, renamed over it at the end; NULL: written in place
-    int file;               // -1: stdout
-    bool append;
+    kbi_out to;
+    kbi_render render;    // NULL: --html or --svg, which are told more
+    const kbi_plot* plot; // of --svg
 } kbi_output;
 enum { // --github, and the three files of --report, beside those of the table
     KBI_OUTPUT_FILES = 4
@@ -21303,81 +23647,53 @@ typedef struct kbi_outputs {
     kbi_records kept; // of a run, whose own records do not outlive their group
 } kbi_outputs;
 
-// What stands at the begin of every file of a renderer's.
-static const char* kbi_output_mark(const kbi_output* out) {
-    return out->render == kbi_csv       ? "name,operation,"
-           : out->render == kbi_gbench  ? "\"context\""
-           : out->render == kbi_go      ? "pkg: kbench"
-           : out->render == kbi_trace   ? "\"producer\":\"kbench"
-           : out->render                ? ", kbench "
-           : kbi_is(out->option, "svg") ? "<!-- kbench "
-                                        : "\"generator\" content=\"kbench ";
+// How every file of a renderer's begins.
+static const kbi_signature* kbi_output_mark(kbi_render render, const char* option) {
+    static const kbi_signature csv = { "name,operation,direction,", "", 1 };
+    static const kbi_signature gbench = { "{\n\"context\": {\"date\": ", "", 2 };
+    static const kbi_signature go = { "pkg: kbench\n", "", 1 };
+    static const kbi_signature trace = { "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ", "", 1 };
+    static const kbi_signature report = { "# Benchmark report\n", ", kbench ", 3 };
+    static const kbi_signature md = { "", ", kbench ", 1 };
+    static const kbi_signature svg = { "<svg ", "<!-- kbench ", 2 };
+    static const kbi_signature html = { "<!DOCTYPE html>", "\"generator\" content=\"kbench ", 8 };
+    return render == kbi_csv       ? &csv
+           : render == kbi_gbench  ? &gbench
+           : render == kbi_go      ? &go
+           : render == kbi_trace   ? &trace
+           : render == kbi_report  ? &report
+           : render                ? &md
+           : kbi_is(option, "svg") ? &svg
+                                   : &html;
 }
 
-static bool kbi_output_open(kbi_output* out) {
-    struct stat about;
-    kbi_text name = KBI_BLANK;
-    out->file = -1;
-    if (kbi_is(out->path, "-")) return true;
-    bool plain = !out->append && (lstat(out->path, &about) != 0 || S_ISREG(about.st_mode));
-    if (!out->append && out->render != kbi_report && kbi_is_foreign(out->path, kbi_output_mark(out)))
-        return kbi_error("--%s %s: that file was written by something else; nothing is written to it", out->option,
-                         out->path),
-               false;
-    kbi_putf(&name, plain ? "%s.tmp%ld" : "%s", out->path, (long)getpid());
-    if (plain) kbi_remove_all_left(out->path);
-    out->file =
-        plain ? kbi_open_temporary(name.s) : kbi_open_file(name.s, O_WRONLY | O_CREAT | (out->append ? O_APPEND : 0));
-    if (out->file < 0) kbi_error("cannot write --%s %s: %s", out->option, out->path, strerror(errno));
-    if (plain && out->file >= 0)
-        out->temporary = name.s;
-    else
-        kbi_text_free(&name);
-    return out->file >= 0;
-}
-
-// False after an error message, and where one file is there for two options.
-static bool kbi_outputs_add(kbi_outputs* all, const kbi_options* o, const char* option, kbi_render render,
-                            const char* folder, const char* path) {
+// False after an error message.
+static bool kbi_outputs_add(kbi_outputs* all, const char* option, kbi_render render, const char* folder,
+                            const char* path) {
     kbi_output* out = &all->of[all->n];
-    char here[4096];
     kbi_text full = KBI_BLANK;
-    const char* start = folder ? folder : path;
-    if (!*start) return kbi_error("--%s needs a name; its is empty", option), false;
+    if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
     if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
-    bool standard = !folder && kbi_is(path, "-");
-    if (*start != '/' && !standard && kbi_folder_here(here, sizeof here)) kbi_putf(&full, "%s/", here);
     if (folder) kbi_putf(&full, "%s/", folder);
     kbi_puts(&full, path);
     memset(out, 0, sizeof *out);
-    out->option = option;
     out->render = render;
-    out->path = full.s;
-    out->file = -1;
-    out->append = kbi_is(option, "github");
-    bool taken = kbi_is(o->json, path) || kbi_is(o->jsonl, path);
-    for (int i = 0; i < all->n; i++) taken |= kbi_is(all->of[i].path, out->path);
-    all->n++;
-    if (taken && !folder)
-        return kbi_error("--%s %s: another option writes there; name another file", option, path), false;
-    return kbi_output_open(out);
+    bool good = kbi_out_open(&out->to, option, full.s, kbi_output_mark(render, option), kbi_is(option, "github"));
+    all->n += good;
+    kbi_text_free(&full);
+    return good;
 }
 
 static bool kbi_outputs_report(kbi_outputs* all, const kbi_options* o) {
     if (*o->report && mkdir(o->report, 0777) != 0 && errno != EEXIST)
         return kbi_error("cannot make --report %s: %s", o->report, strerror(errno)), false;
-    return kbi_outputs_add(all, o, "report", kbi_csv, o->report, "comparison.csv") &&
-           kbi_outputs_add(all, o, "report", kbi_md, o->report, "comparison.md") &&
-           kbi_outputs_add(all, o, "report", kbi_report, o->report, "report.md");
+    return kbi_outputs_add(all, "report", kbi_csv, o->report, "comparison.csv") &&
+           kbi_outputs_add(all, "report", kbi_md, o->report, "comparison.md") &&
+           kbi_outputs_add(all, "report", kbi_report, o->report, "report.md");
 }
 
 static void kbi_outputs_discard(kbi_outputs* all) {
-    for (int i = 0; i < all->n; i++) {
-        if (all->of[i].file >= 0) close(all->of[i].file);
-        if (all->of[i].temporary) unlink(all->of[i].temporary);
-        KBENCH_FREE(all->of[i].temporary);
-        KBENCH_FREE(all->of[i].path);
-    }
+    for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
     kbi_records_free(&all->kept);
     all->n = 0;
 }
@@ -21428,7 +23744,7 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     for (int i = 0; i < o->where.n; i++)
         if (!kbi_where_known(o->where.of[i], NULL, 0)) return false;
     for (int i = 0; i < KBI_COUNT(files) && good; i++) {
-        if (files[i].path) good = kbi_outputs_add(all, o, files[i].option, files[i].render, NULL, files[i].path);
+        if (files[i].path) good = kbi_outputs_add(all, files[i].option, files[i].render, NULL, files[i].path);
         if (good && kbi_is(files[i].option, "svg") && o->svg) all->of[all->n - 1].plot = kbi_output_plot(o->plot);
     }
     if (good && o->on[KBI_OPTION_github] && (!summary || !*summary)) {
@@ -21436,7 +23752,7 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
             "--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none; --md FILE writes the same");
         good = false;
     } else if (good && o->on[KBI_OPTION_github])
-        good = kbi_outputs_add(all, o, "github", kbi_md, NULL, summary);
+        good = kbi_outputs_add(all, "github", kbi_md, NULL, summary);
     if (good && o->report) good = kbi_outputs_report(all, o);
     if (!good) kbi_outputs_discard(all);
     return good;
@@ -21480,29 +23796,16 @@ static void kbi_output_svg(kbi_text* t, const kbi_options* o, const kb_result* r
 
 static bool kbi_output_write(kbi_output* out, const kbi_options* o, const kb_result* records, int64_t n,
                              const kbi_contrast* contrast) {
-    kbi_text t = KBI_BLANK;
-    bool good;
+    kbi_text* t = &out->to.waiting;
     if (out->render)
-        out->render(&t, records, n);
+        out->render(t, records, n);
     else if (out->plot)
-        kbi_output_svg(&t, o, records, n, contrast, out->plot);
+        kbi_output_svg(t, o, records, n, contrast, out->plot);
     else
-        kbi_html(&t, records, n, contrast);
-    kbi_put(&t, "", 0);
-    if (kbi_is(out->path, "-")) {
-        fwrite(t.s, 1, t.n, stdout);
-        good = fflush(stdout) == 0;
-    } else {
-        int again =
-            out->temporary || out->append ? -1 : kbi_open_file(out->path, O_WRONLY | O_TRUNC); // behind a link
-        if (again >= 0) close(again);
-        good = kbi_write_all(out->file, t.s, t.n) && (fsync(out->file) == 0 || errno == EINVAL);
-        if (good && out->temporary && rename(out->temporary, out->path) != 0) good = false;
-        if (close(out->file) != 0) good = false;
-        if (!good && out->temporary) unlink(out->temporary);
-    }
-    if (!good) kbi_error("writing --%s %s failed: %s", out->option, out->path, strerror(errno));
-    kbi_text_free(&t);
+        kbi_html(t, records, n, contrast);
+    fflush(stdout);
+    bool good = kbi_out_end(&out->to, 5000);
+    if (!good && errno) kbi_error("writing --%s %s failed: %s", out->to.option, out->to.path, strerror(errno));
     return good;
 }
 
@@ -21514,15 +23817,12 @@ static bool kbi_outputs_close(kbi_outputs* all, const kbi_records* from, const k
     bool good = true;
     for (int i = 0; i < all->n; i++) {
         kbi_output* out = &all->of[i];
-        if (!n && out->temporary && access(out->path, F_OK) == 0) continue;
+        if (!n && out->to.temporary && access(out->to.target, F_OK) == 0) continue;
         if (out->plot && !kbi_where_check(all->o, records, n)) {
             good = false; // kbi_outputs_discard takes away what was opened
             continue;
         }
         if (!kbi_output_write(out, all->o, records, n, contrast)) good = false;
-        out->file = -1;
-        KBENCH_FREE(out->temporary);
-        out->temporary = NULL;
     }
     kbi_outputs_discard(all);
     return good;
@@ -21541,6 +23841,90 @@ static bool kbi_outputs_close(kbi_outputs* all, const void* from, const void* co
 static bool kbi_outputs_stdout(const kbi_options* o) { return kbi_is(o->json, "-") || kbi_is(o->jsonl, "-"); }
 #endif // KBI_REPORT
 
+// --- one file for one option ---
+
+typedef struct kbi_destination { // where an option writes
+    const char* option;          // without its --; NULL: no option, but stdout or stderr
+    kbi_text path, target;
+    struct stat at; // of the file, or of its folder where it is new
+    bool there, known;
+} kbi_destination;
+
+static void kbi_destinations_add(kbi_destination* p, const char* option, const char* folder, const char* path) {
+    memset(p, 0, sizeof *p);
+    p->option = option;
+    if (folder) kbi_putf(&p->path, "%s/", folder);
+    kbi_puts(&p->path, path);
+    kbi_path_target(&p->target, p->path.s);
+    p->known = p->there = stat(p->path.s, &p->at) == 0;
+    if (p->there) return;
+    size_t n = kbi_folder_length(p->target.s);
+    kbi_text above = KBI_BLANK;
+    kbi_put(&above, p->target.s, n);
+    p->known = stat(above.s, &p->at) == 0;
+    kbi_text_free(&above);
+}
+
+static bool kbi_destinations_same(const kbi_destination* a, const kbi_destination* b) {
+    if (kbi_is(a->path.s, "-") || kbi_is(b->path.s, "-")) return kbi_is(a->path.s, b->path.s);
+    if (a->there != b->there) return false;
+    if (a->there && S_ISCHR(a->at.st_mode)) return false; // devices keep nothing
+    if (kbi_is(a->target.s, b->target.s)) return true;
+    if (!a->known || !b->known || !kbi_same_file(&a->at, &b->at)) return false;
+    return a->there ||
+           kbi_is(a->target.s + kbi_folder_length(a->target.s), b->target.s + kbi_folder_length(b->target.s));
+}
+
+// Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
+// error message.
+static bool kbi_outputs_apart(const kbi_options* o) {
+    static const char* const reports[] = { "comparison.csv", "comparison.md", "report.md" };
+    const struct {
+        const char *option, *path;
+    } files[] = { { "json", o->json },
+                  { "jsonl", o->jsonl },
+#define KBI_X(id, write) { #id, o->id },
+                  KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+                      { "history", o->n_load || o->compare[0] ? NULL : o->history },
+                  { "github", o->on[KBI_OPTION_github] ? getenv("GITHUB_STEP_SUMMARY") : NULL } };
+    kbi_destination all[20];
+    kbi_text name = KBI_BLANK;
+    int n = 0;
+    bool good = true;
+    for (int i = 0; i < KBI_COUNT(files); i++)
+        if (files[i].path && *files[i].path) kbi_destinations_add(&all[n++], files[i].option, NULL, files[i].path);
+    for (int i = 0; i < KBI_COUNT(reports) && o->report && *o->report; i++)
+        kbi_destinations_add(&all[n++], "report", o->report, reports[i]);
+    if (o->save_baseline) {
+        kbi_putf(&name, "%s.json", o->save_baseline);
+        kbi_destinations_add(&all[n++], "save-baseline", ".kbench", name.s);
+        kbi_text_free(&name);
+    }
+    int options = n;
+    for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
+        kbi_destination* p = &all[n];
+        kbi_destinations_add(p, NULL, NULL, file == 1 ? "stdout" : "stderr");
+        p->there = p->known = fstat(file, &p->at) == 0 && S_ISREG(p->at.st_mode);
+        p->target.s[0] = 0;
+        n++;
+    }
+    for (int i = 0; i < options && good; i++)
+        for (int k = i + 1; k < n && good; k++) {
+            const kbi_destination *a = &all[i], *b = &all[k];
+            good = (!b->option && !b->there) || !kbi_destinations_same(a, b);
+            if (!good && !b->option)
+                kbi_error("--%s %s is the file that %s goes to; name another file", a->option, a->path.s, b->path.s);
+            else if (!good && kbi_is(a->path.s, "-"))
+                kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", a->option, b->option);
+            else if (!good)
+                kbi_error("--%s %s and --%s %s are one file; give each its own", a->option, a->path.s, b->option,
+                          b->path.s);
+        }
+    for (int i = 0; i < n; i++) kbi_text_free(&all[i].path), kbi_text_free(&all[i].target);
+    return good;
+}
+
 // Where the files are, for a person who looks on.
 static void kbi_say_files(const kbi_options* o) {
     const char* paths[] = { o->json, o->jsonl, o->report,
@@ -21557,7 +23941,6 @@ static void kbi_say_files(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_worker { // as the supervisor sees it
@@ -21566,14 +23949,17 @@ typedef struct kbi_worker { // as the supervisor sees it
     kbi_text inbox;    // what came and was not handled yet
     int first;         // the case that it entered first, -1: none
     bool mixed;        // it entered others, too
+    bool failed;       // a case failed in it: it gets no other
+    bool deaf;         // it did not read what it was told
     bool dead, babble; // it was waited for, and how it ended is known; what it sent makes no sense
     int status;
 } kbi_worker;
 
 enum { KBI_DIED_TEXT = 96 };
-typedef struct kbi_again { // a case whose worker died in it, perhaps for what an earlier case left behind
+typedef struct kbi_again { // a case that failed in a worker that had run others, perhaps for what they left behind
     bool due, done;        // to be measured alone in a fresh one; that has been tried
-    char died[KBI_DIED_TEXT];
+    uint64_t flags;        // with which it failed
+    char failed[200];      // and how, for people
 } kbi_again;
 
 typedef struct kbi_group { // the group being measured
@@ -21587,8 +23973,9 @@ typedef struct kbi_group { // the group being measured
     int64_t since;
     bool machine; // since then it measures the machine, which is no case's time
     kbi_again* again;
-    int idle;            // workers in a row that died before they entered a case
-    kbi_inside** inside; // what was found inside of them; NULL: they are being measured
+    int idle;                    // workers in a row that died before they entered a case
+    kbi_inside** inside;         // what was found inside of them; NULL: they are being measured
+    const kbi_verdict* verdicts; // of the inspection
 } kbi_group;
 
 typedef struct kbi_supervisor {
@@ -21616,12 +24003,15 @@ typedef struct kbi_supervisor {
     bool has_truth; // of the calibration, measured here
     kbi_truth truth;
     unsigned inside;                       // kbi_wish: what is to be looked into
+    kbi_verdict* verdicts;                 // of all cases, as far as they were inspected
+    int inspected;                         // the first case that was not
     char said[400];                        // of why that was not to be had, last
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
     int resumed;                           // that an earlier run has done
     int fewer;                             // that an interruption left with fewer processes
     kbi_looks looks[2];                    // what ncu and nsys saw
     bool unseen;                           // one of them nothing
+    bool unstored;                         // a file could not be written
     bool isolated;
     int64_t tick; // when it last looked
 } kbi_supervisor;
@@ -21642,6 +24032,18 @@ static void kbi_interrupt(int number) {
     kbi_desk.interrupted = number;
 }
 
+// A signal that whoever started the program wants ignored (nohup, a shell's background job) stays so.
+static void kbi_watch_unless_ignored(int number) {
+    if (signal(number, kbi_interrupt) == SIG_IGN) signal(number, SIG_IGN);
+}
+
+static void kbi_watch_ends(void) {
+    kbi_watch_unless_ignored(SIGINT);
+    kbi_watch_unless_ignored(SIGHUP);
+    kbi_watch_unless_ignored(SIGQUIT);
+    signal(SIGTERM, kbi_interrupt);
+}
+
 // Ctrl-Z stops the terminal's own process group, which the worker is not in: it stops and goes on with this process.
 static void kbi_suspend(int number) {
     pid_t process = kbi_desk.run.worker.process;
@@ -21653,8 +24055,17 @@ static void kbi_suspend(int number) {
     errno = kept;
 }
 
+// Whether a child has ended. One that has asked to be traced stops at each signal, which is no end.
+static bool kbi_ended(pid_t process, int* status) {
+    int now = 0;
+    pid_t got = waitpid(process, &now, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR)) return false;
+    *status = now;
+    return got < 0 || !WIFSTOPPED(now);
+}
+
 static bool kbi_worker_died(kbi_worker* w) {
-    if (!w->dead && waitpid(w->process, &w->status, WNOHANG) != 0) w->dead = true;
+    if (!w->dead) w->dead = kbi_ended(w->process, &w->status);
     return w->dead;
 }
 
@@ -21704,6 +24115,28 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     _exit(1);
 }
 
+// For a process that has not even begun to measure, in seconds.
+static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
+
+// What does not fit into the pipe waits until the worker reads it, which one that hangs never does. The time is counted
+// by the waits: they end whatever the clock says.
+static bool kbi_worker_tell(kbi_supervisor* s, const void* what, size_t n) {
+    kbi_worker* w = &s->worker;
+    const char* p = (const char*)what;
+    double waits = 10 * kbi_start_limit(s);
+    while (n && !w->deaf && !kbi_desk.interrupted) {
+        ssize_t done = write(w->to, p, n);
+        if (done > 0) {
+            p += done, n -= (size_t)done;
+            continue;
+        }
+        if (done == 0 || (errno != EAGAIN && errno != EINTR)) return false;
+        if (!kbi_writable(w->to, 100)) w->deaf = --waits <= 0;
+        if (kbi_worker_died(w)) return false;
+    }
+    return !n;
+}
+
 static bool kbi_worker_start(kbi_supervisor* s, int device) {
     kbi_worker* w = &s->worker;
     int to[2], from[2];
@@ -21722,7 +24155,11 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     w->from = from[0];
     w->device = device;
     w->first = -1;
-    kbi_words_send(w->to, s->o); // who is not there to read it is found out by what follows
+    fcntl(w->to, F_SETFL, O_NONBLOCK);
+    kbi_text words = KBI_BLANK;
+    kbi_words_put(&words, s->o);
+    kbi_worker_tell(s, words.s, words.n); // who is not there to read it is found out by what follows
+    kbi_text_free(&words);
     return true;
 }
 
@@ -21782,15 +24219,41 @@ static void kbi_receive_word(kbi_supervisor* s, const kbi_measured* m) {
     memcpy(s->group.word.message, m->message, sizeof m->message);
 }
 
+// Whether a failure does not count yet: other cases ran in the same process before, so the case is measured once more,
+// alone in a fresh one.
+static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
+    kbi_again* again = &s->group.again[i];
+    bool failed = m->status == KB_FAILED;
+    if (!s->isolated) return false;
+    s->worker.failed |= failed;
+    if (s->group.verdicts && s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
+    if (!failed || !s->worker.mixed || again->due || again->done) return false;
+    again->due = true;
+    again->flags = m->flags;
+    for (int f = 0; f < KB_FLAG_COUNT; f++)
+        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1)) {
+            snprintf(again->failed, sizeof again->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
+            break;
+        }
+    kbi_spend(&s->group, kbi_now());
+    s->group.current = -1;
+    return true;
+}
+
 static void kbi_receive_result(void* to, int index, const kbi_measured* m, const double* samples) {
     kbi_supervisor* s = (kbi_supervisor*)to;
     int i = index - s->group.first;
-    kbi_again* again = s->group.again ? &s->group.again[i] : NULL;
+    kbi_again* again = &s->group.again[i];
+    if (kbi_again_due(s, i, m)) return;
     s->group.m[i] = *m;
-    if (again && again->due && !(m->flags >> KB_FLAG_CRASHED & 1))
+    if (again->due && m->status == KB_OK)
         kbi_remark(&s->group.m[i],
-                   "measured alone in a fresh process: the one that had run other cases died in it, %s", again->died);
-    if (again && again->due) again->due = false, again->done = true;
+                   "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
+                   again->failed);
+    else if (again->due && m->status == KB_FAILED && m->flags != again->flags)
+        kbi_remark(&s->group.m[i], "in a process that had run other cases it failed in another way: %s",
+                   again->failed);
+    if (again->due) again->due = false, again->done = true;
     s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (kbi_values(m) + 1));
     if (kbi_values(m)) memcpy(s->group.samples[i], samples, sizeof(double) * kbi_values(m));
     s->group.wanted[i] = 0;
@@ -21806,7 +24269,7 @@ static void kbi_receive_inside(void* to, int index, const kbi_inside* in) {
     s->group.wanted[i] = 0;
     kbi_spend(&s->group, kbi_now());
     s->group.current = -1;
-    if (!in->message[0] || kbi_is(in->message, s->said)) return;
+    if (!in->message[0] || kbi_is(in->message, s->said) || s->inside == KBI_WISH_STREAMS) return;
     kbi_progress_clear(&s->progress);
     kbi_warn("%s is not looked into: %s", s->plan->cases[index].name, in->message);
     memcpy(s->said, in->message, sizeof s->said);
@@ -21826,7 +24289,12 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (s->group.inside) { // that is nothing against what was measured before
+        if (s->inside != KBI_WISH_STREAMS && kbi_again_due(s, i, &m)) return;
         kbi_inside* without = kbi_inside_without(m.message);
+        if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
+            without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
+            snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
+        }
         kbi_receive_inside(s, s->group.first + i, without);
         KBENCH_FREE(without);
         return;
@@ -21844,7 +24312,9 @@ static const char* kbi_signal_name(int signal) {
                   { SIGILL, "illegal instruction" },
                   { SIGFPE, "arithmetic exception" },
                   { SIGKILL, "killed, perhaps for want of memory" },
-                  { SIGTERM, "terminated" } };
+                  { SIGTERM, "terminated" },
+                  { SIGTRAP, "trap" },
+                  { SIGSTOP, "stop" } };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (names[i].number == signal) return names[i].name;
     return "signal";
@@ -21871,14 +24341,7 @@ static void kbi_worker_lost(kbi_supervisor* s) {
         if (g->wanted[j]) i = j;
     if (i < 0) return;
     kbi_say_death(&s->worker, died);
-    bool own = i == g->current && g->word.status != KB_OK; // fault: it had a word before
-    if (s->worker.mixed && !own && !g->again[i].done && !g->again[i].due) {
-        g->again[i].due = true;
-        memcpy(g->again[i].died, died, sizeof died);
-        g->current = -1;
-    } else {
-        kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
-    }
+    kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
 }
 
 typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
@@ -21963,8 +24426,9 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
 // What comes within a moment; a worker that is gone is told from one whose pipe a child of its own keeps open.
 static kbi_pump kbi_await(kbi_supervisor* s) {
     bool ready = kbi_readable(s->worker.from, 100);
-    int64_t now = kbi_now(), gone = now - s->tick;
+    int64_t now = kbi_now(), gone = now - s->tick, least = ready ? 0 : 100000000;
     if (gone > 300000000) s->group.since += gone - 100000000; // stopped, as the worker was: that is nobody's time
+    if (gone < least) s->group.since -= least - gone;         // the clock stood, or went back; the wait took its time
     s->tick = now;
     if (ready) return kbi_receive(s);
     if (!kbi_worker_died(&s->worker)) return KBI_PUMP_ON;
@@ -21982,22 +24446,24 @@ static void kbi_listen(kbi_supervisor* s) {
         // until the first case is entered the device is being started, and roofs are measured when one first asks for
         // them: that is nobody's time, but has an end, too
         bool nobodys = g->current < 0 || g->machine;
-        double limit = nobodys ? KBI_MAX(120.0, s->o->timeout) : s->o->timeout;
+        double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
         int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->spent[g->current]);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
+        int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
             if (g->wanted[i]) g->current = i;
         if (g->current < 0) return; // all have their result, and it hung then
-        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
+        kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
+                      stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
+                      kbi_show_time(limit * 1e3, text), stopped, kbi_signal_name(stopped));
         return;
     }
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>groups    program: what the worker is asked for: a machine, and the cases of a group, measured or looked into.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
@@ -22028,8 +24494,13 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     g->machine = false;
     g->since = s->tick = kbi_now();
     for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
-    return kbi_write_all(s->worker.to, (const char*)&job, sizeof job) &&
-           kbi_write_all(s->worker.to, wanted, (size_t)g->n);
+    kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)(g->n + 1));
+    memset(none, 0, sizeof(kbi_verdict) * (size_t)(g->n + 1));
+    bool good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, (size_t)g->n) &&
+                kbi_write_all(s->worker.to, (const char*)(g->verdicts ? g->verdicts : none),
+                              sizeof(kbi_verdict) * (size_t)g->n);
+    KBENCH_FREE(none);
+    return good;
 }
 
 // Learns what machine this is: an empty job.
@@ -22047,17 +24518,23 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     if (!kbi_worker_start(s, device)) return false;
     char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
     memset(nothing, 0, (size_t)s->group.n + 1);
-    double limit = KBI_MAX(120.0, s->o->timeout);
+    double limit = kbi_start_limit(s);
     kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
     while (next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
         next = kbi_await(s);
     KBENCH_FREE(nothing);
     if (next == KBI_PUMP_DONE) return s->known;
+    bool hangs = next != KBI_PUMP_LOST || s->worker.deaf;
     kbi_worker_kill(&s->worker);
-    if (next == KBI_PUMP_LOST && !kbi_desk.interrupted)
+    if (kbi_desk.interrupted) return false;
+    if (!hangs)
         kbi_error("the worker ended before it began; --no-isolate shows why");
-    else if (!kbi_desk.interrupted)
+    else if (KBI_CUDA && s->recipe.target == KBI_ON_GPU)
         kbi_error("the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none", limit);
+    else
+        kbi_error("the process that measures did not start in %.0f s: does its main reach kb_main? --no-isolate "
+                  "measures without it",
+                  limit);
     return false;
 }
 
@@ -22081,6 +24558,14 @@ static void kbi_measure_group(kbi_supervisor* s) {
         (g->inside ? kbi_inside_cases : kbi_run_cases)(s->plan->cases, &recipe, s->backend, &s->machine, g->first,
                                                        g->n, wanted, &sink);
         KBENCH_FREE(wanted);
+        const char* left = kbi_left_behind(s->machine.gpu_present != 0);
+        if (left && !kbi_is(left, s->said)) {
+            kbi_progress_clear(&s->progress);
+            kbi_warn("%s: %s. Cases that follow in this process may fail or be slower. Without --no-isolate they get "
+                     "a fresh one.",
+                     s->plan->cases[g->first].name, left);
+            snprintf(s->said, sizeof s->said, "%s", left);
+        }
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
         return;
@@ -22094,8 +24579,8 @@ static void kbi_measure_group(kbi_supervisor* s) {
         if (alone >= 0) {
             memset(wanted, 0, (size_t)g->n);
             wanted[alone] = 1;
-            if (s->worker.first >= 0) kbi_worker_kill(&s->worker);
         }
+        if (s->worker.failed || (alone >= 0 && s->worker.first >= 0)) kbi_worker_kill(&s->worker);
         if (!s->worker.process && !kbi_worker_start(s, device)) {
             for (int i = 0; i < g->n; i++)
                 if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CRASHED, "not run: its process could not be started");
@@ -22111,7 +24596,6 @@ static void kbi_measure_group(kbi_supervisor* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>machine_code program: the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler.
-              Public: none      Used by: >>laps
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -22153,8 +24637,10 @@ static void kbi_code_show(const kb_result* r, FILE* out) {
     bool good = hot && *tool && kbi_code_command(&command, tool, kbi_texts_of(r->inside) + hot->symbol);
     FILE* f = good ? popen(command.s, "r") : NULL;
     for (bool on = false; f && kbi_get_line(line, (int)sizeof line, f);) {
-        if (!on && (on = strstr(line, "Function :") != NULL)) fprintf(out, "\n  machine code of %s\n", r->name);
-        if (on) fprintf(out, "    %s", line), lines++;
+        line[strcspn(line, "\r\n")] = 0;
+        if (!on && (on = strstr(line, "Function :") != NULL))
+            fputs("\n", out), kbi_print_line(out, "  machine code of %s", r->name);
+        if (on) kbi_print_line(out, "    %s", line), lines++;
     }
     if (f) pclose(f);
     fflush(out);
@@ -22172,7 +24658,6 @@ static void kbi_code_show(const kb_result* r, FILE* out) { (void)r, (void)out; }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
-              Public: none      Used by: >>program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- shown ---
@@ -22264,14 +24749,15 @@ static void kbi_lap_group_open(kbi_supervisor* s, kbi_lap* lap, int first, int n
     memset(g, 0, sizeof *g);
     g->first = first;
     g->n = n;
-    g->m = lap->m + at;
-    g->samples = lap->samples + at;
+    g->m = lap->m ? lap->m + at : NULL; // NULL: nothing is measured
+    g->samples = lap->m ? lap->samples + at : NULL;
     g->wanted = (char*)kbi_grow(NULL, count);
     memset(g->wanted, 0, count);
     g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
     memset(g->spent, 0, sizeof(int64_t) * count);
     g->again = (kbi_again*)kbi_grow(NULL, sizeof(kbi_again) * count);
     memset(g->again, 0, sizeof(kbi_again) * count);
+    if (s->verdicts) g->verdicts = s->verdicts + first;
 }
 
 static void kbi_lap_group_close(kbi_supervisor* s) {
@@ -22281,6 +24767,7 @@ static void kbi_lap_group_close(kbi_supervisor* s) {
     KBENCH_FREE(g->wanted);
     g->wanted = NULL; // nobody is asked for anything until the next group
     g->inside = NULL;
+    g->verdicts = NULL;
 }
 
 static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
@@ -22294,6 +24781,10 @@ static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
         s->absent += !runs && s->process == 0;
         s->done += !s->group.wanted[i];
     }
+    s->group.since = kbi_now();
+    for (int i = 0; i < n && s->verdicts; i++) // the inspection had to be ended, and so would this
+        if (s->group.wanted[i] && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
+            kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
     int64_t began = kbi_now();
     kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
     kbi_measure_group(s);
@@ -22358,6 +24849,70 @@ static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
         kbi_lap_group_close(s);
     }
     kbi_worker_kill(&s->worker);
+}
+
+// --- inspected: the CUDA calls of each case's block, before it is measured ---
+
+static const double kbi_inspect_seconds =
+    10; // of inspections in a row, before their process ends and another measures
+
+static bool kbi_inspects(const kbi_supervisor* s) {
+    return KBI_CUDA && s->isolated && s->machine.gpu_present && s->recipe.audit && !s->machine.tool[0];
+}
+
+// A group's cases by the inspecting process, which is the worker meanwhile. false: it cannot inspect.
+static bool kbi_inspect_group(kbi_supervisor* s, int first, int n) {
+    kbi_inside** found = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * (size_t)n);
+    bool able = true;
+    kbi_lap one;
+    memset(&one, 0, sizeof one);
+    memset(found, 0, sizeof(kbi_inside*) * (size_t)n);
+    one.first = first, one.n = n;
+    kbi_lap_group_open(s, &one, first, n);
+    s->group.inside = found;
+    for (int i = 0; i < n; i++) s->group.wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]);
+    kbi_measure_group(s);
+    kbi_lap_group_close(s);
+    for (int i = 0; i < n; i++) {
+        kbi_verdict* v = &s->verdicts[first + i];
+        if (!found[i]) continue;
+        *v = found[i]->verdict;
+        able &= v->known || !v->note[0];
+        KBENCH_FREE(found[i]);
+    }
+    KBENCH_FREE(found);
+    return able;
+}
+
+// Inspects at least the cases before `end`, and so many more that a process is not started for each group. Where there
+// is no CUPTI the first answer is everybody's.
+static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
+    int64_t began = kbi_now();
+    double most = kbi_inspect_seconds, left = (double)(s->budget.until - began) * 1e-9;
+    if (s->budget.until) most = KBI_MIN(most, left / 10);
+    kbi_worker measures = s->worker;
+    unsigned inside = s->inside;
+    bool able = true;
+    if (!kbi_inspects(s) || s->inspected >= end) return;
+    if (!s->verdicts) {
+        s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)s->plan->n);
+        memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)s->plan->n);
+        for (int i = 0; i < s->plan->n; i++) s->verdicts[i].flag = -1;
+    }
+    memset(&s->worker, 0, sizeof s->worker);
+    s->worker.device = measures.device;
+    s->inside = KBI_WISH_STREAMS;
+    for (int at = KBI_MAX(first, s->inspected), next; at < s->plan->n && able && !kbi_desk.interrupted; at = next) {
+        next = kbi_group_end(s->plan, at);
+        if (at >= end && kbi_seconds_since(began) > most) break;
+        if (!kbi_resume_has(&s->resume, s->plan, at)) able = kbi_inspect_group(s, at, next - at);
+        s->inspected = next;
+    }
+    for (int i = s->inspected; i < s->plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
+    if (!able) s->inspected = s->plan->n;
+    kbi_worker_kill(&s->worker);
+    s->worker = measures;
+    s->inside = inside;
 }
 
 // --- judged: what the processes found of a case becomes one record of it ---
@@ -22447,7 +25002,8 @@ static void kbi_lap_rivals(kbi_supervisor* s, const kbi_lap* lap, const int* sta
 static void kbi_lap_group_over(kbi_supervisor* s, kbi_rivals* c) {
     kbi_judge_group(c);
     kbi_record_contest(c->results, c->n, c->end);
-    for (int i = 0; i < c->n; i++) kbi_store_add(&s->store, &c->results[i]), kbi_count(s, &c->results[i]);
+    kbi_store_add(&s->store, c->results, c->n);
+    for (int i = 0; i < c->n; i++) kbi_count(s, &c->results[i]);
     for (int i = 0; i < c->n; i++) kbi_outputs_keep(&s->outputs, &c->results[i]);
     for (int i = 0; i < c->n && s->collect; i++) s->collect(s->collect_to, &c->results[i]);
     kbi_show_results(s, c->results, c->n);
@@ -22496,6 +25052,7 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
     lap.inside = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * cases);
     memset(lap.over, 0, sizeof(bool) * cases);
     memset(lap.inside, 0, sizeof(kbi_inside*) * cases);
+    kbi_inspect_to(s, first, first + n);
     for (s->process = 0; s->process < lap.processes && !kbi_desk.interrupted; s->process++) kbi_lap_pass(s, &lap);
     s->process = 0;
     kbi_lap_inside(s, &lap);
@@ -22512,7 +25069,6 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>vendor    program: ncu and nsys, started on this very program, which then runs each block once for them.
-              Public: none      Used by: >>program, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -22520,19 +25076,21 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
 
 // --- what is looked at: this program, in another process ---
 
-// How far the program came, -1: nowhere. over: to its end.
-static int kbi_look_told(const char* path, bool* over) {
-    char line[80];
-    int at = -1;
-    FILE* f = fopen(path, "r");
+// How far the program came, -1: nowhere. over: to its end. False: the file holds something else.
+static bool kbi_look_told(const char* path, int* at, bool* over) {
+    kbi_text text = KBI_BLANK;
+    *at = -1;
     *over = false;
-    while (f && kbi_get_line(line, (int)sizeof line, f))
-        if (strncmp(line, "at ", 3) == 0)
-            at = (int)strtol(line + 3, NULL, 10);
-        else
-            *over = true;
-    if (f) fclose(f);
-    return at;
+    bool good = true;
+    if (kbi_file_text(path, &text))
+        for (const char* p = text.s; *p && good; p += strcspn(p, "\n"), p += *p == '\n') {
+            bool done = strncmp(p, "done\n", 5) == 0 || strncmp(p, "no GPU\n", 7) == 0;
+            good = done || strncmp(p, "at ", 3) == 0;
+            if (!done && good) *at = (int)strtol(p + 3, NULL, 10);
+            *over |= done;
+        }
+    kbi_text_free(&text);
+    return good;
 }
 
 // Each case's check, and its block between marks. The file is there with the cases done when this begins again behind
@@ -22543,11 +25101,19 @@ static int kbi_look_main(const kbi_options* o) {
     int64_t device;
     bool all;
     bool over;
-    int first = kbi_look_told(getenv(KBI_LOOK), &over) + 1;
-    FILE* f = fopen(getenv(KBI_LOOK), over ? "w" : "a");
-    unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
+    int first;
+    struct stat about;
+    const char* told = getenv(KBI_LOOK);
+    int file = kbi_open_file(told, O_RDWR | O_CREAT | O_APPEND);
+    if (file >= 0 && (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))) close(file), file = -1, errno = ESPIPE;
+    if (file < 0) return kbi_error("%s %s: %s", KBI_LOOK, told, kbi_why_not_open(errno)), KBI_EXIT_USAGE;
+    if (!kbi_look_told(told, &first, &over))
+        return kbi_error("%s %s: that file is not one of --ncu or --nsys, so it is left as it is", KBI_LOOK, told),
+               KBI_EXIT_USAGE;
+    FILE* f = over && ftruncate(file, 0) != 0 ? NULL : fdopen(file, "a");
     if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
-    if (over) first = 0;
+    unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
+    first = over ? 0 : first + 1;
     if (!kbi_options_pin(o) || !kbi_device_option(o, &device, &all) || !kbi_plan_here(&plan, o))
         return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
@@ -22707,14 +25273,8 @@ static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
     if (looked) kbi_putf(&line, " %s=%s", KBI_LOOK, v->told);
     const char* word = v->command.s;
     for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
-        bool plain = *word && !word[strcspn(word, " \t\n\\'\"$`*?[]{}()<>|&;#~!")];
-        kbi_puts(&line, plain ? " " : " '");
-        for (const char* p = word; *p; p++)
-            if (*p == '\'')
-                kbi_puts(&line, "'\\''");
-            else
-                kbi_put(&line, p, 1);
-        if (!plain) kbi_puts(&line, "'");
+        kbi_puts(&line, " ");
+        kbi_put_quoted(&line, word);
     }
     kbi_warn("--%s:%s", v->name, line.s);
     kbi_text_free(&line);
@@ -22758,14 +25318,6 @@ static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
         kbi_readable(-1, 20);
     }
     return stopped ? -1 : status;
-}
-
-static bool kbi_file_text(const char* path, kbi_text* out) {
-    char some[4096];
-    int file = kbi_open_file(path, O_RDONLY);
-    for (ssize_t n; file >= 0 && (n = kbi_read_some(file, some, sizeof some)) > 0;) kbi_put(out, some, (size_t)n);
-    if (file >= 0) close(file);
-    return out->n > 0;
 }
 
 // --- what went wrong ---
@@ -22861,7 +25413,7 @@ static bool kbi_vendor_look(kbi_vendor* v) {
         int status = kbi_vendor_run(v, v->words, true);
         if (kbi_desk.interrupted) return true;
         kbi_vendor_read(v, before < 0);
-        at = kbi_look_told(v->told, &over);
+        kbi_look_told(v->told, &at, &over);
         if (over && at < 0) return true; // no GPU, and the run says so
         if (over && status == 0 && v->looks->n) return true;
         if (over || at == before) return kbi_vendor_explain(v, status), false;
@@ -22931,9 +25483,18 @@ static const struct {
                          { "copied MB", "nsys.memory_bytes", 1e-6 },
                          { "registers", "launch__registers_per_thread", 1 } };
 
+static void kbi_look_name(kbi_table* t, const char* before, const char* name) { // of a tool's table
+    enum { KBI_LOOK_NAME = 100 };
+    int used;
+    kbi_text clean = KBI_BLANK;
+    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
+    size_t n = kbi_fitting(clean.s, clean.n, KBI_LOOK_NAME, &used);
+    kbi_puts(&t->text, before), kbi_put(&t->text, clean.s, n), kbi_puts(&t->text, n < clean.n ? "..." : "");
+    kbi_text_free(&clean);
+}
+
 static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, unsigned wanted) {
     char out[40];
-    kbi_text name = KBI_BLANK;
     snprintf(out, sizeof out, "%lld", (long long)l->calls);
     kbi_table_pad(t, 7, out);
     kbi_table_pad(t, 12, l->ns > 0 ? kbi_show_time(l->ns * 1e-6, out) : "-");
@@ -22943,11 +25504,12 @@ static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, u
             kbi_table_pad(
                 t, (int)strlen(kbi_look_columns[c].title) + 2,
                 kbi_show(kbi_look_value(l, kbi_look_columns[c].metric) * kbi_look_columns[c].scale, 4, out));
-    kbi_clean(&name, l->kernel);
-    kbi_putf(&t->text, "  %.100s%s", name.s, name.n > 100 ? "..." : "");
-    if (l->grid && *l->grid) kbi_putf(&t->text, "  %s x %s", l->grid, l->block);
+    kbi_look_name(t, "  ", l->kernel);
+    if (l->grid && *l->grid) {
+        kbi_puts(&t->text, "  "), kbi_clean(&t->text, l->grid);
+        kbi_puts(&t->text, " x "), kbi_clean(&t->text, l->block ? l->block : "");
+    }
     kbi_puts(&t->text, "\n");
-    kbi_text_free(&name);
 }
 
 static int kbi_api_order(const void* a, const void* b) {
@@ -22970,7 +25532,7 @@ static void kbi_api_show(kbi_table* t, const kbi_looks* looks) {
         kbi_table_pad(t, 12, kbi_show_time(x->ns * 1e-6, out));
         kbi_table_pad(t, 8, kbi_show_percent(x->ns / all, out));
         kbi_table_pad(t, 12, kbi_show_time(x->ns / x->calls * 1e-6, out));
-        kbi_putf(&t->text, " each  %.100s\n", x->name);
+        kbi_look_name(t, " each  ", x->name), kbi_puts(&t->text, "\n");
     }
     if (looks->n_api > KBI_API_ROWS) kbi_putf(&t->text, "        and %d others\n", looks->n_api - KBI_API_ROWS);
 }
@@ -22990,7 +25552,7 @@ static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* 
     for (int i = 0; i < plan->n; i++) {
         const kbi_look *all = kbi_look_all(looks, i), *end = looks->of + looks->n;
         const char* word = !all ? ": not seen" : all->calls ? "" : ": nothing on the GPU";
-        kbi_putf(&t->text, "%s%s\n", plan->cases[i].name, word);
+        kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", word);
         for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
     }
     kbi_api_show(t, looks);
@@ -23007,7 +25569,6 @@ static void kbi_vendors_show(kbi_supervisor* s) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>program   program: a run from command line to exit code.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
@@ -23016,14 +25577,19 @@ static bool kbi_resume_device(kbi_supervisor* s) {
     kbi_text lines = KBI_BLANK;
     if (!s->o->on[KBI_OPTION_resume]) return true;
     kbi_resume_free(&s->resume); // with several devices: what the one before has added
-    if (!kbi_resume_open(&s->resume, s->o->jsonl)) return false;
+    if (!kbi_lines_ready(&s->store.lines) || !kbi_resume_read(&s->resume, s->store.lines.file)) {
+        if (errno != EBUSY) kbi_error("--resume cannot read --jsonl %s: %s", s->o->jsonl, strerror(errno));
+        return false;
+    }
     char* absent = (char*)kbi_grow(NULL, (size_t)s->plan->n + 1);
     for (int i = 0; i < s->plan->n; i++) absent[i] = !kbi_runs_here(s, &s->plan->cases[i]);
     kbi_result_clear(&like);
     kbi_record_machine(&like, &s->machine);
     kbi_record_session(&like, &s->session);
     int done = kbi_resume_find(&s->resume, s->plan, &like, absent);
-    bool good = !kbi_resume_lines(&s->resume, &lines) || kbi_store_rewrite(&s->store, &lines);
+    bool good = !kbi_resume_lines(&s->resume, &lines) || kbi_lines_replace(&s->store.lines, &lines);
+    if (!good) kbi_error("--resume: cannot replace %s: %s", s->o->jsonl, strerror(errno));
+    if (s->store.lines.file >= 0) kbi_lines_unlock(&s->store.lines);
     kbi_warn("--resume: %d of %d cases have a record in %s", done, s->plan->n, s->o->jsonl);
     s->resumed += done;
     kb_result_free(&like);
@@ -23078,7 +25644,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!kbi_resume_device(s)) return KBI_EXIT_FAILED;
+    if (!kbi_resume_device(s)) return KBI_EXIT_USAGE;
     double allowed = 0; // the time left is this device's, without its start
     int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
     s->budget.turns = s->budget.cases = 0;
@@ -23108,6 +25674,9 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         end = kbi_lap_end(s, first);
         kbi_one_lap(s, first, end - first);
     }
+    KBENCH_FREE(s->verdicts);
+    s->verdicts = NULL;
+    s->inspected = 0;          // of another device they may say something else
     kbi_pools_free(&s->pools); // another GPU's times may scatter otherwise
     kbi_show_held(s);
     kbi_worker_kill(&s->worker);
@@ -23171,10 +25740,7 @@ static int kbi_nothing_measured(const kbi_supervisor* s) {
 static void kbi_watch_signals(const kbi_supervisor* s) {
     kbi_desk.one_process = !s->isolated;
     if (!s->isolated) kbi_watch_stops();
-    signal(SIGINT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
-    signal(SIGHUP, kbi_interrupt);
-    signal(SIGQUIT, kbi_interrupt);
+    kbi_watch_ends();
     signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
     if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
@@ -23230,11 +25796,12 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     bool compared = kbi_desk.contrast && !kbi_desk.interrupted;
     if (!kbi_outputs_close(&s->outputs, NULL, compared ? kbi_desk.contrast(kbi_desk.take_to) : NULL)) stored = false;
     if (stored && !code && !collect) kbi_say_files(o);
+    s->unstored = !stored;
     kbi_resume_free(&s->resume);
     KBENCH_FREE(s->session.command);
     if (code) return code;
     if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
-    if (s->failed || !stored) return KBI_EXIT_FAILED;
+    if (s->failed) return KBI_EXIT_FAILED;
     return s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE : kbi_nothing_measured(s);
 }
 
@@ -23268,7 +25835,7 @@ static void kbi_host_caches(const char* root, kbi_text* out) {
 
 static void kbi_env_line(const char* name, double x, const char* unit) {
     char number[40];
-    printf("  %-34s %s %s\n", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
+    kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
 }
 
 static void kbi_env_host(const kbi_machine* m) {
@@ -23279,13 +25846,16 @@ static void kbi_env_host(const kbi_machine* m) {
     kbi_host_cores(root, (int)sysconf(_SC_NPROCESSORS_CONF), &cores, &threads);
     kbi_host_caches(root, &caches);
     if (cores)
-        printf("  %-34s %d, with %d hardware threads\n", "cores", cores, threads);
+        kbi_print_line(stdout, "  %-34s %d, with %d hardware threads", "cores", cores, threads);
     else
-        printf("  %-34s not known; %ld hardware threads\n", "cores", sysconf(_SC_NPROCESSORS_ONLN));
-    printf("  %-34s %s\n", "caches", caches.n ? caches.s : "not known");
-    printf("  %-34s %s\n", "measured on processors", m->cpus[0] ? m->cpus : "not known");
-    printf("  %-34s %s\n", "frequency governor", m->governor[0] ? m->governor : "not known: cpufreq tells of none");
-    printf("  %-34s %s\n", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
+        kbi_print_line(stdout, "  %-34s not known; %ld hardware threads", "cores", sysconf(_SC_NPROCESSORS_ONLN));
+    kbi_print_line(stdout, "  %-34s %s", "caches", caches.n ? caches.s : "not known");
+    kbi_print_line(stdout, "  %-34s %s", "measured on processors", m->cpus[0] ? m->cpus : "not known");
+    kbi_print_line(stdout, "  %-34s %s", "frequency governor",
+                   m->governor[0] ? m->governor : "not known: cpufreq tells of none");
+    if (!KBI_FIBERS)
+        kbi_print_line(stdout, "  %-34s %s", "interleaved rounds", "off: no fibers for this C library and processor");
+    kbi_print_line(stdout, "  %-34s %s", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
     if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_text_free(&caches);
 }
@@ -23345,24 +25915,24 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     if (!kbi_meet(s, (int)device)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
-    printf("  %-34s %s, Linux %s\n", "host", s->session.host, s->session.kernel_version);
+    kbi_print_line(stdout, "  %-34s %s, Linux %s", "host", s->session.host, s->session.kernel_version);
     kbi_env_host(&s->machine);
     kbi_env_compiler();
-    printf("  %-34s %s\n", "build", s->session.build);
+    kbi_print_line(stdout, "  %-34s %s", "build", s->session.build);
     for (int i = 0; i < s->session.facts.n; i++)
-        printf("  %-34s %s\n", s->session.facts.of[i].name, s->session.facts.of[i].value);
-    kbi_env_line("step of the host's clock", (double)kbi_clock_step(), "ns");
+        kbi_print_line(stdout, "  %-34s %s", s->session.facts.of[i].name, s->session.facts.of[i].value);
+    kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
     kbi_env_roofs(&s->machine.core, ", one core");
     if (!s->machine.gpu_present) return KBI_EXIT_FINE;
     const kbi_machine* m = &s->machine;
-    printf("  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s\n", "GPU", m->multiprocessors,
-           (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
-           m->clocks_locked == 1 ? "locked" : "not locked");
+    kbi_print_line(stdout, "  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", "GPU", m->multiprocessors,
+                   (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
+                   m->clocks_locked == 1 ? "locked" : "not locked");
     kbi_env_roofs(&m->roofs, "");
     kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
     if (m->counted_why[0])
-        printf("  %-34s %s\n", "    by the counters of DRAM", m->counted_why);
+        kbi_print_line(stdout, "  %-34s %s", "    by the counters of DRAM", m->counted_why);
     else if (kbi_finite(m->counted_cold))
         kbi_env_line("    by the counters of DRAM", m->counted_cold, "%");
     kbi_env_line("step of event times", m->quantum, "ns");
@@ -23376,7 +25946,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
     kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
     if (m->own_error > 0) kbi_env_line("    or more or less by up to", m->own_error, "ns");
-    printf("  %-34s %s\n", "    what was used", m->truth);
+    kbi_print_line(stdout, "  %-34s %s", "    what was used", m->truth);
     KBENCH_FREE(s->session.command);
     return KBI_EXIT_FINE;
 }
@@ -23403,7 +25973,6 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>gate      program: baselines, histories, goals, and what they make of the exit code.
-              Public: none      Used by: program
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -23508,15 +26077,12 @@ static int64_t kbi_goals_show(const kbi_options* o, FILE* out, const kb_result* 
             of++;
             if (kbi_goal_met(&g, x)) continue;
             without++;
-            kbi_text line = KBI_BLANK;
-            kbi_clean(&line, r[k].name);
-            fprintf(out, "goal missed: %s %s in %s\n", g.what.counter[0] ? g.what.counter : g.what.key->name,
-                    kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", line.s);
-            kbi_text_free(&line);
+            kbi_print_line(out, "goal missed: %s %s in %s", g.what.counter[0] ? g.what.counter : g.what.key->name,
+                           kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", r[k].name);
         }
         if (of)
-            fprintf(out, "goal %s: reached by %lld of %lld case%s\n", o->goal.of[i], (long long)(of - without),
-                    (long long)of, of == 1 ? "" : "s");
+            kbi_print_line(out, "goal %s: reached by %lld of %lld case%s", o->goal.of[i], (long long)(of - without),
+                           (long long)of, of == 1 ? "" : "s");
         else
             kbi_warn("--goal %s: no case with a time matches", o->goal.of[i]);
         missed += without;
@@ -23563,8 +26129,9 @@ typedef struct kbi_toll {
     kbi_records before, history;
     kb_result* now; // of this run; each owns what is in it
     int64_t n, size;
-    kbi_text save, history_path; // from the root on: a body may change the directory
-    kbi_contrast contrast;       // with `before`, once all records are there
+    kbi_text save;         // from the root on: a body may change the directory
+    kbi_lines lines;       // of the history
+    kbi_contrast contrast; // with `before`, once all records are there
     FILE* out;
 } kbi_toll;
 
@@ -23581,16 +26148,11 @@ static bool kbi_toll_wanted(const kbi_options* o) {
     return o->baseline || o->save_baseline || o->history || o->goal.n;
 }
 
-static void kbi_path_here(kbi_text* out, const char* path) {
-    char here[4096];
-    if (*path != '/' && kbi_folder_here(here, sizeof here)) kbi_putf(out, "%s/", here);
-    kbi_puts(out, path);
-}
-
 // Whether what is to be written at the end can be, before anything runs; false after an error message.
 static bool kbi_toll_open_files(kbi_toll* g) {
     const kbi_options* o = g->o;
     kbi_text path = KBI_BLANK;
+    struct stat about;
     if (o->save_baseline) {
         kbi_baseline_path(&path, o->save_baseline);
         kbi_path_here(&g->save, path.s);
@@ -23600,14 +26162,18 @@ static bool kbi_toll_open_files(kbi_toll* g) {
                    false;
         if (access(".kbench", W_OK | X_OK) != 0)
             return kbi_error("--save-baseline %s: .kbench: %s", o->save_baseline, strerror(errno)), false;
+        kbi_out probe;
+        if (stat(g->save.s, &about) == 0 && !S_ISREG(about.st_mode))
+            return kbi_error("cannot write --save-baseline %s: .kbench/%s.json is not a regular file",
+                             o->save_baseline, o->save_baseline),
+                   false;
+        if (!kbi_out_open(&probe, "save-baseline", g->save.s, NULL, false)) return false;
+        kbi_out_free(&probe);
     }
     if (!o->history) return true;
-    kbi_path_here(&g->history_path, o->history);
-    if (access(o->history, F_OK) == 0 && !kbi_read_records(&g->history, o->history)) return false;
-    int file = kbi_open_file(g->history_path.s, O_WRONLY | O_CREAT | O_APPEND);
-    if (file < 0) return kbi_error("cannot write --history %s: %s", o->history, strerror(errno)), false;
-    close(file);
-    return true;
+    if (kbi_is(o->history, "-") || (stat(o->history, &about) == 0 && !S_ISREG(about.st_mode)))
+        return kbi_error("cannot write --history %s: it is not a regular file", o->history), false;
+    return kbi_lines_open(&g->lines, "history", o->history) && kbi_read_records(&g->history, o->history);
 }
 
 static bool kbi_toll_open(kbi_toll* g, const kbi_options* o, FILE* out) {
@@ -23626,7 +26192,7 @@ static void kbi_toll_free(kbi_toll* g) {
     kbi_records_free(&g->before);
     kbi_records_free(&g->history);
     kbi_text_free(&g->save);
-    kbi_text_free(&g->history_path);
+    if (g->lines.path) kbi_lines_free(&g->lines);
 }
 
 // All that the machines of the pairs differ in; then what keeps the times of a pair from being compared, once of each
@@ -23663,11 +26229,9 @@ static void kbi_toll_apart(const kbi_options* o, kbi_changes* c) {
 
 // Which run a side is: what a gate is for may differ, and is named.
 static void kbi_toll_side(FILE* out, const char* side, const char* file, const kb_result* r) {
-    fprintf(out, "%s  %s", side, file);
-    if (r->date) fprintf(out, "  %s", r->date);
-    if (r->git_commit) fprintf(out, "  commit %.12s", r->git_commit);
-    if (r->build) fprintf(out, "  %.60s", r->build);
-    fprintf(out, "\n");
+    kbi_print_line(out, "%s  %s%s%s%s%.12s%s%.60s", side, file, r->date ? "  " : "", r->date ? r->date : "",
+                   r->git_commit ? "  commit " : "", r->git_commit ? r->git_commit : "", r->build ? "  " : "",
+                   r->build ? r->build : "");
 }
 
 // The records of a history that may teach what runs of these cases differ by: of the same kind of machine.
@@ -23741,18 +26305,12 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
     return kbi_toll_code(o, c ? &c->sum : &none, c != NULL, missed);
 }
 
-// A line a record behind those that are there; one that an earlier run was killed in is ended.
-static bool kbi_history_add(const kbi_toll* g) {
-    kbi_text lines = KBI_BLANK;
-    char last = '\n';
-    int file = kbi_open_file(g->history_path.s, O_RDWR | O_APPEND);
-    bool torn = file >= 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_some(file, &last, 1) == 1 && last != '\n';
-    if (torn) kbi_puts(&lines, "\n");
-    for (int64_t i = 0; i < g->n; i++) kbi_json_result(&lines, &g->now[i]), kbi_puts(&lines, "\n");
-    bool good = file >= 0 && kbi_write_all(file, lines.s, lines.n) && (fsync(file) == 0 || errno == EINVAL);
-    if (!good) kbi_error("writing --history %s failed: %s", g->o->history, strerror(errno));
-    if (file >= 0) close(file);
-    kbi_text_free(&lines);
+// A line a record behind those that are there.
+static bool kbi_history_add(kbi_toll* g) {
+    for (int64_t i = 0; i < g->n; i++)
+        kbi_json_result(&g->lines.waiting, &g->now[i]), kbi_puts(&g->lines.waiting, "\n");
+    bool good = kbi_lines_end(&g->lines, 5000);
+    if (!good && errno) kbi_error("writing --history %s failed: %s", g->o->history, strerror(errno));
     return good;
 }
 
@@ -23794,7 +26352,7 @@ static int kbi_gated_run(const kbi_options* o, const kbi_plan* plan) {
     if ((code == KBI_EXIT_FINE || code == KBI_EXIT_FAILED) && gate.n) {
         int judged =
             kbi_toll_judge(o, &gate.history, kbi_toll_compare(&gate), gate.now, gate.n, "this run", gate.out);
-        if (!kbi_toll_save(&gate, judged)) code = KBI_EXIT_FAILED;
+        if (!kbi_toll_save(&gate, judged)) code = KBI_EXIT_USAGE;
         if (code == KBI_EXIT_FINE) code = judged;
     }
     kbi_toll_free(&gate);
@@ -23876,7 +26434,6 @@ static int kbi_compare_main(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>load      program: records of earlier runs, shown without a run.
-              Public: none      Used by: >>gate, >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
@@ -24011,7 +26568,8 @@ static bool kbi_load_alike(const kbi_options* o, const kbi_records* r) {
 static bool kbi_load_apart(const kbi_options* o) {
     struct stat a, b;
     for (int i = 0; i < o->n_load && o->jsonl && !kbi_is(o->jsonl, "-"); i++)
-        if (stat(o->load[i], &a) == 0 && stat(o->jsonl, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+        if ((kbi_is(o->load[i], "-") ? fstat(0, &a) : stat(o->load[i], &a)) == 0 && stat(o->jsonl, &b) == 0 &&
+            kbi_same_file(&a, &b))
             return kbi_error("--jsonl appends, and %s was loaded: name another file", o->jsonl), false;
     return true;
 }
@@ -24048,9 +26606,9 @@ static int kbi_load_shown(const kbi_options* o) {
         kbi_table_open(&table, &how);
         kbi_table_add(&table, r.of, r.n);
         kbi_table_end(&table);
-        for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i]);
-        if (!kbi_store_close(&store)) code = KBI_EXIT_FAILED;
-        if (!kbi_outputs_close(&outputs, &r, kbi_loaded_contrast(&with))) code = KBI_EXIT_FAILED;
+        for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i], 1);
+        if (!kbi_store_close(&store)) code = KBI_EXIT_USAGE;
+        if (!kbi_outputs_close(&outputs, &r, kbi_loaded_contrast(&with))) code = KBI_EXIT_USAGE;
         if (code == KBI_EXIT_FINE) kbi_say_files(o);
     }
     if (code == KBI_EXIT_FINE && kbi_toll_wanted(o))
@@ -24064,7 +26622,6 @@ static int kbi_load_shown(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>race      program: built programs in alternating fresh processes.
-              Public: none      Used by: >>main
 ---------------------------------------------------------------------------------------------------------------*/
 #if KBI_REPORT
 
@@ -24108,6 +26665,8 @@ static bool kbi_race_files(kbi_race* r) {
     }
     return true;
 }
+
+enum { KBI_RACE_OVER = -1 }; // no exit code: a round was left in its middle, and those before it stand
 
 // How each program is told to run: its records to us, a fifth of a second a case unless the options say how long.
 static void kbi_race_command(kbi_race* r) {
@@ -24157,15 +26716,36 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     else
         kbi_error("--race: %s measured nothing (exit code %d); it said:", one->path.s, code);
     for (int i = 0; f && i < 5 && kbi_get_line(line, (int)sizeof line, f); i++)
-        fprintf(stderr, "    %.*s\n", (int)strcspn(line, "\n"), line);
+        kbi_print_line(stderr, "    %.*s", (int)strcspn(line, "\n"), line);
     if (f) fclose(f);
     return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
+}
+
+// Waits for a program until it ends, the race is interrupted, or the time is up. SIGTERM ends it, and 2 s later SIGKILL.
+// Time is counted by the waits, which end whatever the clock says. false: it was ended from here.
+static bool kbi_race_wait(pid_t process, int* status, double seconds) {
+    double waits = 100 * seconds;
+    for (int told = 0; !kbi_ended(process, status);) {
+        if (kbi_desk.interrupted || waits <= 0) {
+            if (told == 0) kill(process, SIGTERM);
+            if (told++ == 200) kill(process, SIGKILL);
+        }
+        kbi_readable(-1, 10);
+        waits--;
+    }
+    return !kbi_desk.interrupted && waits > 0;
+}
+
+// The longest that a program may take: --budget is the race's as a whole, and a round is not left in its middle lightly.
+static double kbi_race_limit(const kbi_race* r) {
+    double limit = 2 * r->o->budget + 10;
+    return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
 }
 
 // One program's turn: its records into `to`. 0, or the exit code that the race ends with.
 static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     int status = 0;
-    pid_t parent = getpid(), process, ended;
+    pid_t parent = getpid(), process;
     memset(to, 0, sizeof *to);
     kbi_race_progress(r, one->path.s);
     int file = kbi_open_file(r->records.s, O_WRONLY | O_TRUNC | KBI_NOFOLLOW);
@@ -24176,12 +26756,18 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     if (process < 0) return kbi_error("no process: %s", strerror(errno)), KBI_EXIT_FAILED;
     r->argv[0] = one->path.s;
     if (process == 0) kbi_exec(r->argv, r->words.s, false, parent);
-    for (bool told = false; (ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR);) {
-        if (kbi_desk.interrupted && !told) kill(process, SIGTERM), told = true;
-        kbi_readable(-1, 10);
-    }
+    double limit = kbi_race_limit(r);
+    bool in_time = kbi_race_wait(process, &status, limit);
     if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
-    int code = ended == process && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (!in_time && r->rounds) return KBI_RACE_OVER;
+    if (!in_time) {
+        kbi_race_clear(r);
+        kbi_error("--race: %s did not end in %.0f s and was stopped. There is no time of it to compare. Run it alone "
+                  "to see why, or raise --budget.",
+                  one->path.s, limit);
+        return KBI_EXIT_USAGE;
+    }
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (code != KBI_EXIT_FINE && code != KBI_EXIT_FAILED) return kbi_race_lost(r, one, status);
     if (!kbi_read_records(to, r->records.s)) return KBI_EXIT_FAILED;
     r->failed |= code == KBI_EXIT_FAILED;
@@ -24293,7 +26879,7 @@ static int kbi_race_run(kbi_race* r) {
         const char** names;
         int64_t at = kbi_now();
         int code = kbi_race_round(r);
-        if (code) return code;
+        if (code) return code == KBI_RACE_OVER ? 0 : code;
         kbi_changes c = kbi_race_changes(r, &names);
         kbi_assessment a = kbi_assess(&c);
         KBENCH_FREE(c.of);
@@ -24312,8 +26898,11 @@ static int kbi_race_show(kbi_race* r) {
     kbi_changes c = kbi_race_changes(r, &names);
     kbi_assessment a = kbi_assess(&c);
     kbi_how how = kbi_how_of(r->o, stdout);
-    for (int k = 1; k < r->n; k++) printf("%s%s", k > 1 ? ", " : "", r->of[k].path.s);
-    printf(" against %s: %d rounds in %.0f s\n", r->of[0].path.s, r->rounds, (double)(kbi_now() - r->began) * 1e-9);
+    kbi_text paths = KBI_BLANK;
+    for (int k = 1; k < r->n; k++) kbi_putf(&paths, "%s%s", k > 1 ? ", " : "", r->of[k].path.s);
+    kbi_print_line(stdout, "%s against %s: %d rounds in %.0f s", paths.s, r->of[0].path.s, r->rounds,
+                   (double)(kbi_now() - r->began) * 1e-9);
+    kbi_text_free(&paths);
     kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
     if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
         kbi_warn(
@@ -24355,9 +26944,7 @@ static int kbi_race_main(const kbi_options* o) {
     r.n = o->race.n;
     r.of = (kbi_racer*)kbi_grow(NULL, sizeof(kbi_racer) * (size_t)r.n);
     memset(r.of, 0, sizeof(kbi_racer) * (size_t)r.n);
-    signal(SIGINT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
-    signal(SIGHUP, kbi_interrupt);
+    kbi_watch_ends();
     signal(SIGCHLD, SIG_DFL);
     bool good = kbi_race_programs(&r) && kbi_race_files(&r);
     int code = KBI_EXIT_USAGE;
@@ -24384,8 +26971,6 @@ static int kbi_race_main(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>embed     program: measuring inside another program.
-              Public: kb_open_from, kb_close, kb_current, kb_compare_from, kb_abi, kb_run_from
-              Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
 // A function that a program hands over, with what it says of it; without a function, a block between kb_open and
@@ -24767,7 +27352,6 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 
 /*---------------------------------------------------------------------------------------------------------------
   >>proving   program: what the self-test measures: kernels with memory, known work, planted mistakes.
-              Public: none      Used by: >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- kernels with memory, on a GPU those of tests/ptx/engine.cu, elsewhere the same in C ---
@@ -25206,12 +27790,12 @@ static kb_entry kbi_tests[] = {
     KBI_TEST("NO_WORK", "default", kbi_test_empty, NULL)
     KBI_TEST("SIDE_STREAM", "default_stream", kbi_test_mistake, NULL)
     KBI_TEST("SIDE_STREAM", "side_stream", kbi_test_mistake, NULL)
-    KBI_TEST("SIDE_STREAM", "copy", kbi_test_mistake, NULL) // no difference to capture
+    KBI_TEST("TRANSFER", "copy", kbi_test_mistake, NULL)
     KBI_TEST("TRANSFER", "copy_async", kbi_test_mistake, NULL)
     KBI_TEST("TRANSFER", "copy_pinned", kbi_test_mistake, NULL)
     KBI_TEST("SYNC_INSIDE", "device_sync", kbi_test_mistake, NULL)
     KBI_TEST("SYNC_INSIDE", "stream_sync", kbi_test_mistake, NULL)
-    KBI_TEST("SYNC_INSIDE", "malloc", kbi_test_mistake, NULL) // nor a synchronous allocation from waiting
+    KBI_TEST("ALLOC_INSIDE", "malloc", kbi_test_mistake, NULL)
     KBI_TEST("ALLOC_INSIDE", "malloc_async", kbi_test_mistake, NULL)
     KBI_TEST("CUDA_ERROR", "bad_address", kbi_test_mistake, NULL)
 #endif
@@ -25229,7 +27813,6 @@ static void kbi_selftest_register(void) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>selftest  program: the measurement measured, and held against bars.
-              Public: none      Used by: >>main
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_PROOF_OPERATIONS "axpy,sums,product,histogram,gather"
@@ -25272,12 +27855,12 @@ static void kbi_bars_collect(void* to, const kb_result* r) {
 enum { KBI_NOT_HELD = -1 }; // in place of whether a bar was passed
 
 KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, int passed, const char* what, const char* format, ...) {
+    char said[800];
     va_list list;
-    printf("%-5s %-30s ", passed == KBI_NOT_HELD ? "skip" : passed ? "pass" : "FAIL", what);
     va_start(list, format);
-    vprintf(format, list);
+    kbi_vfit(said, 0, sizeof said, format, list);
     va_end(list);
-    printf("\n");
+    kbi_print_line(stdout, "%-5s %-30s %s", passed == KBI_NOT_HELD ? "skip" : passed ? "pass" : "FAIL", what, said);
     fflush(stdout);
     b->failed += !passed;
     b->skipped += passed == KBI_NOT_HELD;
@@ -25464,7 +28047,8 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
             printf("      %-36s %9.3f us, speedup %.4f [%.4f, %.4f]\n", s->name, 1e3 * s->ms, s->speedup, s->low,
                    s->high);
         if (judged == KBI_LOST)
-            printf("      %-36s %s\n", s->name, s->message[0] ? s->message : "its baseline has no number");
+            kbi_print_line(stdout, "      %-36s %s", s->name,
+                           s->message[0] ? s->message : "its baseline has no number");
     }
 }
 
@@ -25502,8 +28086,10 @@ static bool kbi_mistake_found(const kbi_seen_result* s) {
     bool flagged = false;
     for (int f = 0; f < KB_FLAG_COUNT; f++)
         if (kbi_is(kb_flag_name((kb_flag)f), s->operation)) flagged = (s->flags >> f) & 1;
-    // a synchronous copy shows as a wait where the driver waits before it looks at the stream
-    if (kbi_is(s->implementation, "copy")) flagged |= s->flags >> KB_FLAG_SYNC_INSIDE & 1;
+    // without an inspection a synchronous copy or allocation shows as work on the default stream or as a wait
+    bool copies = kbi_is(s->implementation, "copy"), allocates = kbi_is(s->implementation, "malloc");
+    if (copies || allocates) flagged |= s->flags >> KB_FLAG_SYNC_INSIDE & 1;
+    if (copies) flagged |= s->flags >> KB_FLAG_SIDE_STREAM & 1;
     return s->status == KB_SKIPPED || (flagged && s->status == KB_FAILED && !kbi_finite(s->ms));
 }
 
@@ -25530,8 +28116,8 @@ static void kbi_bar_mistakes(kbi_bars* b) {
     kbi_bar(b, good == n, "planted mistakes", "%d of %d got their word and no number", good, n);
     for (int i = 0; i < b->n; i++) {
         if (kbi_is_cold_test(&b->seen[i]) || kbi_mistake_found(&b->seen[i])) continue;
-        printf("      %s: not found%s%s\n", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
-               b->seen[i].message);
+        kbi_print_line(stdout, "      %s: not found%s%s", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
+                       b->seen[i].message);
     }
     kbi_bar_cold(b);
 }
@@ -25568,7 +28154,6 @@ static int kbi_selftest(const kbi_options* o) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
-              Public: kb_main, kb_default      Used by: programs
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What was asked for and changes nothing.
@@ -25636,6 +28221,14 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
+    unsetenv(KBI_BIRTH); // what a benchmark starts is no worker
+    kbi_birth.process = getpid();
+    if (kbi_birth.role == KBI_STARTED && kbi_nested())
+        return kbi_error("this program started itself %d times, each time from within. Its main starts the program "
+                         "again and removes %s from the environment. Keep that variable when main calls exec.",
+                         KBI_NESTED, KBI_BIRTH),
+               KBI_EXIT_USAGE;
+    if (kbi_birth.role == KBI_STARTED) kbi_block_standard_files();
     if (kbi_birth.role == KBI_BUSY) return kbi_error("inside a benchmark there is no run of others"), KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_TRUTH) return kbi_truth_main();
     if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
@@ -25649,6 +28242,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (getenv(KBI_LOOK)) return kbi_look_main(o);
     if (!kbi_vendors_there(o)) return KBI_EXIT_USAGE;
 #endif
+    if (!kbi_outputs_apart(o)) return KBI_EXIT_USAGE;
     kbi_warn_idle(o);
     if (o->on[KBI_OPTION_selftest]) return kbi_selftest(o);
 #if KBI_REPORT
@@ -25677,6 +28271,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         code = kbi_run_plan(o, &plan, NULL, NULL);
 #endif
     if (code == KBI_EXIT_FINE && kbi_desk.run.unseen) code = KBI_EXIT_USAGE;
+    if (kbi_desk.run.unstored) code = KBI_EXIT_USAGE;
     kbi_text_free(&lists);
     kbi_plan_free(&plan);
     return code;
@@ -25691,7 +28286,7 @@ static const char* kbi_stdout_refused(void) {
     return putchar('\n') < 0 || fflush(stdout) ? strerror(errno) : "a part of it was refused";
 }
 
-int kb_main(int argc, char** argv) {
+__attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
@@ -25704,6 +28299,20 @@ int kb_main(int argc, char** argv) {
     return code;
 }
 
+// On a stack that is too small for the function's own variables nothing could be said.
+int kb_main(int argc, char** argv) {
+    const int least = 128; // KiB
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)least << 10)
+        return kbi_main_here(argc, argv);
+    char text[120];
+    int n = snprintf(text, sizeof text,
+                     "kbench: error: the stack is limited to %d KiB, and %d are needed: ulimit -s 8192\n",
+                     (int)(stack.rlim_cur >> 10), least);
+    kbi_write_all(2, text, (size_t)n);
+    return KBI_EXIT_USAGE;
+}
+
 void kb_default(const char* options) { kbi_process.usual = options; }
 
 #ifdef KBENCH_TOOL
@@ -25712,7 +28321,6 @@ int main(int argc, char** argv) { return kb_main(argc, argv); }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>ptx       measure: the device functions of the engine and of the self-test, as text that the driver compiles.
-              Public: none      Used by: >>device, >>proving
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA

@@ -4,7 +4,7 @@
    Every operation of this library comes with the same five things, in the same order:
 
        card       formula, FLOPs, bytes, tolerance; one line per variant: what changed, and why it is faster
-       formulas   kbk_<op>_<dir>_flops(shape), kbk_<op>_<dir>_bytes(shape)    what every variant is divided by
+       formulas   kbk_<op>_<dir>_flops(shape), kbk_<op>_<dir>_bytes(shape, elem)    what every variant is divided by
        oracle     kbk_<op>_<dir>_ref(...)    plain C, in double, on inputs already rounded to the element type
        kernels    from the naive one up to the best one, each in the fewest lines that show the idea
        launchers  kbk_<op>_<dir>_<variant><T>(args, stream)
@@ -31,6 +31,9 @@
        const kbk_variant* v = kbk_find("softmax", "fwd", "onepass");
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
+   kbk_launch rejects null pointers, negative sizes, sizes whose product overflows, and code for another compute
+   capability. A launcher that is called directly takes the pointers as they are.
+
    KBK_OPS and KBK_TABLE in >>table are the only lists. Ids, dispatch, listing and tests are made from them.
    Through a C or C++ compiler without CUDA the same file gives table, formulas and oracles; the launch
    pointers are then null. Including the file makes the whole table, hence compiles every kernel.
@@ -42,11 +45,11 @@
             -o libkbench_kernels.so               (a C compiler without CUDA: cc -O2 -shared -fPIC -x c ... -lm)
 
        gives kbk_abi and kbk_row_*: table, launch, formulas and oracles without a struct that holds pointers to
-       functions. examples/python/kbench_kernels.py is made of them. -DKBK_NO_<GROUP> leaves groups out here, too.
+       functions. examples/python/kbench_kernels.py is made of them. -DKBK_ONLY and -DKBK_TYPES work here, too.
 
    SCRATCH MEMORY
 
-       kbk_workspace(v, &shape) says how many bytes a variant wants at a.workspace. The first KBK_TICKETS
+       kbk_workspace(v, dtype, &shape) says how many bytes a variant wants at a.workspace. The first KBK_TICKETS
        bytes are counters. Set them to zero once (all ones does as well); no kernel leaves anything else
        there, so one workspace serves every variant, one launch at a time.
 
@@ -178,23 +181,26 @@
 
 /*------------------------------------------------------------------------------------------------------------
   >>options     What can be left out or turned on, and the few words that C, C++ and CUDA spell differently.
-                Public: KBK_NO_<GROUP>, KBK_ONLY_<GROUP>, KBK_NO_REGISTRY, KBK_CUBLAS      Used by: everything
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Define before including:
-      KBK_NO_MEMORY KBK_NO_ACCESS KBK_NO_TRANSFER KBK_NO_DROPOUT
-      KBK_NO_REDUCTION KBK_NO_TRANSPOSE KBK_NO_EMBEDDING KBK_NO_RMSNORM KBK_NO_WSUM KBK_NO_ATTENTION
-      KBK_NO_ELEMENTWISE KBK_NO_ACTIVATION KBK_NO_SOFTMAX KBK_NO_LAYERNORM KBK_NO_MSE KBK_NO_CROSS_ENTROPY
-      KBK_NO_MATMUL KBK_NO_BMM   leave a group's rows out of the tables, hence its kernels out of the build
-      KBK_ONLY_<GROUP>      the same from the other side: these groups, several by several, and no other
-      KBK_NO_F32 KBK_NO_F16 KBK_NO_BF16   likewise an element type: a group in one type compiles in seconds
-      KBK_NO_REGISTRY       no tables: only launchers that are called are compiled
-      KBENCH_SHARED         a library for other languages: see >>shared
-      KBK_CUBLAS            the vendor's rows; needs cublas_v2.h and cublasLt.h to build, and opens libcublas
-                            or libcublasLt when first launched
-      KBK_NO_CUBLAS         wins over KBK_CUBLAS
-      KBK_TRAP_AFTER=2      to look for an error of mine or yours: a kernel that waits for bytes or for another warp
-                            more than so many seconds (of 2e9 clocks) traps, instead of waiting for ever */
+      KBK_ONLY=softmax,matmul  a list: the tables have the rows of these operations alone, so that no other kernel is
+                               compiled. A name that is none of these is a compile error:
+                               memory (copy, fill, read, triad), access (strided, gather, chase),
+                               transfer (h2d, d2h, d2d, alloc, null), elementwise (add, mul, div),
+                               activation (relu, gelu_erf, gelu_tanh, silu), dropout, softmax, layernorm, rmsnorm, sum,
+                               mse, weighted_sum, transpose, cross_entropy, embedding, matmul (and matmul_e4m3), bmm,
+                               attention
+      KBK_TYPES=f32,bf16       a list: these of the element types f32, f16, bf16. One operation in one type compiles in
+                               seconds. nvcc takes a comma in -D for the end of a macro: write \, to have all names
+                               checked, as in '-DKBK_ONLY=softmax\,matmul'
+      KBK_NO_REGISTRY          no tables: only launchers that are called are compiled
+      KBENCH_SHARED            a library for other languages: see >>shared
+      KBK_CUBLAS               the vendor's rows; needs cublas_v2.h and cublasLt.h to build, and opens libcublas
+                               or libcublasLt when first launched
+      KBK_NO_CUBLAS            wins over KBK_CUBLAS
+      KBK_TRAP_AFTER=2         to find a deadlock: a kernel that waits for bytes or for another warp for more than so
+                               many seconds (of 2e9 clocks) traps, instead of waiting for ever */
 
 // clang-format off
 #if defined(KBK_ONLY_MEMORY) || defined(KBK_ONLY_ACCESS) || defined(KBK_ONLY_TRANSFER) \
@@ -202,61 +208,155 @@
     || defined(KBK_ONLY_SOFTMAX) || defined(KBK_ONLY_LAYERNORM) || defined(KBK_ONLY_RMSNORM) \
     || defined(KBK_ONLY_REDUCTION) || defined(KBK_ONLY_MSE) || defined(KBK_ONLY_WSUM) \
     || defined(KBK_ONLY_TRANSPOSE) || defined(KBK_ONLY_CROSS_ENTROPY) || defined(KBK_ONLY_EMBEDDING) \
-    || defined(KBK_ONLY_MATMUL) || defined(KBK_ONLY_BMM) || defined(KBK_ONLY_ATTENTION)
-#if !defined(KBK_ONLY_MEMORY) && !defined(KBK_NO_MEMORY)
-#define KBK_NO_MEMORY
+    || defined(KBK_ONLY_MATMUL) || defined(KBK_ONLY_BMM) || defined(KBK_ONLY_ATTENTION) \
+    || defined(KBK_NO_MEMORY) || defined(KBK_NO_ACCESS) || defined(KBK_NO_TRANSFER) \
+    || defined(KBK_NO_ELEMENTWISE) || defined(KBK_NO_ACTIVATION) || defined(KBK_NO_DROPOUT) \
+    || defined(KBK_NO_SOFTMAX) || defined(KBK_NO_LAYERNORM) || defined(KBK_NO_RMSNORM) \
+    || defined(KBK_NO_REDUCTION) || defined(KBK_NO_MSE) || defined(KBK_NO_WSUM) || defined(KBK_NO_TRANSPOSE) \
+    || defined(KBK_NO_CROSS_ENTROPY) || defined(KBK_NO_EMBEDDING) || defined(KBK_NO_MATMUL) \
+    || defined(KBK_NO_BMM) || defined(KBK_NO_ATTENTION) || defined(KBK_NO_F32) || defined(KBK_NO_F16) \
+    || defined(KBK_NO_BF16)
+#error "kbench_kernels.cuh: KBK_ONLY_... and KBK_NO_... were replaced by -DKBK_ONLY=softmax,matmul and -DKBK_TYPES=f32,bf16"
 #endif
-#if !defined(KBK_ONLY_ACCESS) && !defined(KBK_NO_ACCESS)
-#define KBK_NO_ACCESS
+/*  Each name has a number, and #if compares numbers. A name without one is left as an identifier that is not declared,
+    so that the compiler's error shows the name, as in KBK_ONLY_has_no_sofmax. */
+#define KBK_ONLY_has_no_memory           1
+#define KBK_ONLY_has_no_access           2
+#define KBK_ONLY_has_no_transfer         3
+#define KBK_ONLY_has_no_elementwise      4
+#define KBK_ONLY_has_no_activation       5
+#define KBK_ONLY_has_no_dropout          6
+#define KBK_ONLY_has_no_softmax          7
+#define KBK_ONLY_has_no_layernorm        8
+#define KBK_ONLY_has_no_rmsnorm          9
+#define KBK_ONLY_has_no_sum              10
+#define KBK_ONLY_has_no_mse              11
+#define KBK_ONLY_has_no_weighted_sum     12
+#define KBK_ONLY_has_no_transpose        13
+#define KBK_ONLY_has_no_cross_entropy    14
+#define KBK_ONLY_has_no_embedding        15
+#define KBK_ONLY_has_no_matmul           16
+#define KBK_ONLY_has_no_bmm              17
+#define KBK_ONLY_has_no_attention        18
+#define KBK_TYPES_has_no_f32             1
+#define KBK_TYPES_has_no_f16             2
+#define KBK_TYPES_has_no_bf16            3
+#define KBK_ONLY_has_no_kbki_end 0
+#define KBK_TYPES_has_no_kbki_end 0
+#define KBK_at_most_24_names_not_kbki_end 0
+#define KBKI_ENDS_8 kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end
+#define KBKI_ENDS KBKI_ENDS_8, KBKI_ENDS_8, KBKI_ENDS_8, kbki_end, kbki_end
+#define KBKI_AMONG(prefix, number, ...) KBKI_AMONG_24(prefix, number, __VA_ARGS__)
+#define KBKI_AMONG_24(l, i, a1, a2, a3, a4, a5, a6, a7, a8, b1, b2, b3, b4, b5, b6, b7, b8, c1, c2, c3, c4, c5, c6, c7, \
+                      c8, rest, ...)                                                                                 \
+    (KBK_at_most_24_names_not_##rest                                                                                 \
+     || l##a1 == i || l##a2 == i || l##a3 == i || l##a4 == i \
+     || l##a5 == i || l##a6 == i || l##a7 == i || l##a8 == i \
+     || l##b1 == i || l##b2 == i || l##b3 == i || l##b4 == i \
+     || l##b5 == i || l##b6 == i || l##b7 == i || l##b8 == i \
+     || l##c1 == i || l##c2 == i || l##c3 == i || l##c4 == i \
+     || l##c5 == i || l##c6 == i || l##c7 == i || l##c8 == i)
+#ifdef KBK_ONLY
+/*  nvcc splits the value of -D at its commas: it passes on the first name in KBK_ONLY, and defines the others as macros.
+    These count as named, and are undefined again. nvcc hides a misspelt one among them: with \, for , it does not. */
+#ifdef __CUDACC__
+#ifdef memory
+#undef memory
+#define KBKI_ALSO_memory 1
 #endif
-#if !defined(KBK_ONLY_TRANSFER) && !defined(KBK_NO_TRANSFER)
-#define KBK_NO_TRANSFER
+#ifdef access
+#undef access
+#define KBKI_ALSO_access 1
 #endif
-#if !defined(KBK_ONLY_ELEMENTWISE) && !defined(KBK_NO_ELEMENTWISE)
-#define KBK_NO_ELEMENTWISE
+#ifdef transfer
+#undef transfer
+#define KBKI_ALSO_transfer 1
 #endif
-#if !defined(KBK_ONLY_ACTIVATION) && !defined(KBK_NO_ACTIVATION)
-#define KBK_NO_ACTIVATION
+#ifdef elementwise
+#undef elementwise
+#define KBKI_ALSO_elementwise 1
 #endif
-#if !defined(KBK_ONLY_DROPOUT) && !defined(KBK_NO_DROPOUT)
-#define KBK_NO_DROPOUT
+#ifdef activation
+#undef activation
+#define KBKI_ALSO_activation 1
 #endif
-#if !defined(KBK_ONLY_SOFTMAX) && !defined(KBK_NO_SOFTMAX)
-#define KBK_NO_SOFTMAX
+#ifdef dropout
+#undef dropout
+#define KBKI_ALSO_dropout 1
 #endif
-#if !defined(KBK_ONLY_LAYERNORM) && !defined(KBK_NO_LAYERNORM)
-#define KBK_NO_LAYERNORM
+#ifdef softmax
+#undef softmax
+#define KBKI_ALSO_softmax 1
 #endif
-#if !defined(KBK_ONLY_RMSNORM) && !defined(KBK_NO_RMSNORM)
-#define KBK_NO_RMSNORM
+#ifdef layernorm
+#undef layernorm
+#define KBKI_ALSO_layernorm 1
 #endif
-#if !defined(KBK_ONLY_REDUCTION) && !defined(KBK_NO_REDUCTION)
-#define KBK_NO_REDUCTION
+#ifdef rmsnorm
+#undef rmsnorm
+#define KBKI_ALSO_rmsnorm 1
 #endif
-#if !defined(KBK_ONLY_MSE) && !defined(KBK_NO_MSE)
-#define KBK_NO_MSE
+#ifdef sum
+#undef sum
+#define KBKI_ALSO_sum 1
 #endif
-#if !defined(KBK_ONLY_WSUM) && !defined(KBK_NO_WSUM)
-#define KBK_NO_WSUM
+#ifdef mse
+#undef mse
+#define KBKI_ALSO_mse 1
 #endif
-#if !defined(KBK_ONLY_TRANSPOSE) && !defined(KBK_NO_TRANSPOSE)
-#define KBK_NO_TRANSPOSE
+#ifdef weighted_sum
+#undef weighted_sum
+#define KBKI_ALSO_weighted_sum 1
 #endif
-#if !defined(KBK_ONLY_CROSS_ENTROPY) && !defined(KBK_NO_CROSS_ENTROPY)
-#define KBK_NO_CROSS_ENTROPY
+#ifdef transpose
+#undef transpose
+#define KBKI_ALSO_transpose 1
 #endif
-#if !defined(KBK_ONLY_EMBEDDING) && !defined(KBK_NO_EMBEDDING)
-#define KBK_NO_EMBEDDING
+#ifdef cross_entropy
+#undef cross_entropy
+#define KBKI_ALSO_cross_entropy 1
 #endif
-#if !defined(KBK_ONLY_MATMUL) && !defined(KBK_NO_MATMUL)
-#define KBK_NO_MATMUL
+#ifdef embedding
+#undef embedding
+#define KBKI_ALSO_embedding 1
 #endif
-#if !defined(KBK_ONLY_BMM) && !defined(KBK_NO_BMM)
-#define KBK_NO_BMM
+#ifdef matmul
+#undef matmul
+#define KBKI_ALSO_matmul 1
 #endif
-#if !defined(KBK_ONLY_ATTENTION) && !defined(KBK_NO_ATTENTION)
-#define KBK_NO_ATTENTION
+#ifdef bmm
+#undef bmm
+#define KBKI_ALSO_bmm 1
 #endif
+#ifdef attention
+#undef attention
+#define KBKI_ALSO_attention 1
+#endif
+#endif
+#define KBKI_BUILDS(name) (KBKI_AMONG(KBK_ONLY_has_no_, KBK_ONLY_has_no_##name, KBK_ONLY, KBKI_ENDS) || KBKI_ALSO_##name)
+enum { KBKI_ONLY_KNOWN = KBKI_AMONG(KBK_ONLY_has_no_, -1, KBK_ONLY, KBKI_ENDS) }; // the names there are: see above
+#else
+#define KBKI_BUILDS(name) 1
+#endif
+#ifdef KBK_TYPES
+#ifdef __CUDACC__
+#ifdef f32
+#undef f32
+#define KBKI_ALSO_f32 1
+#endif
+#ifdef f16
+#undef f16
+#define KBKI_ALSO_f16 1
+#endif
+#ifdef bf16
+#undef bf16
+#define KBKI_ALSO_bf16 1
+#endif
+#endif
+#define KBKI_IN(type) (KBKI_AMONG(KBK_TYPES_has_no_, KBK_TYPES_has_no_##type, KBK_TYPES, KBKI_ENDS) || KBKI_ALSO_##type)
+enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS) }; // f32, f16, bf16
+#else
+#define KBKI_IN(type) 1
 #endif
 // clang-format on
 
@@ -291,7 +391,6 @@
 
 /*------------------------------------------------------------------------------------------------------------
   >>table     Every operation and every variant, one row each; the only lists there are.
-              Public: KBK_OPS, KBK_TABLE      Used by: >>registry, and through it every test and program
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  KBK_OPS    op, dir, family, scratch (kbki_scratch_<name>, or none), formula
@@ -302,7 +401,7 @@
       origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED where atomics add in whatever order they come;
                | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE, | KBK_TF32: see >>shapes */
 // clang-format off
-#ifndef KBK_NO_MEMORY
+#if KBKI_BUILDS(memory)
 #define KBK_OPS_MEMORY(row)                                                                                      \
     row(copy,     run,  KBK_MAP,  none,       "y = x")                                                           \
     row(fill,     run,  KBK_MAP,  none,       "y = 1")                                                           \
@@ -330,7 +429,7 @@
 #define KBK_TABLE_MEMORY(row)
 #endif
 
-#ifndef KBK_NO_ACCESS
+#if KBKI_BUILDS(access)
 #define KBK_OPS_ACCESS(row)                                                                                      \
     row(strided,  run,  KBK_PICK, none,       "y[i] = x[i stride]")                                              \
     row(gather,   run,  KBK_PICK, none,       "y[i] = x[idx[i]]")                                                \
@@ -346,7 +445,7 @@
 #define KBK_TABLE_ACCESS(row)
 #endif
 
-#ifndef KBK_NO_TRANSFER
+#if KBKI_BUILDS(transfer)
 #define KBK_OPS_TRANSFER(row)                                                                                    \
     row(h2d,      run,  KBK_MAP,  none,       "y = x, host to device")                                           \
     row(d2h,      run,  KBK_MAP,  none,       "y = x, device to host")                                           \
@@ -371,7 +470,7 @@
 #define KBK_TABLE_TRANSFER(row)
 #endif
 
-#ifndef KBK_NO_ELEMENTWISE
+#if KBKI_BUILDS(elementwise)
 #define KBK_OPS_ELEMENTWISE(row)                                                                                 \
     row(add,      fwd,  KBK_MAP,  none,       "y = a + b")                                                       \
     row(mul,      fwd,  KBK_MAP,  none,       "y = a b")                                                         \
@@ -395,7 +494,7 @@
 #define KBK_TABLE_ELEMENTWISE(row)
 #endif
 
-#ifndef KBK_NO_ACTIVATION
+#if KBKI_BUILDS(activation)
 #define KBK_OPS_ACTIVATION(row)                                                                                  \
     row(relu,      fwd,  KBK_MAP,  none,       "y = x < 0 ? 0 : x")                                              \
     row(gelu_erf,  fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + erf(x / sqrt 2))")                                \
@@ -444,7 +543,7 @@
 #define KBK_TABLE_ACTIVATION(row)
 #endif
 
-#ifndef KBK_NO_DROPOUT
+#if KBKI_BUILDS(dropout)
 #define KBK_OPS_DROPOUT(row)                                                                                     \
     row(dropout,  fwd,  KBK_MAP,  none,       "y = keep ? x / (1 - p) : 0")                                      \
     row(dropout,  bwd,  KBK_MAP,  none,       "dx = keep ? dy / (1 - p) : 0, the mask of fwd")
@@ -460,7 +559,7 @@
 #define KBK_TABLE_DROPOUT(row)
 #endif
 
-#ifndef KBK_NO_SOFTMAX
+#if KBKI_BUILDS(softmax)
 #define KBK_OPS_SOFTMAX(row)                                                                                     \
     row(softmax,   fwd,  KBK_ROWS, none,       "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)")   \
     row(softmax,   bwd,  KBK_ROWS, none,       "dx[r,c] = y[r,c] (dy[r,c] - sum_c dy[r,c] y[r,c])")
@@ -481,7 +580,7 @@
 #define KBK_TABLE_SOFTMAX(row)
 #endif
 
-#ifndef KBK_NO_LAYERNORM
+#if KBKI_BUILDS(layernorm)
 #define KBK_OPS_LAYERNORM(row)                                                                                   \
     row(layernorm, fwd,  KBK_ROWS, none,       "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]")                \
     row(layernorm, bwd,  KBK_ROWS, layernorm_bwd, "dx = (g - mean g - xhat mean(g xhat)) rstd; dw; db")
@@ -500,7 +599,7 @@
 #define KBK_TABLE_LAYERNORM(row)
 #endif
 
-#ifndef KBK_NO_RMSNORM
+#if KBKI_BUILDS(rmsnorm)
 #define KBK_OPS_RMSNORM(row)                                                                                     \
     row(rmsnorm,   fwd,  KBK_ROWS, none,       "y[r,c] = x[r,c] rstd[r] w[c]")                                   \
     row(rmsnorm,   bwd,  KBK_ROWS, rmsnorm_bwd, "dx = (g - xhat mean(g xhat)) rstd; dw")
@@ -519,7 +618,7 @@
 #define KBK_TABLE_RMSNORM(row)
 #endif
 
-#ifndef KBK_NO_REDUCTION
+#if KBKI_BUILDS(sum)
 #define KBK_OPS_REDUCTION(row)                                                                                   \
     row(sum,       run,  KBK_SUM,  sum,        "out = sum(x)")
 #define KBK_TABLE_REDUCTION(row)                                                                                 \
@@ -532,7 +631,7 @@
 #define KBK_TABLE_REDUCTION(row)
 #endif
 
-#ifndef KBK_NO_MSE
+#if KBKI_BUILDS(mse)
 #define KBK_OPS_MSE(row)                                                                                         \
     row(mse,       fwd,  KBK_SUM,  mse,        "out = mean((x - y)^2)")                                          \
     row(mse,       bwd,  KBK_MAP,  none,       "dx = (2 g / n) (x - y)")
@@ -547,7 +646,7 @@
 #define KBK_TABLE_MSE(row)
 #endif
 
-#ifndef KBK_NO_WSUM
+#if KBKI_BUILDS(weighted_sum)
 #define KBK_OPS_WSUM(row)                                                                                        \
     row(weighted_sum, fwd, KBK_ROWS, weighted_sum_fwd, "y[r] = sum_c x[r,c] w[c]")                               \
     row(weighted_sum, bwd, KBK_ROWS, weighted_sum_bwd, "dx[r,c] = dy[r] w[c]; dw[c] = sum_r dy[r] x[r,c]")
@@ -568,7 +667,7 @@
 #define KBK_TABLE_WSUM(row)
 #endif
 
-#ifndef KBK_NO_TRANSPOSE
+#if KBKI_BUILDS(transpose)
 #define KBK_OPS_TRANSPOSE(row)                                                                                   \
     row(transpose, run,  KBK_ROWS, none,       "y[c,r] = x[r,c]")
 #define KBK_TABLE_TRANSPOSE(row)                                                                                 \
@@ -581,7 +680,7 @@
 #define KBK_TABLE_TRANSPOSE(row)
 #endif
 
-#ifndef KBK_NO_CROSS_ENTROPY
+#if KBKI_BUILDS(cross_entropy)
 #define KBK_OPS_CROSS_ENTROPY(row)                                                                               \
     row(cross_entropy, fwd, KBK_ROWS, ce,      "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])")   \
     row(cross_entropy, bwd, KBK_ROWS, none,    "dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))")               \
@@ -601,7 +700,7 @@
 #define KBK_TABLE_CROSS_ENTROPY(row)
 #endif
 
-#ifndef KBK_NO_EMBEDDING
+#if KBKI_BUILDS(embedding)
 #define KBK_OPS_EMBEDDING(row)                                                                                   \
     row(embedding, fwd,  KBK_LOOKUP, none,     "y[t,d] = W[ids[t],d]")                                           \
     row(embedding, bwd,  KBK_LOOKUP, embedding, "dW[v,d] = sum of dy[t,d] over the t with ids[t] == v")
@@ -617,7 +716,7 @@
 #define KBK_TABLE_EMBEDDING(row)
 #endif
 
-#ifndef KBK_NO_MATMUL
+#if KBKI_BUILDS(matmul)
 #define KBK_OPS_MATMUL(row)                                                                                      \
     row(matmul,    fwd,  KBK_GEMM, matmul,     "C = A B; NN, NT (B given as N x K), TN (A as K x M)")              \
     row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16")
@@ -658,7 +757,7 @@
 #define KBK_TABLE_MATMUL_E4M3(row)
 #endif
 // The vendor's product of 8-bit floats is in cuBLASLt alone; the word stays that of the vendor's other rows.
-#if defined(KBK_CUBLAS) && !defined(KBK_NO_MATMUL)
+#if defined(KBK_CUBLAS) && KBKI_BUILDS(matmul)
 #define KBK_TABLE_MATMUL_VENDOR(row)                                                                             \
     row(matmul,    fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")      \
     row(matmul_e4m3, fwd, cublas,  99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, not its fast accumulation")
@@ -666,7 +765,7 @@
 #define KBK_TABLE_MATMUL_VENDOR(row)
 #endif
 
-#ifndef KBK_NO_BMM
+#if KBKI_BUILDS(bmm)
 #define KBK_OPS_BMM(row)                                                                                         \
     row(bmm,       fwd,  KBK_GEMM, bmm,        "C[b] = A[b] B[b]; layouts as matmul")
 #define KBK_TABLE_BMM(row)                                                                                       \
@@ -678,14 +777,14 @@
 #define KBK_OPS_BMM(row)
 #define KBK_TABLE_BMM(row)
 #endif
-#if defined(KBK_CUBLAS) && !defined(KBK_NO_BMM)
+#if defined(KBK_CUBLAS) && KBKI_BUILDS(bmm)
 #define KBK_TABLE_BMM_VENDOR(row)                                                                                \
     row(bmm,       fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32")
 #else
 #define KBK_TABLE_BMM_VENDOR(row)
 #endif
 
-#ifndef KBK_NO_ATTENTION
+#if KBKI_BUILDS(attention)
 #define KBK_OPS_ATTENTION(row)                                                                                   \
     row(attention, fwd,  KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and its lse; causal or not")   \
     row(attention, bwd,  KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse")
@@ -708,7 +807,7 @@
 #define KBK_OPS_ATTENTION(row)
 #define KBK_TABLE_ATTENTION(row)
 #endif
-#if defined(KBK_CUBLAS) && !defined(KBK_NO_ATTENTION)
+#if defined(KBK_CUBLAS) && KBKI_BUILDS(attention)
 #define KBK_TABLE_ATTENTION_VENDOR(row)                                                                          \
     row(attention, fwd,  cublas,   2,  KBK_ALL,  0,   KBK_VENDOR, "vendor's batched GEMMs, own softmax")
 #else
@@ -742,7 +841,6 @@
 
 /*------------------------------------------------------------------------------------------------------------
   >>shapes     Shapes, arguments, tensors, checks: the types of the table.
-               Public: kbk_shape, kbk_args, kbk_tensor, kbk_check, kbk_op, kbk_variant      Used by: all
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBK_EPS 1e-5       // epsilon of the normalisations
@@ -777,7 +875,6 @@ typedef struct kbk_shape {
     double p;                                // dropout: probability of a zero
     int causal;
     int layout;
-    int elem;      // sizeof(T); formulas need it
     uint64_t seed; // dropout: the key of its mask
 } kbk_shape;
 
@@ -814,6 +911,7 @@ typedef struct kbk_tensor {
     int fill;         // normal: mean a, deviation b.  uniform: [a, b).  ids: integers of [a, b).  same: a
     double a, b;      // sequence: i mod b.  cycle: what follows i on one cycle through all of [0, b)
     int place;        // on the host: pinned, except for a variant whose origin says KBK_PAGEABLE
+    int optional;     // 1: an output that is not written if its pointer is null
 } kbk_tensor;
 
 /*  How far a result may be from its oracle. Let w = max(|ref|, row scale, magnitude given by the oracle); the
@@ -835,13 +933,15 @@ typedef struct kbk_op {
     const char *name, *dir, *formula;
     int family;
     int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns how many
-    int64_t (*units)(const kbk_shape* s);              // independent pieces of the result: rows, elements
+    int64_t (*units)(const kbk_shape* s); // independent pieces of the result: rows, elements; 0: nothing to write
+                                          // but whole tensors, such as column sums
     // Outputs of units u0..u1-1 at out[k] + (u - u0) * per_unit, whole tensors at out[k], magnitudes at
-    // out[KBK_OUTS + k]; a null out[k] is not wanted. Inputs are whole.
-    void (*ref)(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1);
+    // out[KBK_OUTS + k]; a null out[k] is not wanted. Inputs are whole. elem: bytes of an element of the variant that is
+    // compared, since magnitudes depend on it.
+    void (*ref)(const kbk_shape* s, int elem, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
-    double (*bytes)(const kbk_shape* s);
-    size_t (*scratch)(const kbk_shape* s, int word); // word: of the variant, KBKI_WORD_<...>
+    double (*bytes)(const kbk_shape* s, int elem);
+    size_t (*scratch)(const kbk_shape* s, int elem, int word); // word: of the variant, KBKI_WORD_<...>
     kbk_check check[KBK_DTYPES];
 } kbk_op;
 
@@ -899,37 +999,83 @@ KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI6
 
 // The rows of _tensors, one call each.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
-    kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0 };
+    kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0, 0 };
     return t;
 }
 KBK_FN kbk_tensor kbki_ids(const char* name, int64_t count, int64_t per_unit, int64_t below) {
-    kbk_tensor t = { name, KBK_IN, KBK_KI32, count, per_unit, 0, KBK_IDS, 0, (double)below, 0 };
+    kbk_tensor t = { name, KBK_IN, KBK_KI32, count, per_unit, 0, KBK_IDS, 0, (double)below, 0, 0 };
     return t;
 }
 KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t per_unit, int64_t scales) {
-    kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0 };
+    kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0, 0 };
     return t;
 }
-KBK_FN size_t kbki_scratch_none(const kbk_shape* s, int word) {
-    (void)s, (void)word;
-    return 0;
-}
+/*  kbk_<op>_<dir>_ref and kbki_scratch_<name>: an operation's kbk_op.ref and kbk_op.scratch. elem: bytes of an element.
+    Not every one of them uses all of its arguments. */
+#define KBKI_MAYBE __attribute__((unused))
+#define KBKI_REF(op_dir)                                                                                        \
+    KBK_FN void kbk_##op_dir##_ref(const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE const double* const* in, \
+                                   double* const* out, int64_t u0, int64_t u1)
+#define KBKI_SCRATCH(name) \
+    KBK_FN size_t kbki_scratch_##name(KBKI_MAYBE const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE int word)
+KBKI_SCRATCH(none) { return 0; }
 KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->cols; }
 /*  kbk_<op>_<dir>_units, _flops and _bytes of an operation. The last two are written as its card has them, of numbers
     in double: n = rows * cols; rows, cols, depth; elem: bytes of an element. */
 #define KBKI_FORMULA(s, value)                                                      \
     const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
-    const double depth = (double)(s)->depth, elem = (s)->elem;                      \
-    (void)n, (void)rows, (void)cols, (void)depth, (void)elem;                       \
+    const double depth = (double)(s)->depth;                                        \
+    (void)n, (void)rows, (void)cols, (void)depth;                                   \
     return value
 #define KBKI_FORMULAS(op_dir, units, flops, bytes)                                       \
     KBK_FN int64_t kbk_##op_dir##_units(const kbk_shape* s) { return (void)s, (units); } \
     KBK_FN double kbk_##op_dir##_flops(const kbk_shape* s) { KBKI_FORMULA(s, flops); }   \
-    KBK_FN double kbk_##op_dir##_bytes(const kbk_shape* s) { KBKI_FORMULA(s, bytes); }
+    KBK_FN double kbk_##op_dir##_bytes(const kbk_shape* s, int size) {                   \
+        const double elem = size;                                                        \
+        (void)elem;                                                                      \
+        KBKI_FORMULA(s, bytes);                                                          \
+    }
+
+/*  NULL, or why no operation takes this shape: a negative number, a layout that does not exist, a tensor of more than
+    2^56 elements. For every other shape, formulas, oracles and kbk_workspace stay within 64 bits. */
+KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
+    if (s->batch < 0 || s->heads < 0 || s->rows < 0 || s->cols < 0 || s->depth < 0) return "a dimension is negative";
+    const double rows = (double)s->rows, cols = (double)s->cols, depth = (double)s->depth;
+    double batch = op->family == KBK_GEMM || op->family == KBK_ATTN ? (double)s->batch : 1, most = rows * cols;
+    if (op->family == KBK_ATTN) batch *= (double)s->heads;
+    if (op->family == KBK_ATTN && rows > cols) most = rows * rows; // the scores
+    if (op->family == KBK_PICK && depth > 1) most *= depth;
+    if (op->family == KBK_GEMM && rows * depth > most) most = rows * depth;
+    if ((op->family == KBK_GEMM || op->family == KBK_LOOKUP) && cols * depth > most) most = cols * depth;
+    if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "no such layout";
+    const double limit = (double)((int64_t)1 << 56);
+    return rows > limit || cols > limit || depth > limit || batch > limit || most * (batch > 1 ? batch : 1) > limit
+               ? "a tensor has more than 2^56 elements"
+               : NULL;
+}
+/*  NULL, or why these arguments cannot be launched on any device: the shape; a null output that would be written; a null
+    input that has elements, unless nothing is written. */
+KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
+    kbk_tensor t[KBK_MAX_TENSORS];
+    int writes = 0, ins = 0, outs = 0;
+    if (!a) return "the arguments are null";
+    const char* why = kbk_check_shape(op, &a->s);
+    if (why) return why;
+    const int n = op->tensors(&a->s, t);
+    const int64_t units = op->units(&a->s);
+    for (int i = 0; i < n; i++) {
+        if (t[i].role == KBK_IN) continue;
+        const int written = t[i].count > 0 && (units > 0 || !t[i].per_unit);
+        if (written && !a->out[outs] && !t[i].optional) return "an output is null";
+        writes += written, outs++;
+    }
+    for (int i = 0; i < n; i++)
+        if (t[i].role == KBK_IN && !a->in[ins++] && t[i].count > 0 && writes) return "an input is null";
+    return NULL;
+}
 
 /*------------------------------------------------------------------------------------------------------------
   >>numbers     Philox, rounding to 16 bits and back, reproducible inputs; the same bits on host and device.
-                Public: kbk_philox, kbk_round, kbk_widen, kbk_narrow, kbk_fill, kbk_e4m3      Used by: >>verify
 ------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbk_u4 {
@@ -1141,7 +1287,6 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 
 /*------------------------------------------------------------------------------------------------------------
   >>verify     Compares a result with its oracle, element by element and as a whole; a NaN cannot pass.
-               Public: kbk_verify, kbk_report, kbk_ulp, kbk_output      Used by: tests and programs
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_HUGE 1e300
@@ -1276,7 +1421,6 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
 
 /*------------------------------------------------------------------------------------------------------------
   >>device     What the kernels share: packs of 16 bytes, reductions, the running softmax pair, tickets.
-               Public: nothing      Used by: every section below
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1643,7 +1787,6 @@ template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* 
 /*------------------------------------------------------------------------------------------------------------
   >>launch     What launchers share: what the runtime says of a device or a kernel, asked for once; checks of
                arguments; which shape of kernel a row takes.
-               Public: nothing      Used by: every launcher
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1728,17 +1871,18 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
 // NULL, or why code for a compute capability (90 for 9.0) is not to be had: the device is an older one, or the
 // program was compiled for one (nvcc without -arch takes the oldest it knows), and the kernels have no bodies.
 template <class> __global__ void kbki_built_k() {}
-template <int Capability> const char* kbki_needs() {
+#define KBKI_TEXT_CAPABILITY "this variant needs another compute capability"
+KBK_FN const char* kbki_needs(int capability) {
     int compiled = 0;
-    if (kbki_capability() < Capability) return "this variant needs another compute capability";
+    if (kbki_capability() < capability) return KBKI_TEXT_CAPABILITY;
     cudaError_t e = kbki_compiled((const void*)kbki_built_k<void>, &compiled);
     if (e != cudaSuccess) return kbki_error(e);
-    return compiled < Capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
+    return compiled < capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
                                  : NULL;
 }
 // The same for kbki_mma_fixed: tensor cores take f16 from compute capability 7.5 on, bf16 from 8.0.
 template <class T> const char* kbki_needs_mma() {
-    return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs<75>() : kbki_needs<80>();
+    return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs(75) : kbki_needs(80);
 }
 KBK_FN int kbki_sms(void) {
     int n = kbki_attribute(cudaDevAttrMultiProcessorCount);
@@ -1856,6 +2000,11 @@ KBK_FN bool kbki_two_fit(int64_t packs) {
 // A launcher that is one of another operation's, or of several, with template arguments of its own.
 #define KBKI_LAUNCHER(name, ...) \
     template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
+// Sums of nothing, if there is room for them.
+template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st) {
+    cudaError_t e = sums && count ? cudaMemsetAsync(sums, 0, (size_t)count * sizeof(T), st) : cudaSuccess;
+    return e == cudaSuccess ? NULL : kbki_error(e);
+}
 #define KBKI_TEXT_ALIGN "an address is not a multiple of the element size"
 #define KBKI_TEXT_GRID "too many elements for one grid"
 #endif // __CUDACC__
@@ -1863,10 +2012,6 @@ KBK_FN bool kbki_two_fit(int64_t packs) {
 /*------------------------------------------------------------------------------------------------------------
   >>asm        Instructions that C++ has no word for and that several sections use, each under one name. Those of
                compute capability 9.0 are in >>hopper; what a single kernel needs stands beside it.
-               Public: nothing      Used by: >>hopper, >>rows and what builds on it, >>cross_entropy_both,
-               >>embedding_bwd, >>matmul_tile, >>matmul_steps, >>matmul_mma, >>matmul_results, >>matmul_hopper,
-               >>matmul_select,
-               >>attention_mma, >>attention_hopper, >>attention_wgmma, >>attention_bwd_mma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -2042,10 +2187,6 @@ template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(
 /*------------------------------------------------------------------------------------------------------------
   >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
                and products by four warps at once (wgmma), which 9.0 alone has.
-               Public: KBK_TRAP_AFTER      Used by: >>elementwise, >>memory, >>rows and what builds on it,
-               >>cross_entropy_both, >>matmul_steps, >>matmul_results, >>matmul_hopper, >>matmul_wgmma,
-               >>matmul_select,
-               >>attention_hopper, >>attention_wgmma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -2288,6 +2429,12 @@ KBK_FN const char* kbki_needs_hopper(void) {
     return threads == 96 ? NULL
                          : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
+// The same for a least capability of the table, KBK_SM_<...>. The vendor's rows have no code of their own to compile.
+KBK_FN const char* kbki_needs_row(int least, int origin) {
+    if (least & KBK_SM_EXACT) return kbki_needs_hopper();
+    if (origin & KBK_VENDOR) return kbki_capability() < least ? KBKI_TEXT_CAPABILITY : NULL;
+    return least ? kbki_needs(least) : NULL;
+}
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // --- tensor copies: the box at (x, y) or (x, y, z), x innermost. Multicast: to the same place in every CTA of the
@@ -2464,7 +2611,6 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
 
 /*------------------------------------------------------------------------------------------------------------
   >>elementwise     y[i] = f(a[i], ...): the ladder that every operation of this kind climbs; add, mul, div.
-                    Public: kbk_add_*, kbk_mul_*, kbk_div_*      Used by: >>memory, >>activation
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Every element-wise operation -----------------------------------------------------------------------------
@@ -2702,7 +2848,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     const char* why = kbki_map_args(a, Op::inputs, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) return kbki_map_packs<T, Op, Op::packs>(a, stream);
-    if ((why = kbki_needs<90>()) != NULL) return why;
+    if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbki_map_bulk_k<T, Op>, &shared)) != NULL) return why;
     if (shared == 0) return "this much shared memory is not to be had";
     int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
@@ -2744,15 +2890,15 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
 KBKI_MAP_FORMULAS(add_fwd, kbki_map2_tensors, n, 3 * n * elem)
 KBKI_MAP_FORMULAS(mul_fwd, kbki_map2_tensors, n, 3 * n * elem)
 KBKI_MAP_FORMULAS(div_fwd, kbki_map2_tensors, n, 3 * n * elem)
-KBK_FN void kbk_add_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(add_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + in[1][i];
 }
-KBK_FN void kbk_mul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(mul_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] * in[1][i];
 }
-KBK_FN void kbk_div_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(div_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] / in[1][i];
 }
@@ -2778,7 +2924,6 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 
 /*------------------------------------------------------------------------------------------------------------
   >>memory     Copy, fill, read, triad: how fast memory is, and so what every other memory-bound number means.
-               Public: kbk_copy_*, kbk_fill_run_*, kbk_read_*, kbk_triad_*      Used by: >>transfer
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  copy run -------------------------------------------------------------------------------------------------
@@ -2869,29 +3014,22 @@ KBK_FN int kbk_read_run_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBKI_MAP_FORMULAS(copy_run, kbki_map1_tensors, 0, 2 * n * elem)
 KBKI_FORMULAS(fill_run, s->rows * s->cols, 0, 1 * n * elem)
 KBKI_MAP_FORMULAS(triad_run, kbki_map2_tensors, 2 * n, 3 * n * elem)
-KBKI_FORMULAS(read_run, s->rows && s->cols ? 1 : 0, 0, 1 * n * elem + 4)
-KBK_FN size_t kbki_scratch_read(const kbk_shape* s, int word) {
-    (void)s, (void)word;
-    return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint64_t);
-}
-KBK_FN void kbk_copy_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_FORMULAS(read_run, 1, 0, 1 * n * elem + 4)
+KBKI_SCRATCH(read) { return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint64_t); }
+KBKI_REF(copy_run) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i];
 }
-KBK_FN void kbk_fill_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(fill_run) {
     (void)s, (void)in;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = KBKI_FILL;
 }
-KBK_FN void kbk_read_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(read_run) {
     uint32_t fold = 0;
     for (int64_t i = 0; i < s->rows * s->cols; i++) fold ^= kbk_round(KBK_F32, in[0][i]);
     if (u0 < u1) out[0][0] = (double)(int32_t)fold;
 }
-KBK_FN void kbk_triad_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                              int64_t u1) {
+KBKI_REF(triad_run) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + KBKI_TRIAD * in[1][i];
 }
@@ -3028,7 +3166,7 @@ template <class T> const char* kbk_copy_run_bulk(const kbk_args* a, kbk_stream s
     const char* why = kbki_copy_args(a, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) return kbki_copy_packs<T, 2>(a, st);
-    if ((why = kbki_needs<90>()) != NULL) return why;
+    if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbk_copy_run_bulk_k<T>, &shared)) != NULL) return why;
     if (shared == 0) return "this much shared memory is not to be had";
     int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_COPY_TILE), full = (int64_t)kbki_sms() * 4;
@@ -3162,8 +3300,8 @@ template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st
                            (unsigned long long*)(w + KBK_TICKETS) };
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
     if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.fold, 4)) return KBKI_TEXT_ALIGN;
-    if (io.n == 0) return NULL;
-    const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, KBKI_WORD_unroll));
+    if (io.n == 0) return kbki_zeros(io.fold, 1, st);
+    const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, (int)sizeof(T), KBKI_WORD_unroll));
     if (why) return why;
     int64_t pieces = kbki_ceil(io.n, 480 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
     unsigned ctas = (unsigned)kbki_even(pieces, full < KBKI_READ_CTAS ? full : KBKI_READ_CTAS);
@@ -3184,7 +3322,6 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 
 /*------------------------------------------------------------------------------------------------------------
   >>access     Strided and random reads, and a chain of dependent ones: what an access pattern costs.
-               Public: kbk_strided_*, kbk_gather_*, kbk_chase_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  strided run ----------------------------------------------------------------------------------------------
@@ -3264,28 +3401,22 @@ KBKI_FORMULAS(strided_run, s->rows * s->cols, 0, 2 * n * elem)
 KBK_FN int64_t kbk_gather_run_units(const kbk_shape* s) { return s->rows * s->cols; }
 KBKI_FORMULAS(chase_run, s->rows && s->cols ? 1 : 0, 0, 4.0 * KBK_HOPS)
 KBK_FN double kbk_gather_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_gather_run_bytes(const kbk_shape* s) {
+KBK_FN double kbk_gather_run_bytes(const kbk_shape* s, int elem) {
     double n = kbki_n(s), among = (double)kbki_among(s);
-    return n * (s->elem + 8.0) + (n < among ? n : among) * s->elem;
+    return n * (elem + 8.0) + (n < among ? n : among) * elem;
 }
-KBK_FN size_t kbki_scratch_chase(const kbk_shape* s, int word) {
-    (void)s, (void)word;
-    return KBK_TICKETS + sizeof(int64_t);
-}
-KBK_FN void kbk_strided_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_SCRATCH(chase) { return KBK_TICKETS + sizeof(int64_t); }
+KBKI_REF(strided_run) {
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i * kbki_stride(s)];
 }
-KBK_FN void kbk_gather_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                               int64_t u1) {
+KBKI_REF(gather_run) {
     for (int64_t i = u0; i < u1; i++) {
         double at = in[1][i];
         int inside = at >= 0 && at < (double)kbki_among(s);
         out[0][i - u0] = inside ? in[0][(int64_t)at] : kbki_from_bits(0x7FF8ull << 48);
     }
 }
-KBK_FN void kbk_chase_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                              int64_t u1) {
+KBKI_REF(chase_run) {
     int64_t at = 0;
     (void)s;
     if (u0 >= u1) return;
@@ -3374,7 +3505,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     if (why || n == 0) return why;
     if (n > INT32_MAX) return "indices are 32 bits wide";
     if (!kbki_aligned(a->in[0], 4) || !kbki_aligned(a->out[0], 4)) return KBKI_TEXT_ALIGN;
-    if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, KBKI_WORD_naive))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL)
+        return why;
     int64_t* clocks = (int64_t*)((char*)a->workspace + KBK_TICKETS);
     kbk_chase_run_naive_k<T><<<1, 256, 0, st>>>((const int*)a->in[0], (int*)a->out[0], clocks, (int)n);
     return kbki_launched();
@@ -3383,7 +3515,6 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
 
 /*------------------------------------------------------------------------------------------------------------
   >>transfer     Host to device and back, within the device; allocation; an empty kernel.
-                 Public: kbk_h2d_*, kbk_d2h_*, kbk_d2d_*, kbk_alloc_*, kbk_null_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  h2d run, d2h run, d2d run --------------------------------------------------------------------------------
@@ -3460,7 +3591,7 @@ KBK_FN int kbk_d2h_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     return n;
 }
 KBK_FN int kbk_alloc_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_out("usable", KBK_KI32, s->rows && s->cols ? 1 : 0, 1, 0);
+    t[0] = kbki_out("usable", KBK_KI32, s->rows && s->cols ? 1 : 0, 1, 0), t[0].optional = 1;
     return 1;
 }
 KBK_FN int kbk_null_run_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -3473,24 +3604,14 @@ KBKI_FORMULAS(d2h_run, s->rows * s->cols, 0, 1 * n * elem)
 KBKI_MAP_FORMULAS(d2d_run, kbki_map1_tensors, 0, 2 * n * elem)
 KBKI_FORMULAS(alloc_run, s->rows && s->cols ? 1 : 0, 0, n != 0 ? 4 : 0)
 KBKI_FORMULAS(null_run, 0, 0, 0)
-KBK_FN void kbk_h2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
-    kbk_copy_run_ref(s, in, out, u0, u1);
-}
-KBK_FN void kbk_d2h_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
-    kbk_copy_run_ref(s, in, out, u0, u1);
-}
-KBK_FN void kbk_d2d_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
-    kbk_copy_run_ref(s, in, out, u0, u1);
-}
-KBK_FN void kbk_alloc_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                              int64_t u1) {
+KBKI_REF(h2d_run) { kbk_copy_run_ref(s, elem, in, out, u0, u1); }
+KBKI_REF(d2h_run) { kbk_copy_run_ref(s, elem, in, out, u0, u1); }
+KBKI_REF(d2d_run) { kbk_copy_run_ref(s, elem, in, out, u0, u1); }
+KBKI_REF(alloc_run) {
     (void)s, (void)in;
     for (int64_t u = u0; u < u1; u++) out[0][u - u0] = 1;
 }
-KBK_FN void kbk_null_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
-    (void)s, (void)in, (void)out, (void)u0, (void)u1;
-}
+KBKI_REF(null_run) { (void)s, (void)in, (void)out, (void)u0, (void)u1; }
 
 #ifdef __CUDACC__
 // Host memory that is not what the variant says would give a number for something else, or a fault.
@@ -3584,7 +3705,6 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>activation     ReLU, GELU in its two forms, SiLU. At 16 bits special functions set the pace, not memory.
-                   Public: kbk_relu_*, kbk_gelu_erf_*, kbk_gelu_tanh_*, kbk_silu_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  relu fwd -------------------------------------------------------------------------------------------------
@@ -3601,8 +3721,7 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBKI_MAP_FORMULAS(relu_fwd, kbki_map1_tensors, n, 2 * n * elem)
-KBK_FN void kbk_relu_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(relu_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] < 0 ? 0 : in[0][i];
 }
@@ -3666,21 +3785,18 @@ KBKI_MAP_FORMULAS(gelu_erf_fwd, kbki_map1_tensors, 5 * n, 2 * n * elem)
 KBKI_MAP_FORMULAS(gelu_tanh_fwd, kbki_map1_tensors, 9 * n, 2 * n * elem)
 KBKI_MAP_FORMULAS(silu_fwd, kbki_map1_tensors, 3 * n, 2 * n * elem)
 
-KBK_FN void kbk_gelu_erf_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                 int64_t u1) {
+KBKI_REF(gelu_erf_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = 0.5 * in[0][i] * erfc(-in[0][i] * 0.7071067811865476);
 }
-KBK_FN void kbk_gelu_tanh_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(gelu_tanh_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[0][i], u = KBKI_GELU_K * x * (1 + KBKI_GELU_A * x * x);
         out[0][i - u0] = 0.5 * x * (1 + tanh(u));
     }
 }
-KBK_FN void kbk_silu_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(silu_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] / (1 + exp(-in[0][i]));
 }
@@ -3826,8 +3942,7 @@ KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, in
     if (out[KBK_OUTS]) out[KBK_OUTS][i] = fabs(dy) * (fabs(p) + fabs(q));
 }
 KBK_FN double kbki_near(double x) { return x > KBKI_FAR ? KBKI_FAR : x < -KBKI_FAR ? -KBKI_FAR : x; }
-KBK_FN void kbk_gelu_erf_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                 int64_t u1) {
+KBKI_REF(gelu_erf_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = kbki_near(in[1][i]);
@@ -3835,8 +3950,7 @@ KBK_FN void kbk_gelu_erf_bwd_ref(const kbk_shape* s, const double* const* in, do
                        i - u0);
     }
 }
-KBK_FN void kbk_gelu_tanh_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(gelu_tanh_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = kbki_near(in[1][i]), u = KBKI_GELU_K * x * (1 + KBKI_GELU_A * x * x);
@@ -3844,8 +3958,7 @@ KBK_FN void kbk_gelu_tanh_bwd_ref(const kbk_shape* s, const double* const* in, d
         kbki_bwd_terms(in[0][i], p, 2 * x * p / (1 + exp(2 * u)) * slope, out, i - u0);
     }
 }
-KBK_FN void kbk_silu_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                             int64_t u1) {
+KBKI_REF(silu_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[1][i], p = 1 / (1 + exp(-x));
@@ -3934,7 +4047,6 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
 
 /*------------------------------------------------------------------------------------------------------------
   >>dropout     Dropout. The mask is a function of seed and index: never stored, made again backward.
-                Public: kbk_dropout_*, kbk_dropout_keeps      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  dropout fwd, dropout bwd ---------------------------------------------------------------------------------
@@ -3988,16 +4100,12 @@ KBK_FN KBK_HD uint32_t kbki_half(kbk_u4 r, int h) {
 KBK_FN KBK_HD int kbk_dropout_keeps(uint64_t seed, double p, int64_t i) {
     return kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= kbki_dropout_threshold(p);
 }
-KBK_FN void kbk_dropout_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_REF(dropout_fwd) {
     double scale = (double)kbki_dropout_scale(kbki_dropout_threshold(s->p));
     for (int64_t i = u0; i < u1; i++)
         out[0][i - u0] = kbk_dropout_keeps(s->seed, s->p, i) ? kbk_round_value(KBK_F32, in[0][i] * scale) : 0;
 }
-KBK_FN void kbk_dropout_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
-    kbk_dropout_fwd_ref(s, in, out, u0, u1);
-}
+KBKI_REF(dropout_bwd) { kbk_dropout_fwd_ref(s, elem, in, out, u0, u1); }
 
 #ifdef __CUDACC__
 template <class T> struct kbki_dropout_io {
@@ -4085,7 +4193,6 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 /*------------------------------------------------------------------------------------------------------------
   >>rows     What the row operations share beyond >>device: rows on their way while others are at work, CTA
              clusters that see each other's shared memory, column sums by many CTAs.
-             Public: nothing      Used by: softmax, the norms, weighted_sum, cross_entropy
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Column sums by many CTAs: each leaves `width` partial sums in memory and takes a ticket. One CTA that read
@@ -4305,7 +4412,7 @@ template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t c
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
-    const char* why = kbki_needs<90>();
+    const char* why = kbki_needs(90);
     if (!why) why = kbki_want_shared(kernel, &shared);
     if (why || !shared) return why ? why : "a CTA cannot have that much shared memory here";
     cudaLaunchConfig_t cfg = {};
@@ -4439,11 +4546,6 @@ __global__ void __launch_bounds__(1024)
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
 }
-// The column sums of no rows: zeros.
-template <class T> const char* kbki_no_rows(T* sums, int64_t cols, kbk_stream st) {
-    cudaError_t e = sums && cols ? cudaMemsetAsync(sums, 0, (size_t)cols * sizeof(T), st) : cudaSuccess;
-    return e == cudaSuccess ? NULL : kbki_error(e);
-}
 // Behind the kernel that writes what is summed.
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
@@ -4458,7 +4560,6 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
 
 /*------------------------------------------------------------------------------------------------------------
   >>softmax     Softmax over the last axis: from three reads of a row to one.
-                Public: kbk_softmax_fwd_*      Used by: the table, norms, >>cross_entropy
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  softmax fwd ----------------------------------------------------------------------------------------------
@@ -4497,9 +4598,8 @@ KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
     return 2;
 }
-KBKI_FORMULAS(softmax_fwd, s->rows, 5 * n + rows, 2 * n * elem)
-KBK_FN void kbk_softmax_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_FORMULAS(softmax_fwd, s->cols ? s->rows : 0, 5 * n + rows, 2 * n * elem)
+KBKI_REF(softmax_fwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * n;
@@ -4955,7 +5055,6 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
 
 /*------------------------------------------------------------------------------------------------------------
   >>softmax_bwd     Softmax, backward: two rows in, one out.
-                    Public: kbk_softmax_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  softmax bwd ----------------------------------------------------------------------------------------------
@@ -4990,9 +5089,8 @@ KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
     return 3;
 }
-KBKI_FORMULAS(softmax_bwd, s->rows, 4 * n, 3 * n * elem)
-KBK_FN void kbk_softmax_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
+KBKI_REF(softmax_bwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
         const double *dy = in[0] + r * n, *y = in[1] + r * n;
@@ -5003,7 +5101,7 @@ KBK_FN void kbk_softmax_bwd_ref(const kbk_shape* s, const double* const* in, dou
             square += y[c] * y[c];
         }
         for (int64_t c = 0; out[0] && c < n; c++) out[0][(r - u0) * n + c] = y[c] * (dy[c] - dot);
-        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size * sqrt(square / (double)n) : 0;
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = elem == 4 ? size * sqrt(square / (double)n) : 0;
     }
 }
 
@@ -5370,7 +5468,6 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
 
 /*------------------------------------------------------------------------------------------------------------
   >>layernorm     Layer normalisation over the last axis, with the true two-pass variance.
-                  Public: kbk_layernorm_fwd_*      Used by: the table, >>rmsnorm
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  layernorm fwd --------------------------------------------------------------------------------------------
@@ -5409,13 +5506,12 @@ KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_in("w", s->cols, 0);
     t[2] = kbki_in("b", s->cols, 0);
     t[3] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 1);
-    t[4] = kbki_out("mean", KBK_KF32, s->rows, 1, 1);
-    t[5] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0);
+    t[4] = kbki_out("mean", KBK_KF32, s->rows, 1, 1), t[4].optional = 1;
+    t[5] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0), t[5].optional = 1;
     return 6;
 }
-KBKI_FORMULAS(layernorm_fwd, s->rows, 7 * n + 4 * rows, (2 * n + 2 * cols) * elem + 8 * rows)
-KBK_FN void kbk_layernorm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_FORMULAS(layernorm_fwd, s->cols ? s->rows : 0, 7 * n + 4 * rows, (2 * n + 2 * cols) * elem + 8 * rows)
+KBKI_REF(layernorm_fwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * n;
@@ -5428,7 +5524,7 @@ KBK_FN void kbk_layernorm_fwd_ref(const kbk_shape* s, const double* const* in, d
         for (int64_t c = 0; out[0] && c < n; c++) out[0][u * n + c] = (x[c] - mean) * rstd * in[1][c] + in[2][c];
         if (out[1]) out[1][u] = mean;
         if (out[2]) out[2][u] = rstd;
-        if (out[KBK_OUTS]) out[KBK_OUTS][u] = s->elem == 4 ? fabs(mean) * rstd / 15 : 0;
+        if (out[KBK_OUTS]) out[KBK_OUTS][u] = elem == 4 ? fabs(mean) * rstd / 15 : 0;
         if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size; // a mean near 0 is no better than what it was summed from
     }
 }
@@ -5809,7 +5905,6 @@ __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, La
 
 /*------------------------------------------------------------------------------------------------------------
   >>layernorm_turns     Layer normalisation, rungs 4 and 5: rows in turn, the next ones on their way; all launchers.
-                        Public: kbk_layernorm_fwd_*      Used by: the table, >>rmsnorm
 ------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __CUDACC__
@@ -6272,7 +6367,6 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
 
 /*------------------------------------------------------------------------------------------------------------
   >>layernorm_bwd     Layer normalisation, backward: sums along rows and along columns from one read.
-                      Public: kbk_layernorm_bwd_*      Used by: the table, >>rmsnorm
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  layernorm bwd --------------------------------------------------------------------------------------------
@@ -6312,7 +6406,7 @@ KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[7] = kbki_out("db", KBK_T, s->cols, 0, s->cols);
     return 8;
 }
-KBKI_FORMULAS(layernorm_bwd, s->rows, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
+KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
 // dx of one row, and the size of what cancels in it; mean 0 and `centre` 0 is RMS normalisation.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
@@ -6343,23 +6437,18 @@ KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const do
             if (db) db[c] += size ? fabs(g) * size : g;
         }
 }
-KBK_FN void kbk_layernorm_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(layernorm_bwd) {
     int64_t n = s->cols;
     double size = 0;
     for (int64_t r = u0; r < u1; r++) {
         kbki_norm_bwd_row(n, in[0] + r * n, in[1] + r * n, in[2], in[3][r], in[4][r], 1,
                           out[0] ? out[0] + (r - u0) * n : NULL, &size);
-        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size : 0.001 * size;
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = elem == 4 ? size : 0.001 * size;
     }
     kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[1], out[2], 0);
-    kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[KBK_OUTS + 1], out[KBK_OUTS + 2],
-                          s->elem == 4 ? 1 : 0.01);
+    kbki_norm_bwd_columns(s, in[0], in[1], in[3], in[4], out[KBK_OUTS + 1], out[KBK_OUTS + 2], elem == 4 ? 1 : 0.01);
 }
-KBK_FN size_t kbki_scratch_layernorm_bwd(const kbk_shape* s, int word) {
-    (void)word;
-    return kbki_part_bytes(2 * s->cols);
-}
+KBKI_SCRATCH(layernorm_bwd) { return kbki_part_bytes(2 * s->cols); }
 
 #ifdef __CUDACC__
 template <class T, bool Layer> struct kbki_dnorm {
@@ -6653,8 +6742,8 @@ template <class T, bool Layer> const char* kbki_dnorm_args(const kbk_args* a, kb
     return kbki_check_workspace(a, kbki_part_bytes(io->sums * io->cols));
 }
 template <class T, bool Layer> const char* kbki_dnorm_none(const kbki_dnorm<T, Layer>& io, kbk_stream st) {
-    const char* why = kbki_no_rows(io.dw, io.cols, st);
-    return why ? why : kbki_no_rows(io.db, io.cols, st);
+    const char* why = kbki_zeros(io.dw, io.cols, st);
+    return why ? why : kbki_zeros(io.db, io.cols, st);
 }
 template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
@@ -6722,7 +6811,6 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
 /*------------------------------------------------------------------------------------------------------------
   >>rmsnorm     RMS normalisation over the last axis: the kernels of >>layernorm and >>layernorm_bwd with the
                 mean and the bias left out at compile time (their template parameter Layer = false).
-                Public: kbk_rmsnorm_fwd_*, kbk_rmsnorm_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  rmsnorm fwd ----------------------------------------------------------------------------------------------
@@ -6753,12 +6841,11 @@ KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
     t[1] = kbki_in("w", s->cols, 0);
     t[2] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
-    t[3] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0);
+    t[3] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0), t[3].optional = 1;
     return 4;
 }
-KBKI_FORMULAS(rmsnorm_fwd, s->rows, 4 * n + 3 * rows, (2 * n + cols) * elem + 4 * rows)
-KBK_FN void kbk_rmsnorm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_FORMULAS(rmsnorm_fwd, s->cols ? s->rows : 0, 4 * n + 3 * rows, (2 * n + cols) * elem + 4 * rows)
+KBKI_REF(rmsnorm_fwd) {
     int64_t n = s->cols;
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * n;
@@ -6801,23 +6888,19 @@ KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[5] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
     return 6;
 }
-KBKI_FORMULAS(rmsnorm_bwd, s->rows, 9 * n + rows, (3 * n + 2 * cols) * elem + 4 * rows)
-KBK_FN void kbk_rmsnorm_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                int64_t u1) {
+KBKI_FORMULAS(rmsnorm_bwd, s->cols ? s->rows : 0, 9 * n + rows, (3 * n + 2 * cols) * elem + 4 * rows)
+KBKI_REF(rmsnorm_bwd) {
     int64_t n = s->cols;
     double size = 0;
     for (int64_t r = u0; r < u1; r++) {
         kbki_norm_bwd_row(n, in[0] + r * n, in[1] + r * n, in[2], 0, in[3][r], 0,
                           out[0] ? out[0] + (r - u0) * n : NULL, &size);
-        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size : 0.001 * size;
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = elem == 4 ? size : 0.001 * size;
     }
     kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[1], NULL, 0);
-    kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[KBK_OUTS + 1], NULL, s->elem == 4 ? 1 : 0.01);
+    kbki_norm_bwd_columns(s, in[0], in[1], NULL, in[3], out[KBK_OUTS + 1], NULL, elem == 4 ? 1 : 0.01);
 }
-KBK_FN size_t kbki_scratch_rmsnorm_bwd(const kbk_shape* s, int word) {
-    (void)word;
-    return kbki_part_bytes(s->cols);
-}
+KBKI_SCRATCH(rmsnorm_bwd) { return kbki_part_bytes(s->cols); }
 
 #ifdef __CUDACC__
 KBKI_LAUNCHER(kbk_rmsnorm_fwd_naive, kbki_norm_naive<T, false>)
@@ -6833,11 +6916,10 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
 
 /*------------------------------------------------------------------------------------------------------------
   >>reduction     The sum of n numbers: how threads, warps and CTAs agree on one.
-                  Public: kbk_sum_run_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  sum run --------------------------------------------------------------------------------------------------
-    out = sum_i x[i]      x: n = rows * cols     out: one f32
+    out = sum_i x[i]      x: n = rows * cols     out: one f32; n = 0: 0
     flops  n
     bytes  n*s + 4
     check  1e-6 of sum_i |x[i]|, which the oracle gives as the magnitude
@@ -6863,12 +6945,9 @@ KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("out", KBK_KF32, 1, 1, 1);
     return 2;
 }
-KBKI_FORMULAS(sum_run, s->rows && s->cols ? 1 : 0, n, 1 * n * elem + 4)
-KBK_FN size_t kbki_scratch_sum(const kbk_shape* s, int word) {
-    (void)s, (void)word;
-    return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(uint64_t);
-}
-KBK_FN void kbk_sum_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_FORMULAS(sum_run, 1, n, 1 * n * elem + 4)
+KBKI_SCRATCH(sum) { return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(uint64_t); }
+KBKI_REF(sum_run) {
     double sum = 0, magnitude = 0;
     int64_t n = s->rows * s->cols;
     for (int64_t i = 0; i < n; i++) sum += in[0][i], magnitude += fabs(in[0][i]);
@@ -6960,14 +7039,15 @@ template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* 
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->out, 4)) return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, KBKI_WORD_ticket));
+    return why || io->n == 0 ? why
+                             : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
 }
 // What the first three have in common: a total of 0, the kernel with at most `full` CTAs, one rounding.
 template <class T, class Kernel>
 const char* kbki_sum_atomics(const kbk_args* a, kbk_stream st, Kernel kernel, int64_t full) {
     kbki_sum_io<T> io;
     const char* why = kbki_sum_args(a, &io);
-    if (why || io.n == 0) return why;
+    if (why || io.n == 0) return why ? why : kbki_zeros(io.out, 1, st);
     int64_t ctas = kbki_ceil(io.n, 256);
     if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
     kernel<<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
@@ -6991,7 +7071,7 @@ const char* kbki_sum_ticket(const kbki_sum_io<T>& io, int64_t ctas, kbk_stream s
 template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream st) {
     kbki_sum_io<T> io;
     const char* why = kbki_sum_args(a, &io);
-    if (why || io.n == 0) return why;
+    if (why || io.n == 0) return why ? why : kbki_zeros(io.out, 1, st);
     const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
     const int64_t packs = kbki_ceil(io.n, KBKI_WIDTH(T));
     // Few elements: all of them are on their way at once.
@@ -7008,11 +7088,10 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>mse     Mean squared error: many numbers to one, and how CTAs agree on a sum.
-            Public: kbk_mse_fwd_*, kbk_mse_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  mse fwd --------------------------------------------------------------------------------------------------
-    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32
+    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32; n = 0: not written, there is no mean
     flops  3*n + 1     subtract 1, square-add 2; one division
     bytes  2*n*s + 4
     check  relative 1e-6
@@ -7036,11 +7115,8 @@ KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 3;
 }
 KBKI_FORMULAS(mse_fwd, s->rows && s->cols ? 1 : 0, 3 * n + 1, 2 * n * elem + 4)
-KBK_FN size_t kbki_scratch_mse(const kbk_shape* s, int word) {
-    (void)s, (void)word;
-    return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(uint64_t);
-}
-KBK_FN void kbk_mse_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_SCRATCH(mse) { return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(uint64_t); }
+KBKI_REF(mse_fwd) {
     double sum = 0;
     int64_t n = s->rows * s->cols;
     for (int64_t i = 0; i < n; i++) sum += (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
@@ -7130,7 +7206,8 @@ template <class T> const char* kbki_mse_args(const kbk_args* a, kbki_mse_io<T>* 
         return KBKI_TEXT_ALIGN;
     if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why : kbki_check_workspace(a, kbki_scratch_mse(&a->s, KBKI_WORD_ticket));
+    return why || io->n == 0 ? why
+                             : kbki_check_workspace(a, kbki_scratch_mse(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
 }
 template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
     kbki_mse_io<T> io;
@@ -7188,7 +7265,7 @@ KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 4;
 }
 KBKI_FORMULAS(mse_bwd, s->rows * s->cols, 2 * n + 2, 3 * n * elem + 4)
-KBK_FN void kbk_mse_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(mse_bwd) {
     double c = 2 * in[2][0] / ((double)s->rows * (double)s->cols);
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = c * (in[0][i] - in[1][i]);
 }
@@ -7265,7 +7342,6 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>wsum     Weighted sum of each row: a matrix-vector product.
-             Public: kbk_weighted_sum_fwd_*      Used by: the table, >>wsum_bwd
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  weighted_sum fwd -----------------------------------------------------------------------------------------
@@ -7300,18 +7376,17 @@ KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 3;
 }
 KBKI_FORMULAS(weighted_sum_fwd, s->rows, 2 * n, (n + rows + cols) * elem)
-KBK_FN void kbk_weighted_sum_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                     int64_t u1) {
+KBKI_REF(weighted_sum_fwd) {
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * s->cols;
         double sum = 0, size = 0;
         for (int64_t c = 0; c < s->cols; c++) sum += x[c] * in[1][c], size += fabs(x[c] * in[1][c]);
         if (out[0]) out[0][r - u0] = sum;
-        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = s->elem == 4 ? size : 0.002 * size;
+        if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = elem == 4 ? size : 0.002 * size;
     }
 }
 
-KBK_FN size_t kbki_scratch_weighted_sum_fwd(const kbk_shape* s, int word) {
+KBKI_SCRATCH(weighted_sum_fwd) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
 }
 #ifdef __CUDACC__
@@ -7461,7 +7536,7 @@ template <class T>
 const char* kbki_wsum_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_wsum<T>), int rows_per_cta) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
     kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
     return kbki_launched();
 }
@@ -7470,17 +7545,17 @@ template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk
 }
 template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, KBKI_WORD_split), &io);
-    if (why || io.rows * io.cols == 0) return why;
+    const char* why =
+        kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
     kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io);
 }
 template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args m = *a;
     const char* why = kbki_check_dims(&a->s);
-    if (why || a->s.rows * a->s.cols == 0) return why;
     m.s.cols = 1, m.s.depth = a->s.cols, m.s.layout = KBK_NN;
-    return kbk_matmul_fwd_shared<T>(&m, st);
+    return why ? why : kbk_matmul_fwd_shared<T>(&m, st);
 }
 template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_stream st) {
     return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_warp_k<T>, 4);
@@ -7496,7 +7571,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why;
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
     if (io.cols % Width || !kbki_aligned(io.x, 16) || !kbki_aligned(io.w, 16))
         return kbki_wsum_vec<T, 1, 32, 2, 4>(io, st);
     if (io.cols / Width <= 8) return kbki_wsum_vec<T, Width, 8, 8, 1>(io, st);
@@ -7510,7 +7585,6 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>wsum_bwd     Weighted sum of each row, backward: an outer product, and sums along columns.
-                 Public: kbk_weighted_sum_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  weighted_sum bwd -----------------------------------------------------------------------------------------
@@ -7546,9 +7620,8 @@ KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
     return 5;
 }
-KBKI_FORMULAS(weighted_sum_bwd, s->rows, 3 * n, (2 * n + rows + 2 * cols) * elem)
-KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                     int64_t u1) {
+KBKI_FORMULAS(weighted_sum_bwd, s->cols ? s->rows : 0, 3 * n, (2 * n + rows + 2 * cols) * elem)
+KBKI_REF(weighted_sum_bwd) {
     int64_t n = s->cols;
     double *dw = out[1], *size = out[KBK_OUTS + 1];
     for (int64_t r = u0; out[0] && r < u1; r++)
@@ -7561,11 +7634,11 @@ KBK_FN void kbk_weighted_sum_bwd_ref(const kbk_shape* s, const double* const* in
         for (int64_t c = 0; c < n; c++) {
             double term = in[0][r] * in[1][r * n + c];
             if (dw) dw[c] += term;
-            if (size) size[c] += fabs(term) * (s->elem == 4 ? 1 : 0.01);
+            if (size) size[c] += fabs(term) * (elem == 4 ? 1 : 0.01);
         }
 }
 
-KBK_FN size_t kbki_scratch_weighted_sum_bwd(const kbk_shape* s, int word) {
+KBKI_SCRATCH(weighted_sum_bwd) {
     int split = word == KBKI_WORD_split,
         parts = word == KBKI_WORD_ticket || word == KBKI_WORD_fused || word == KBKI_WORD_vec;
     return split   ? (kbki_part_bytes(s->cols) + 255) / 256 * 256 + (size_t)s->rows * (size_t)s->cols * 4
@@ -7705,14 +7778,15 @@ template <class T> const char* kbki_wsum_by_column(const kbki_wsum<T>& io, kbk_s
 template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
     const char* why = kbki_wsum_args(a, true, 0, &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_by_column<T>(io, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_split), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
+    const char* why =
+        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
     kbki_wsum_product_k<T, true><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     why = kbki_follow(kbki_wsum_dx_k<T>, dim3(kbki_wsum_grid(io.rows * io.cols)), 256, st, io);
     if (why) return why;
@@ -7722,7 +7796,7 @@ template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args dx = *a, dw = *a;
     const char* why = kbki_check_dims(&a->s);
-    if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_no_rows((T*)a->out[1], a->s.cols, st);
+    if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((T*)a->out[1], a->s.cols, st);
     dx.in[1] = a->in[2], dx.s.depth = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
     dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.depth = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
     why = kbk_matmul_fwd_shared<T>(&dx, st);
@@ -7747,8 +7821,9 @@ const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
 }
 template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_ticket), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
+    const char* why =
+        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_ticket), &io);
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
     kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
     return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
 }
@@ -7759,8 +7834,9 @@ template <class T> bool kbki_wsum_packs(const kbki_wsum<T>& io) {
 template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_fused), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_no_rows(io.dw, io.cols, st);
+    const char* why =
+        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_fused), &io);
+    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
     if (!kbki_wsum_packs(io)) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
     if (io.cols / Width <= 32) return kbki_wsum_bwd<T, Width, 32, 4, true>(io, st);
     return kbki_wsum_bwd<T, Width, 512, 4, true>(io, st);
@@ -7768,7 +7844,8 @@ template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Threads = 256, U = 8;
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, KBKI_WORD_vec), &io);
+    const char* why =
+        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_vec), &io);
     if (why) return why;
     int64_t y = kbki_ceil(io.cols, Threads * KBKI_WIDTH(T)), x = y ? 1024 / Threads * kbki_sms() / y : 0;
     if (x > io.rows) x = io.rows;
@@ -7785,7 +7862,6 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>transpose     Rows to columns: nothing is computed, everything is about who touches which address when.
-                  Public: kbk_transpose_run_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  transpose run --------------------------------------------------------------------------------------------
@@ -7820,9 +7896,8 @@ KBK_FN double kbk_transpose_run_flops(const kbk_shape* s) {
     (void)s;
     return 0;
 }
-KBK_FN double kbk_transpose_run_bytes(const kbk_shape* s) { return 2 * kbki_n(s) * s->elem; }
-KBK_FN void kbk_transpose_run_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBK_FN double kbk_transpose_run_bytes(const kbk_shape* s, int elem) { return 2 * kbki_n(s) * elem; }
+KBKI_REF(transpose_run) {
     for (int64_t c = u0; c < u1; c++)
         for (int64_t r = 0; r < s->rows; r++) out[0][(c - u0) * s->rows + r] = in[0][r * s->cols + c];
 }
@@ -7955,8 +8030,6 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
 
 /*------------------------------------------------------------------------------------------------------------
   >>cross_entropy     Loss of integer targets against rows of logits, the softmax never written down.
-                      Public: kbk_cross_entropy_fwd_*, kbk_cross_entropy_bwd_*
-                      Used by: the table, >>cross_entropy_both
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  cross_entropy fwd ----------------------------------------------------------------------------------------
@@ -7985,16 +8058,15 @@ KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
     t[1] = kbki_ids("t", s->rows, 1, s->cols);
     t[2] = kbki_out("loss", KBK_KF32, s->rows, 1, 0);
-    t[3] = kbki_out("lse", KBK_KF32, s->rows, 1, 0);
+    t[3] = kbki_out("lse", KBK_KF32, s->rows, 1, 0), t[3].optional = 1;
     return 4;
 }
 KBKI_FORMULAS(cross_entropy_fwd, s->cols ? s->rows : 0, 4 * n + 3 * rows, 1 * n * elem + 12 * rows)
-KBK_FN size_t kbki_scratch_ce(const kbk_shape* s, int word) {
+KBKI_SCRATCH(ce) {
     if (word != KBKI_WORD_split) return 0;
     return KBK_TICKETS + (size_t)(s->rows * s->cols) * sizeof(float);
 }
-KBK_FN void kbk_cross_entropy_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                      int64_t u1) {
+KBKI_REF(cross_entropy_fwd) {
     for (int64_t r = u0; r < u1; r++) {
         const double* x = in[0] + r * s->cols;
         double top = -HUGE_VAL, sum = 0, loss = 0, t = in[1][r];
@@ -8201,7 +8273,7 @@ template <class T> const char* kbk_cross_entropy_fwd_split(const kbk_args* a, kb
     kbki_ce_io<T> io;
     const char* why = kbki_ce_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, KBKI_WORD_split))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split))) != NULL) return why;
     io.logp = (float*)((char*)a->workspace + KBK_TICKETS);
     kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io);
     kbki_cross_entropy_fwd_gather_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
@@ -8261,8 +8333,7 @@ KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 5;
 }
 KBKI_FORMULAS(cross_entropy_bwd, s->cols ? s->rows : 0, 3 * n + rows, 2 * n * elem + 8 * rows + 4)
-KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                      int64_t u1) {
+KBKI_REF(cross_entropy_bwd) {
     for (int64_t r = u0; r < u1; r++) {
         const double *x = in[0] + r * s->cols, t = in[1][r], lse = in[2][r], g = in[3][0];
         double *dx = out[0] + (r - u0) * s->cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (r - u0) * s->cols : NULL;
@@ -8270,7 +8341,7 @@ KBK_FN void kbk_cross_entropy_bwd_ref(const kbk_shape* s, const double* const* i
         for (int64_t c = 0; c < s->cols; c++) {
             dx[c] = good ? g * (exp(x[c] - lse) - (t == (double)c)) : kbki_from_bits(0x7FF8ull << 48);
             if (t == KBK_IGNORE) dx[c] = 0;
-            if (size) size[c] = t == (double)c ? fabs(g) * (s->elem == 4 ? 2 : 1e-3) : 0;
+            if (size) size[c] = t == (double)c ? fabs(g) * (elem == 4 ? 2 : 1e-3) : 0;
         }
     }
 }
@@ -8427,7 +8498,6 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
 
 /*------------------------------------------------------------------------------------------------------------
   >>cross_entropy_both     Loss and gradient at once: what it takes to read a long row only once.
-                           Public: kbk_cross_entropy_fwdbwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  cross_entropy fwdbwd -------------------------------------------------------------------------------------
@@ -8467,15 +8537,12 @@ KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 4;
 }
 KBKI_FORMULAS(cross_entropy_fwdbwd, s->cols ? s->rows : 0, 5 * n + 5 * rows, 2 * n * elem + 8 * rows)
-KBK_FN size_t kbki_scratch_ce_both(const kbk_shape* s, int word) {
-    return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float);
-}
-KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                         int64_t u1) {
+KBKI_SCRATCH(ce_both) { return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float); }
+KBKI_REF(cross_entropy_fwdbwd) {
     for (int64_t r = u0; r < u1; r++) {
         double loss, top = -HUGE_VAL, log_sum = 0, one = 1, *both[2] = { &loss, NULL }, *dx[2 * KBK_OUTS] = { NULL };
         const double *x = in[0] + r * s->cols, *grad[4] = { NULL, in[1] + r, &log_sum, &one };
-        kbk_cross_entropy_fwd_ref(s, in, both, r, r + 1);
+        kbk_cross_entropy_fwd_ref(s, elem, in, both, r, r + 1);
         if (out[0]) out[0][r - u0] = loss;
         if (out[KBK_OUTS]) out[KBK_OUTS][r - u0] = kbk_is_nan(loss) || kbk_is_inf(loss) ? 0 : fabs(loss) + 0.25;
         if (!out[1]) continue;
@@ -8485,7 +8552,7 @@ KBK_FN void kbk_cross_entropy_fwdbwd_ref(const kbk_shape* s, const double* const
         for (int64_t c = 0; c < s->cols; c++) top = x[c] > top ? x[c] : top;
         for (int64_t c = 0; c < s->cols; c++) log_sum += exp(dx[0][c] = x[c] - top);
         log_sum = log(log_sum);
-        kbk_cross_entropy_bwd_ref(s, grad, dx, 0, 1);
+        kbk_cross_entropy_bwd_ref(s, elem, grad, dx, 0, 1);
     }
 }
 
@@ -8790,7 +8857,8 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a,
     kbki_ce_both<T> io;
     const char* why = kbki_ce_both_args(a, &io);
     if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, KBKI_WORD_split))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split))) != NULL)
+        return why;
     kbki_pair* pair = (kbki_pair*)((char*)a->workspace + KBK_TICKETS);
     kbki_ce_io<T> fwd = { io.x, io.t, io.loss, NULL, NULL, io.rows, io.cols, pair };
     kbki_ce_grad<T> bwd = { io.x, io.t, NULL, NULL, io.dx, io.rows, io.cols, pair, io.scale };
@@ -8819,7 +8887,7 @@ const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_
                                 kbk_stream st) {
     auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, Cluster, Threads>;
     size_t bytes = (size_t)(pieces + ahead) * Threads * 16;
-    const char* why = kbki_needs<90>();
+    const char* why = kbki_needs(90);
     if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : kbki_ce_fused(io, st);
     return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io, (int)share, (int)pieces,
@@ -8864,7 +8932,6 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
 
 /*------------------------------------------------------------------------------------------------------------
   >>embedding     Rows of a table, picked by number.
-                  Public: kbk_embedding_fwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  embedding fwd --------------------------------------------------------------------------------------------
@@ -8895,13 +8962,12 @@ KBK_FN double kbk_embedding_fwd_flops(const kbk_shape* s) {
     (void)s;
     return 0;
 }
-KBK_FN double kbk_embedding_fwd_bytes(const kbk_shape* s) {
+KBK_FN double kbk_embedding_fwd_bytes(const kbk_shape* s, int elem) {
     double rows = (double)s->rows, all = (double)s->depth, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
-    return (distinct + rows) * (double)s->cols * s->elem + 4 * rows;
+    return (distinct + rows) * (double)s->cols * elem + 4 * rows;
 }
-KBK_FN void kbk_embedding_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(embedding_fwd) {
     for (int64_t t = u0; t < u1; t++) {
         double id = in[1][t];
         int good = id >= 0 && id < (double)s->depth;
@@ -9029,7 +9095,6 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>embedding_bwd     The gradient of a table of which rows were picked: many may want to add to the same row.
-                      Public: kbk_embedding_bwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  embedding bwd --------------------------------------------------------------------------------------------
@@ -9080,13 +9145,12 @@ KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words that 
 }
 // Per token its count, a place in a list, one among the hot rows, one in the order; per class two numbers and the
 // bits.
-KBK_FN size_t kbki_scratch_embedding(const kbk_shape* s, int word) {
+KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->depth);
     if (word != KBKI_WORD_sorted || s->depth <= 0) return 0;
     return KBK_TICKETS + (size_t)s->rows * 28 + ((size_t)(8 + 4 * kbki_emb_words(s->depth, bits)) << bits);
 }
-KBK_FN void kbk_embedding_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(embedding_bwd) {
     double *dw = out[0], *magnitude = out[KBK_OUTS];
     for (int64_t i = 0; i < (u1 - u0) * s->cols; i++) {
         if (dw) dw[i] = 0;
@@ -9434,7 +9498,7 @@ template <class T> const char* kbk_embedding_bwd_atomic(const kbk_args* a, kbk_s
 template <class T> const char* kbk_embedding_bwd_vec(const kbk_args* a, kbk_stream st) {
     kbki_embedding_grad<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
-    if (!why && io.vector) why = kbki_needs<90>();
+    if (!why && io.vector) why = kbki_needs(90);
     if (why) return why;
     return io.vector ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
 }
@@ -9461,7 +9525,8 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     kbki_embedding_grad<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
     if (why || !io.dw || io.entries * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, KBKI_WORD_sorted))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, (int)sizeof(T), KBKI_WORD_sorted))) != NULL)
+        return why;
     char* work = (char*)a->workspace + KBK_TICKETS;
     return io.vector ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
                      : kbki_embedding_sorted<T, 1>(io, work, st);
@@ -9470,7 +9535,6 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_simt     Matrix product without tensor cores: what a tile is for, at every level of memory.
-                    Public: kbk_matmul_fwd_*      Used by: >>matmul_mma, >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd -----------------------------------------------------------------------------------------------
@@ -9519,11 +9583,11 @@ KBK_FN int kbk_matmul_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 3;
 }
-KBK_FN int64_t kbk_matmul_fwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN int64_t kbk_matmul_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
 KBK_FN double kbk_matmul_fwd_flops(const kbk_shape* s) { return 2 * kbki_n(s) * (double)s->depth; }
-KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s) {
+KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s, int elem) {
     double m = (double)s->rows, n = (double)s->cols, k = (double)s->depth;
-    return (m * k + k * n + m * n) * s->elem;
+    return (m * k + k * n + m * n) * elem;
 }
 /*  Into how many pieces K is cut, so that few tiles of 128 x 256 become enough CTAs: one for each of 132
     multiprocessors, but no piece shorter than 64. The answer depends on the shape alone: so does the result,
@@ -9541,8 +9605,8 @@ KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
-KBK_FN size_t kbki_mm_copies(const kbk_shape* s) { // bytes, of one product of a batch; a multiple of 256
-    return s->elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
+KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) { // bytes, of one product of a batch; a multiple of 256
+    return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
 /*  The same for mmapipe and its tiles of 128 x 128, where they are so few that most multiprocessors would have none:
     two CTAs for each of 132, no piece shorter than 512. */
@@ -9552,9 +9616,9 @@ KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     if (n > most) n = most;
     return n < 1 ? 1 : n < 66 ? n : 66;
 }
-KBK_FN size_t kbki_select_pieces(const kbk_shape* s); // >>matmul_select
+KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem); // >>matmul_select
 KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch);
-KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, int word) {
+KBKI_SCRATCH(matmul) {
     size_t results = (size_t)(s->rows * s->cols) * sizeof(float), bytes = 0;
     int64_t splits = kbki_mm_splits(s), pieces = kbki_mma_splits(s);
     int select = word == KBKI_WORD_select;
@@ -9562,12 +9626,11 @@ KBK_FN size_t kbki_scratch_matmul(const kbk_shape* s, int word) {
     if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s, 1);
     if (word == KBKI_WORD_warptile && splits > 1) bytes = (size_t)splits * results;
     if (word == KBKI_WORD_mmapipe && pieces > 1) bytes = (size_t)pieces * results;
-    if (select) bytes = kbki_select_pieces(s);
-    if (word == KBKI_WORD_mmapipe || select) bytes += kbki_mm_copies(s);
+    if (select) bytes = kbki_select_pieces(s, elem);
+    if (word == KBKI_WORD_mmapipe || select) bytes += kbki_mm_copies(s, elem);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
-KBK_FN void kbk_matmul_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                               int64_t u1) {
+KBKI_REF(matmul_fwd) {
     int64_t rows = s->rows, cols = s->cols, depth = s->depth, step = s->layout == KBK_TN ? rows : 1;
     for (int64_t m = u0; m < u1; m++) {
         const double *a = in[0] + (s->layout == KBK_TN ? m : m * depth), *b = in[1];
@@ -9855,7 +9918,6 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_steps     Matrix product of 16-bit types: the first kernel on tensor cores, and the first whose tiles come
                      by tensor copies, and the first with wgmma, each with one new instruction and nothing else.
-                     Public: kbk_matmul_fwd_warpmma, _tmaload, _warpgroup      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
@@ -10046,7 +10108,7 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
     kbki_step_maps<T> m;
     const char* why = m.make(a);
     if (why || m.ctas == 0) return why;
-    if ((why = kbki_needs<90>()) != NULL) return why;
+    if ((why = kbki_needs(90)) != NULL) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         kbk_matmul_fwd_tmaload_k<T, l.a, l.b><<<(unsigned)m.ctas, 256, 0, st>>>(m.a, m.b, m.io);
         return kbki_launched();
@@ -10115,7 +10177,6 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; its card is in >>matmul_simt.
-                    Public: kbk_matmul_fwd_cpasync, _warptile      Used by: >>matmul_mma, >>matmul_wgmma, the table
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -10296,7 +10357,7 @@ template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_str
     int64_t ctas;
     const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
     if (why || ctas == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
+    if ((why = kbki_needs(80)) != NULL) return why;
     bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         if (wide)
@@ -10322,9 +10383,10 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     int64_t ctas, splits = kbki_mm_splits(&a->s);
     const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
     if (why || ctas == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
+    if ((why = kbki_needs(80)) != NULL) return why;
     if (splits > 1) {
-        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, KBKI_WORD_warptile))) != NULL) return why;
+        if ((why = kbki_check_workspace(a, kbki_scratch_matmul(&a->s, (int)sizeof(T), KBKI_WORD_warptile))) != NULL)
+            return why;
         io.part = (float*)((char*)a->workspace + KBK_TICKETS);
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
     }
@@ -10340,7 +10402,6 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, which every GPU since
                    compute capability 8.0 has.
-                   Public: kbk_matmul_fwd_mma, _mmapipe      Used by: >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 ----------------------------------------------------------------------
@@ -10660,7 +10721,7 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
     int64_t ctas;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
+    if ((why = kbki_needs(80)) != NULL) return why;
     bool wide = kbki_mm_wide(io.a, io.lda) && kbki_mm_wide(io.b, io.ldb);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         return kbki_mm_batch(io, ctas, batch, [&](const kbki_mm<T>& part, dim3 grid) {
@@ -10696,7 +10757,7 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
 template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
 // Of both operands, where it takes copies; they take a's workspace, which is what is left of it afterwards.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
-    size_t copies = (size_t)batch * kbki_mm_copies(&a->s);
+    size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
     const char* why = kbki_check_workspace(a, KBK_TICKETS + copies);
     T* room = (T*)((char*)a->workspace + KBK_TICKETS);
@@ -10728,7 +10789,7 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
     kbk_args rest = *a;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
-    if ((why = kbki_needs<80>()) != NULL) return why;
+    if ((why = kbki_needs(80)) != NULL) return why;
     if (!(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb))) return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     if (splits > 1) {
@@ -10750,7 +10811,6 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_results     Where the sums of wgmma go: from registers to memory, straight or by tensor copies.
-                       Public: nothing      Used by: >>matmul_hopper, >>attention_wgmma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
@@ -10891,7 +10951,6 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_hopper     Matrix product through wgmma and tensor copies, for compute capability 9.0 alone: kernels of rungs
                       9 to 14 of matmul.
-                      Public: nothing      Used by: >>matmul_wgmma, >>matmul_select, >>matmul_bytes
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
@@ -11298,8 +11357,6 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_wgmma     Matrix product through wgmma: maps and launches, and rungs 9 to 14 of matmul.
-                     Public: kbk_matmul_fwd_wgmma, _ws, _coop, _persist, _multicast, _tma
-                     Used by: >>matmul_select, >>matmul_bytes, the table
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -11484,7 +11541,6 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_thin     Matrix product of up to 16 rows, which is as fast as the other matrix is read.
-                    Public: nothing      Used by: >>matmul_select
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -11701,8 +11757,6 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_select     Matrix products through wgmma, cut by shape: rungs 15 and 16 of matmul, rung 3 of bmm.
-                      Public: kbk_matmul_fwd_select, _tf32
-                      Used by: >>matmul_simt, >>matmul_bytes, >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
@@ -11780,8 +11834,8 @@ KBK_FN int kbki_wg_has(int way, int layout) {
     return kbki_wg_way_of(way).tile_n % 64 == 0 || (layout == KBK_TN) == (way == KBKI_WG_TURNS_160);
 }
 // K in numbers of 16 bits: those of 32 take twice the time and the room, those of 8 half of both.
-KBK_FN int64_t kbki_wg_k16(const kbk_shape* s) {
-    return s->elem == 4 ? s->depth * 2 : s->elem == 1 ? (s->depth + 1) / 2 : s->depth;
+KBK_FN int64_t kbki_wg_k16(const kbk_shape* s, int elem) {
+    return elem == 4 ? s->depth * 2 : elem == 1 ? (s->depth + 1) / 2 : s->depth;
 }
 /*  What the choice depends on of a device. l2: bytes per clock that all CTAs without pairs get of whole K. That depends
     on how much neighbouring multiprocessors share of what they ask for, and so on which of them a chip has: H200s gave
@@ -11796,11 +11850,11 @@ KBK_FN kbki_wg_device kbki_wg_h200(void) {
     return h200;
 }
 // Whether lines of A, or of B, start within a sector of memory, which is 32 bytes.
-KBK_FN int kbki_wg_off(const kbk_shape* s, int b) {
+KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     int64_t line = s->depth;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
     if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
-    return line * s->elem % 32 != 0;
+    return line * elem % 32 != 0;
 }
 // Units of a product that is not cut, and how many there are at once.
 KBK_FN int64_t kbki_wg_layer(const kbk_shape* s, kbki_wg_way w) {
@@ -11818,23 +11872,24 @@ KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0
     tiles as all of them can; those that memory keeps waiting take all of what they get from L2, and a fifth less of
     memory. A launch with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces
     come to, out and back in. The figures are fits to an H200. */
-KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_device* on, int which, int64_t splits) {
+KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on, int which,
+                             int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
     int uneven = w.tile_n % 64 != 0, turned = uneven && s->layout == KBK_NN, panels = uneven && s->layout == KBK_TN;
     int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
     int64_t tiles = kbki_wg_layer(s, w) * batch, slots = kbki_wg_at_once(w, on->sms);
     int64_t whole = splits > 1 ? tiles / slots * slots : 0, units = whole + (tiles - whole) * splits;
-    int64_t rounds = (units + slots - 1) / slots, deep = kbki_wg_k16(s), all = (deep + 63) / 64;
+    int64_t rounds = (units + slots - 1) / slots, deep = kbki_wg_k16(s, elem), all = (deep + 63) / 64;
     int64_t runs = (all + KBKI_WG_RUN - 1) / KBKI_WG_RUN, piece = (runs + splits - 1) / splits * KBKI_WG_RUN;
     int64_t stages = whole / slots * all + (rounds - whole / slots) * (piece < all ? piece : all); // of an SM
     double busy = (double)(units < slots ? units : slots) * w.pair;
     double m = (double)rows, n = (double)cols, k = (double)deep, results = m * n * (double)batch;
     double columns = panels ? (w.tile_n + 63) / 64 * 64 : w.tile_n;
     double of_a = 128 * (m < w.tile_m ? m : w.tile_m), of_b = 128 * (n < columns ? n : columns) / w.pair;
-    double bytes = of_a + of_b, off = kbki_wg_off(s, turned) * of_a + kbki_wg_off(s, !turned) * of_b;
-    int alone = w.pair == 1 && (splits == 1 || whole) && s->elem != 1;
+    double bytes = of_a + of_b, off = kbki_wg_off(s, elem, turned) * of_a + kbki_wg_off(s, elem, !turned) * of_b;
+    int alone = w.pair == 1 && (splits == 1 || whole) && elem != 1;
     double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
-    double far = s->layout == KBK_TN ? 6600 : 7500, pieces = s->elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
+    double far = s->layout == KBK_TN ? 6600 : 7500, pieces = elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
     double l2 = (!alone ? pieces : operands > 25e6 && far < on->l2 ? far : on->l2) / busy;
     double pace = bytes / (l2 > sm ? sm : l2), within = 4070 / busy > 41 ? 41 : 4070 / busy;
     if (which == KBKI_WG_WIDE || which == KBKI_WG_MID) within /= 1.13;
@@ -11848,7 +11903,7 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_de
     double memory = (operands + 2 * results) / 2450;
     work += end;
     double most = work > memory ? work + memory / 8 : memory + work / 8;
-    if (splits > 1 && !whole && s->elem != 1 && work <= memory)
+    if (splits > 1 && !whole && elem != 1 && work <= memory)
         most = 0.81 * memory + (double)(units * w.pair * stages) * bytes / 6800;
     double clocks = most + 5300 + (w.pair > 1 && splits == 1 ? 1750 : 0);
     double cut = results * (double)(tiles - whole) / (double)tiles;
@@ -11856,9 +11911,9 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int64_t batch, const kbki_wg_de
 }
 /*  The way that should take least. Nothing but the shape and the device counts, so that the result has the same bits
     each time. Pieces are at least 256 deep, and all of them under way at once, behind what is not cut. */
-KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, const kbki_wg_device* on) {
-    int first = s->elem == 1 ? KBKI_WG_E4M3_BIG : s->elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
-    int end = s->elem == 1 ? KBKI_WG_WAYS : s->elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
+KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on) {
+    int first = elem == 1 ? KBKI_WG_E4M3_BIG : elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
+    int end = elem == 1 ? KBKI_WG_WAYS : elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
     kbki_wg_choice best = { first, 1, 0, 0 };
     for (int way = first; way < end; way++) {
         kbki_wg_way w = kbki_wg_way_of(way);
@@ -11866,9 +11921,9 @@ KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int64_t batch, const kb
         int64_t whole = units / slots * slots;
         if (!kbki_wg_has(way, s->layout)) continue;
         if (w.split && (w.split == 1 || whole) && batch == 1 && units > whole) most = slots / (units - whole);
-        if (most > kbki_wg_k16(s) / 256) most = kbki_wg_k16(s) / 256;
+        if (most > kbki_wg_k16(s, elem) / 256) most = kbki_wg_k16(s, elem) / 256;
         for (int64_t splits = most > 1 ? most : 1; splits > 0; splits = splits > 1 ? splits / 2 : 0) {
-            double clocks = kbki_wg_clocks(s, batch, on, way, splits);
+            double clocks = kbki_wg_clocks(s, elem, batch, on, way, splits);
             if (best.clocks != 0 && clocks >= best.clocks) continue;
             best.way = way, best.splits = splits, best.whole = splits > 1 ? whole : 0, best.clocks = clocks;
         }
@@ -11881,9 +11936,9 @@ KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
     int64_t rooms = by.splits * (kbki_wg_layer(s, w) - by.whole) * w.pair;
     return by.splits > 1 ? (size_t)(rooms * w.tile_m * w.tile_n) * sizeof(float) : 0;
 }
-KBK_FN size_t kbki_select_pieces(const kbk_shape* s) {
+KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem) {
     kbki_wg_device on = kbki_wg_h200();
-    return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, 1, &on)) : 0;
+    return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, elem, 1, &on)) : 0;
 }
 // Of tf32: an operand's transposed copy, of all of a batch, where there is one, and everything.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
@@ -11893,10 +11948,10 @@ KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
 KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     kbk_shape f32 = *s;
     int turned = s->layout != KBK_NT && s->cols % 4 == 0;
-    f32.elem = 4, f32.layout = turned ? KBKI_TT : KBK_NT;
+    f32.layout = turned ? KBKI_TT : KBK_NT;
     if (turned) f32.rows = s->cols, f32.cols = s->rows;
     size_t bytes = kbki_tf32_copy(s, batch, 0) + kbki_tf32_copy(s, batch, 1);
-    if (batch == 1) bytes += kbki_select_pieces(&f32);
+    if (batch == 1) bytes += kbki_select_pieces(&f32, 4);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
 
@@ -11988,10 +12043,10 @@ KBK_FN kbki_wg_device kbki_wg_this(void) {
     if (rate > 0 && rate < 4e12) on.l2 = 7000;
     return on;
 }
-KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int64_t batch) { // on this device
+KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) { // on this device
     const kbki_wg_device h200 = kbki_wg_h200(), on = kbki_wg_this();
-    kbki_wg_choice by = kbki_wg_choose(s, batch, &h200), here = by;
-    if (on.sms != h200.sms || on.l2 != h200.l2) here = kbki_wg_choose(s, batch, &on);
+    kbki_wg_choice by = kbki_wg_choose(s, elem, batch, &h200), here = by;
+    if (on.sms != h200.sms || on.l2 != h200.l2) here = kbki_wg_choose(s, elem, batch, &on);
     return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is that of `by`
 }
 /*  Any number of products, at 16 bits. Operands whose lines do not start on 16 bytes are copied first; those that TMA
@@ -12001,11 +12056,11 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
     int64_t ctas;
     kbk_args rest = *a;
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
-    if (why || ctas == 0 || batch == 0) return why;
+    if (why || ctas == 0 || batch == 0 || (why = kbki_needs_hopper()) != NULL) return why;
     if (io.k && !(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb)))
         return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
-    return kbki_wg_select(&rest, io, batch, kbki_wg_here(&a->s, batch), st);
+    return kbki_wg_select(&rest, io, batch, kbki_wg_here(&a->s, (int)sizeof(T), batch), st);
 }
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     if constexpr (sizeof(T) == 2) {
@@ -12013,7 +12068,10 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
         bool thin = s->layout == KBK_NT && s->rows > 0 && s->rows <= 16 && s->cols >= 1024 && s->depth >= 1024 &&
                     s->cols < ((int64_t)1 << 31) / s->depth;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->depth) && kbki_mm_wide((const T*)a->in[1], s->depth);
-        if (thin && wide) return kbki_mm_thin<T>(a, st);
+        if (thin && wide) {
+            const char* why = kbki_needs_hopper();
+            return why ? why : kbki_mm_thin<T>(a, st);
+        }
     }
     return kbki_select<T>(a, 1, st);
 }
@@ -12079,7 +12137,7 @@ template <class T>
 const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kbki_mm<T>* io, kbk_stream st) {
     size_t bytes = kbki_scratch_tf32(&a->s, batch);
     const char* why = kbki_needs_hopper();
-    *rest = *a, rest->s.layout = KBK_NT, rest->s.elem = 4;
+    *rest = *a, rest->s.layout = KBK_NT;
     if (why) return why;
     if (io->k && (io->k % 4 || !kbki_aligned(io->a, 16) || !kbki_aligned(io->b, 16))) return KBKI_TEXT_TF32;
     if (bytes && (why = kbki_check_workspace(a, bytes)) != NULL) return why;
@@ -12096,7 +12154,7 @@ template <class T> const char* kbki_tf32(const kbk_args* a, int64_t batch, kbk_s
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
     why = kbki_tf32_ready(a, batch, &rest, &io, st);
-    return why ? why : kbki_tf32_select(&rest, io, batch, kbki_wg_here(&rest.s, batch), st);
+    return why ? why : kbki_tf32_select(&rest, io, batch, kbki_wg_here(&rest.s, (int)sizeof(T), batch), st);
 }
 template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream st) {
     return kbki_tf32<T>(a, 1, st);
@@ -12106,7 +12164,6 @@ template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_vendor     The vendor's matrix product, to compare with: rung 99 of matmul and bmm; wants
                       KBK_CUBLAS.
-                      Public: kbk_matmul_fwd_cublas      Used by: >>bmm, the table
 ------------------------------------------------------------------------------------------------------------*/
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
 // The vendor's library, opened when first asked for: linking it would cost every program start some 60 ms.
@@ -12199,7 +12256,6 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_bytes     Matrix product of 8-bit floats, with results in bf16: kernels of matmul with another element, and
                      the vendor's through cuBLASLt, which wants KBK_CUBLAS.
-                     Public: kbk_matmul_e4m3_fwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
@@ -12246,25 +12302,22 @@ KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 5;
 }
-KBK_FN int64_t kbk_matmul_e4m3_fwd_units(const kbk_shape* s) { return s->rows; }
+KBK_FN int64_t kbk_matmul_e4m3_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
 KBK_FN double kbk_matmul_e4m3_fwd_flops(const kbk_shape* s) { return kbk_matmul_fwd_flops(s); }
-KBK_FN double kbk_matmul_e4m3_fwd_bytes(const kbk_shape* s) {
-    return ((double)s->rows + (double)s->cols) * (double)s->depth + kbki_n(s) * s->elem + 8;
+KBK_FN double kbk_matmul_e4m3_fwd_bytes(const kbk_shape* s, int elem) {
+    return ((double)s->rows + (double)s->cols) * (double)s->depth + kbki_n(s) * elem + 8;
 }
-KBK_FN size_t kbki_scratch_matmul_e4m3(const kbk_shape* s, int word) {
-    kbk_shape e4m3 = *s;
-    e4m3.elem = 1;
+KBKI_SCRATCH(matmul_e4m3) {
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    size_t pieces = word == KBKI_WORD_select ? kbki_select_pieces(&e4m3) : 0;
+    size_t pieces = word == KBKI_WORD_select ? kbki_select_pieces(s, 1) : 0;
     return pieces ? pieces + KBK_TICKETS : 0;
 }
-KBK_FN void kbk_matmul_e4m3_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                    int64_t u1) {
+KBKI_REF(matmul_e4m3_fwd) {
     kbk_shape nt = *s;
     const double factor = s->depth ? in[2][0] * in[3][0] : 0;
     double* size = out[KBK_OUTS];
     nt.layout = KBK_NT;
-    kbk_matmul_fwd_ref(&nt, in, out, u0, u1);
+    kbk_matmul_fwd_ref(&nt, elem, in, out, u0, u1);
     for (int64_t i = 0; i < (u1 - u0) * s->cols; i++) out[0][i] *= factor;
     for (int64_t i = 0; size && i < (u1 - u0) * s->cols; i++) size[i] *= fabs(factor);
 }
@@ -12297,10 +12350,8 @@ template <class T> const char* kbki_e4m3_select(const kbk_args* a, kbki_wg_choic
     return kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st, { by.splits, by.whole });
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_select(const kbk_args* a, kbk_stream st) {
-    kbk_shape s = a->s;
     const char* why = kbki_e4m3_refuses(a);
-    s.elem = 1;
-    return why ? why : kbki_e4m3_select<T>(a, kbki_wg_here(&s, 1), st);
+    return why ? why : kbki_e4m3_select<T>(a, kbki_wg_here(&a->s, (int)sizeof(kbk_e4m3), 1), st);
 }
 #endif // __CUDACC__
 
@@ -12438,7 +12489,6 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>bmm     Batched matrix product: the kernels of matmul over a third dimension of the grid.
-            Public: kbk_bmm_fwd_*      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
@@ -12470,27 +12520,29 @@ KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     for (int i = 0; i < n; i++) t[i].count *= s->batch;
     return n;
 }
-KBK_FN int64_t kbk_bmm_fwd_units(const kbk_shape* s) { return s->batch * s->rows; }
+KBK_FN int64_t kbk_bmm_fwd_units(const kbk_shape* s) { return s->cols ? s->batch * s->rows : 0; }
 KBK_FN double kbk_bmm_fwd_flops(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_flops(s); }
-KBK_FN double kbk_bmm_fwd_bytes(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_bytes(s); }
-KBK_FN size_t kbki_scratch_bmm(const kbk_shape* s, int word) {
+KBK_FN double kbk_bmm_fwd_bytes(const kbk_shape* s, int elem) {
+    return (double)s->batch * kbk_matmul_fwd_bytes(s, elem);
+}
+KBKI_SCRATCH(bmm) {
     size_t bytes = 0;
     int64_t batch = s->batch > 0 ? s->batch : 0;
     int select = word == KBKI_WORD_select;
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
     if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s, batch);
-    if (select && batch == 1) bytes = kbki_select_pieces(s); // one product is matmul's
-    if (select || word == KBKI_WORD_mmapipe) bytes += (size_t)batch * kbki_mm_copies(s);
+    if (select && batch == 1) bytes = kbki_select_pieces(s, elem); // one product is matmul's
+    if (select || word == KBKI_WORD_mmapipe) bytes += (size_t)batch * kbki_mm_copies(s, elem);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
-KBK_FN void kbk_bmm_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0, int64_t u1) {
+KBKI_REF(bmm_fwd) {
     for (int64_t u = u0; u < u1;) {
         int64_t b = u / s->rows, first = u % s->rows, last = first + (u1 - u);
         if (last > s->rows) last = s->rows;
         const double* one[2] = { in[0] + b * s->rows * s->depth, in[1] + b * s->depth * s->cols };
         double* piece[2 * KBK_OUTS] = { out[0] + (u - u0) * s->cols };
         if (out[KBK_OUTS]) piece[KBK_OUTS] = out[KBK_OUTS] + (u - u0) * s->cols;
-        kbk_matmul_fwd_ref(s, one, piece, first, last);
+        kbk_matmul_fwd_ref(s, elem, one, piece, first, last);
         u += last - first;
     }
 }
@@ -12527,7 +12579,6 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_simt     Attention forward: scores in memory, by the vendor's GEMMs, and in tiles that stay on
                        the SM.
-                       Public: kbk_attention_fwd_naive, _cublas, _online, _flash      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd --------------------------------------------------------------------------------------------
@@ -12581,26 +12632,26 @@ KBK_FN int kbk_attention_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("lse", KBK_KF32, rows, 1, 1);
     return 5;
 }
-KBK_FN int64_t kbk_attention_fwd_units(const kbk_shape* s) { return kbki_attn_heads(s) * s->rows; }
+KBK_FN int64_t kbk_attention_fwd_units(const kbk_shape* s) { return s->cols ? kbki_attn_heads(s) * s->rows : 0; }
 KBK_FN double kbk_attention_fwd_flops(const kbk_shape* s) {
     double n = (double)s->rows, full = 4.0 * (double)kbki_attn_heads(s) * n * n * (double)s->cols;
     return s->causal ? full / 2 : full;
 }
-KBK_FN double kbk_attention_fwd_bytes(const kbk_shape* s) {
+KBK_FN double kbk_attention_fwd_bytes(const kbk_shape* s, int elem) {
     double rows = (double)kbki_attn_heads(s) * (double)s->rows;
-    return 4 * rows * (double)s->cols * s->elem + 4 * rows;
+    return 4 * rows * (double)s->cols * elem + 4 * rows;
 }
 // Heads whose scores the vendor's row keeps at a time: about 1 GiB of them.
-KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s) {
-    int64_t each = s->rows * s->rows * (4 + s->elem) + 1, n = ((int64_t)1 << 30) / each;
+KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
+    int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
     int64_t heads = kbki_attn_heads(s);
     return n < 1 ? 1 : n > heads ? heads : n;
 }
-KBK_FN size_t kbki_scratch_attention_fwd(const kbk_shape* s, int word) {
+KBKI_SCRATCH(attention_fwd) {
     size_t square = (size_t)s->rows * (size_t)s->rows;
     if (word == KBKI_WORD_naive) return KBK_TICKETS + (size_t)kbki_attn_heads(s) * square * 4;
     if (word == KBKI_WORD_cublas)
-        return KBK_TICKETS + ((size_t)32 << 20) + (size_t)kbki_attn_chunk(s) * square * (size_t)(4 + s->elem);
+        return KBK_TICKETS + ((size_t)32 << 20) + (size_t)kbki_attn_chunk(s, elem) * square * (size_t)(4 + elem);
     return word == KBKI_WORD_flashpp ? KBK_TICKETS : 0;
 }
 KBK_FN double kbki_attn_dot(const double* a, const double* b, int64_t d, double* sum_of_sizes) {
@@ -12610,8 +12661,7 @@ KBK_FN double kbki_attn_dot(const double* a, const double* b, int64_t d, double*
     return sum;
 }
 KBK_FN double kbki_attn_finite(double x) { return kbk_is_nan(x) || kbk_is_inf(x) ? 0 : x; }
-KBK_FN void kbk_attention_fwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(attention_fwd) {
     int64_t n = s->rows, d = s->cols;
     double scale = 1 / sqrt((double)d);
     for (int64_t u = u0; u < u1; u++) {
@@ -12712,7 +12762,8 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
     if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL)
+        return why;
     float* scores = (float*)((char*)a->workspace + KBK_TICKETS);
     int64_t rows = io.heads * io.rows, ctas = kbki_ceil(rows * io.rows, 256);
     int64_t outs = kbki_ceil(rows * a->s.cols, 256);
@@ -12973,11 +13024,12 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     cublasHandle_t h;
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, KBKI_WORD_cublas))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_cublas))) != NULL)
+        return why;
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
     kbki_attn_gemm gemm = kbki_attn_gemm_get();
     if (!gemm) return "cublasGemmStridedBatchedEx not found";
-    int64_t n = io.rows, chunk = kbki_attn_chunk(&a->s);
+    int64_t n = io.rows, chunk = kbki_attn_chunk(&a->s, (int)sizeof(T));
     int rows = (int)n, d = (int)a->s.cols;
     float *scores = (float*)((char*)a->workspace + KBK_TICKETS + ((size_t)32 << 20)), one = 1, zero = 0;
     T* p = (T*)(scores + chunk * n * n);
@@ -13001,8 +13053,6 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_mma     Attention forward on tensor cores, by mma.sync: what both directions need for it, too.
-                      Public: kbk_attention_fwd_warpmma, _flashmma      Used by: the table, >>attention_hopper,
-                      >>attention_bwd_mma
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, flashmma ----------------------------------------------------------------------------------
@@ -13463,7 +13513,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
 template <class T, int Dim> const char* kbki_attn_flashmma(const kbki_attn<T>& io, kbk_stream st) {
     size_t bytes = (128 + 4 * kbki_attn_keys<Dim>::n) * 2 * Dim;
     int64_t ctas = io.heads * kbki_ceil(io.rows, 128);
-    const char* why = kbki_needs<80>();
+    const char* why = kbki_needs(80);
     if (!why) why = kbki_want_shared(kbk_attention_fwd_flashmma_k<T, Dim>, &bytes);
     if (why) return why;
     if (!bytes) return "an SM has too little shared memory";
@@ -13482,7 +13532,6 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 /*------------------------------------------------------------------------------------------------------------
   >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 7 to 9, for compute capability 9.0
                          alone.
-                         Public: nothing      Used by: >>attention_wgmma, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
@@ -13855,7 +13904,6 @@ __device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbk
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_wgmma     Attention forward through wgmma: a warpgroup's way through tiles, the kernel, its launches.
-                        Public: kbk_attention_fwd_flashws, _flashrs, _flashpp      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -14172,8 +14220,6 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 /*------------------------------------------------------------------------------------------------------------
   >>attention_bwd     Attention backward: shapes, oracle, the card of its ladder; without tensor cores, with the S^2
                       matrices in memory, and in tiles.
-                      Public: kbk_attention_bwd_naive, _shared, _flash      Used by: the table, >>attention_bwd_mma,
-                      >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd --------------------------------------------------------------------------------------------
@@ -14216,13 +14262,13 @@ KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     for (int i = 6; i < 9; i++) t[i] = kbki_out(names[i - 1], KBK_T, rows * d, d, d);
     return 9;
 }
-KBK_FN int64_t kbk_attention_bwd_units(const kbk_shape* s) { return kbki_attn_heads(s) * s->rows; }
+KBK_FN int64_t kbk_attention_bwd_units(const kbk_shape* s) { return s->cols ? kbki_attn_heads(s) * s->rows : 0; }
 KBK_FN double kbk_attention_bwd_flops(const kbk_shape* s) { return 2.5 * kbk_attention_fwd_flops(s); }
-KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s) {
+KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s, int elem) {
     double rows = (double)kbki_attn_heads(s) * (double)s->rows;
-    return 8 * rows * (double)s->cols * s->elem + 4 * rows;
+    return 8 * rows * (double)s->cols * elem + 4 * rows;
 }
-KBK_FN size_t kbki_scratch_attention_bwd(const kbk_shape* s, int word) {
+KBKI_SCRATCH(attention_bwd) {
     size_t heads = (size_t)kbki_attn_heads(s), rows = (size_t)s->rows, padded = (rows + 63) / 64 * 64;
     if (word == KBKI_WORD_naive) return KBK_TICKETS + heads * rows * (8 * rows + 4);
     if (word == KBKI_WORD_shared || word == KBKI_WORD_flash || word == KBKI_WORD_warpmma)
@@ -14253,8 +14299,7 @@ KBK_FN void kbki_attn_add(double* y, double* mag, double w, double about, const 
         if (mag) mag[c] += about * about * x[c] * x[c];
     }
 }
-KBK_FN void kbk_attention_bwd_ref(const kbk_shape* s, const double* const* in, double* const* out, int64_t u0,
-                                  int64_t u1) {
+KBKI_REF(attention_bwd) {
     int64_t n = s->rows, d = s->cols;
     for (int64_t u = u0; u < u1; u++) {
         int64_t head = u / n * n;
@@ -14311,7 +14356,7 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
 
 // Scratch of the variants that keep no scores.
 template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, kbki_attn_back<T>* io) {
-    const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, word));
+    const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word));
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
     io->sum = (float*)(io->stat + io->heads * kbki_ceil(io->rows, 64) * 64);
     return why;
@@ -14358,7 +14403,8 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if (io.rows > 2048) return "the naive variant keeps all scores: S <= 2048 only";
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_naive))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL)
+        return why;
     int64_t rows = io.heads * io.rows, pairs = rows * io.rows;
     float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *dot = ds + pairs;
     int d = (int)a->s.cols;
@@ -14417,7 +14463,8 @@ template <class T> const char* kbk_attention_bwd_shared(const kbk_args* a, kbk_s
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_shared))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_shared))) != NULL)
+        return why;
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, 8);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -14567,7 +14614,8 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_flash))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_flash))) != NULL)
+        return why;
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     return a->s.cols == 64 ? kbki_attn_back_flash<T, 64>(io, dot, st) : kbki_attn_back_flash<T, 128>(io, dot, st);
 }
@@ -14575,8 +14623,6 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_bwd_mma     Attention backward on tensor cores, by mma.sync; the card is in >>attention_bwd.
-                          Public: kbk_attention_bwd_warpmma, _flashmma
-                          Used by: the table, >>attention_bwd_hopper
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -14626,7 +14672,8 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if ((why = kbki_needs_mma<T>()) != NULL) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, KBKI_WORD_warpmma))) != NULL) return why;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_warpmma))) != NULL)
+        return why;
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, 64);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -14948,7 +14995,7 @@ template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io,
 }
 template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<Dim, 128>::bytes(2);
-    const char* why = kbki_needs<80>();
+    const char* why = kbki_needs(80);
     if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
     if (!why && !bytes) // what is built for less than sm 90 needs less
         bytes = kbki_attn_plan<Dim, 128>::bytes(1),
@@ -14970,7 +15017,6 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 /*------------------------------------------------------------------------------------------------------------
   >>attention_bwd_hopper     Attention backward through wgmma and tensor copies: rung 7, for compute capability 9.0
                              alone.
-                             Public: kbk_attention_bwd_flashws      Used by: the table
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
@@ -15466,7 +15512,6 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
 
 /*------------------------------------------------------------------------------------------------------------
   >>registry     The tables themselves, made from the rows of >>table; look-up and launch.
-                 Public: kbk_ops, kbk_table, kbk_find, kbk_workspace, kbk_launch      Used by: all
 ------------------------------------------------------------------------------------------------------------*/
 #ifndef KBK_NO_REGISTRY
 
@@ -15477,21 +15522,21 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 
 // clang-format off
 // The types that are built, and launchers in them.
-#ifdef KBK_NO_F32
+#if !KBKI_IN(f32)
 #define KBKI_HAS_F32 0u
 #define KBKI_IN_F32(f) NULL
 #else
 #define KBKI_HAS_F32 (1u << KBK_F32)
 #define KBKI_IN_F32(f) f<float>
 #endif
-#ifdef KBK_NO_F16
+#if !KBKI_IN(f16)
 #define KBKI_HAS_F16 0u
 #define KBKI_IN_F16(f) NULL
 #else
 #define KBKI_HAS_F16 (1u << KBK_F16)
 #define KBKI_IN_F16(f) f<__half>
 #endif
-#ifdef KBK_NO_BF16
+#if !KBKI_IN(bf16)
 #define KBKI_HAS_BF16 0u
 #define KBKI_IN_BF16(f) NULL
 #else
@@ -15536,8 +15581,10 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
     return NULL;
 }
 
-// Bytes of scratch memory that a launch wants.
-KBK_FN size_t kbk_workspace(const kbk_variant* v, const kbk_shape* s) { return v->op->scratch(s, v->word); }
+// Bytes of scratch memory that a launch wants; 0 for a shape that kbk_launch rejects.
+KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
+    return kbk_check_shape(v->op, s) ? 0 : v->op->scratch(s, kbk_dtype_size(dtype), v->word);
+}
 
 // A variant's KBK_SM_<...> in an element type.
 KBK_FN int kbk_least_sm(const kbk_variant* v, int dtype) {
@@ -15551,12 +15598,14 @@ KBK_FN int kbk_runs_on(const kbk_variant* v, int dtype, int sm) {
 
 KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a, kbk_stream stream) {
     if (!v || dtype < 0 || dtype >= KBK_DTYPES) return "no such variant or element type";
+    if (!(v->dtypes >> dtype & 1)) return "this variant does not take this element type";
+    const char* why = kbki_check_args(v->op, a);
+    if (why) return why;
 #ifdef __CUDACC__
-    if (!v->launch[dtype]) return "this variant does not take this element type";
-    if (v->sm && !kbk_runs_on(v, dtype, kbki_capability())) return "this variant needs another compute capability";
-    return v->launch[dtype](a, stream);
+    why = kbki_needs_row(kbk_least_sm(v, dtype), v->origin);
+    return why ? why : v->launch[dtype](a, stream);
 #else
-    (void)a, (void)stream;
+    (void)stream;
     return "built without CUDA: there are formulas and oracles only";
 #endif
 }
@@ -15564,7 +15613,6 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 
 /*------------------------------------------------------------------------------------------------------------
   >>shared     The table as plain C functions, exported from a shared library: what other languages call.
-               Public: kbk_abi, kbk_row, kbk_row_*      Used by: examples/python/kbench_kernels.py
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef KBENCH_SHARED
 #ifdef KBK_NO_REGISTRY
@@ -15580,7 +15628,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
     tensor's address is a multiple of alignment[dtype] where it has the row's element type, of its size where it is of
     another (kbk_tensor.kind); the workspace's is one of 256. */
 typedef struct kbk_row {
-    const char *operation, *direction, *implementation, *formula, *note, *group; // group: of KBK_NO_<GROUP>
+    const char *operation, *direction, *implementation, *formula, *note, *group; // group: its name in KBK_ONLY
     int32_t family, rung, origin;
     int32_t dtypes;                // bit 1 << KBK_F32, ...; 0: built without them
     int32_t sm, exact;             // least compute capability, 90 for 9.0 (75: 80 in bf16); exact: no later one does
@@ -15591,16 +15639,16 @@ typedef struct kbk_row {
 KBK_API int64_t kbk_abi(const char* what);
 KBK_API int kbk_row_get(int row, kbk_row* r); // 1, or 0 where there is no such row
 KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation); // -1: none
-// Of a shape; -1: no such row, or a shape with a negative number or an element size that is none.
+// Of a shape; -1: no such row, or a shape with a negative number. elem: bytes of an element.
 KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t); // t[KBK_MAX_TENSORS]; how many
 KBK_API int64_t kbk_row_units(int row, const kbk_shape* s);
-KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s);
+KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
-KBK_API double kbk_row_bytes(int row, const kbk_shape* s);
+KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
 // NULL, or why not. device: that of the memory and the stream, current for the launch alone; -1: the current one.
-// Outputs that a card calls optional may be null.
+// Outputs with kbk_tensor.optional may be null.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
-KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* const* in, double* const* out,
+KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // as kbk_op.ref
 // Elements i0..i0+n-1 of tensor number id, an input.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
@@ -15614,11 +15662,10 @@ KBK_FN const kbk_variant* kbki_numbered(int row) {
 }
 // The variant, where the shape is one that formulas and oracles can be asked about.
 KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
-    int good = s && s->batch >= 0 && s->heads >= 0 && s->rows >= 0 && s->cols >= 0 && s->depth >= 0 &&
-               s->layout >= 0 && s->layout <= KBK_TN && (s->elem == 2 || s->elem == 4 || s->elem == 8);
-    return good ? kbki_numbered(row) : NULL;
+    const kbk_variant* v = kbki_numbered(row);
+    return v && s && !kbk_check_shape(v->op, s) && s->layout >= 0 && s->layout <= KBK_TN ? v : NULL;
 }
-#define KBKI_TEXT_ROW "no such row, or a shape with a negative number or an element size that is none"
+#define KBKI_TEXT_ROW "no such row, or a shape with a negative number"
 
 #define KBKI_ONE_OP(op, dir, family, scratch, formula) +1
 KBK_FN const char* kbki_group(const kbk_op* op) {
@@ -15626,24 +15673,24 @@ KBK_FN const char* kbki_group(const kbk_op* op) {
         const char* name;
         int ops;
     } groups[] = {
-        { "MEMORY", 0 KBK_OPS_MEMORY(KBKI_ONE_OP) },
-        { "ACCESS", 0 KBK_OPS_ACCESS(KBKI_ONE_OP) },
-        { "TRANSFER", 0 KBK_OPS_TRANSFER(KBKI_ONE_OP) },
-        { "ELEMENTWISE", 0 KBK_OPS_ELEMENTWISE(KBKI_ONE_OP) },
-        { "ACTIVATION", 0 KBK_OPS_ACTIVATION(KBKI_ONE_OP) },
-        { "DROPOUT", 0 KBK_OPS_DROPOUT(KBKI_ONE_OP) },
-        { "SOFTMAX", 0 KBK_OPS_SOFTMAX(KBKI_ONE_OP) },
-        { "LAYERNORM", 0 KBK_OPS_LAYERNORM(KBKI_ONE_OP) },
-        { "RMSNORM", 0 KBK_OPS_RMSNORM(KBKI_ONE_OP) },
-        { "REDUCTION", 0 KBK_OPS_REDUCTION(KBKI_ONE_OP) },
-        { "MSE", 0 KBK_OPS_MSE(KBKI_ONE_OP) },
-        { "WSUM", 0 KBK_OPS_WSUM(KBKI_ONE_OP) },
-        { "TRANSPOSE", 0 KBK_OPS_TRANSPOSE(KBKI_ONE_OP) },
-        { "CROSS_ENTROPY", 0 KBK_OPS_CROSS_ENTROPY(KBKI_ONE_OP) },
-        { "EMBEDDING", 0 KBK_OPS_EMBEDDING(KBKI_ONE_OP) },
-        { "MATMUL", 0 KBK_OPS_MATMUL(KBKI_ONE_OP) },
-        { "BMM", 0 KBK_OPS_BMM(KBKI_ONE_OP) },
-        { "ATTENTION", 0 KBK_OPS_ATTENTION(KBKI_ONE_OP) },
+        { "memory", 0 KBK_OPS_MEMORY(KBKI_ONE_OP) },
+        { "access", 0 KBK_OPS_ACCESS(KBKI_ONE_OP) },
+        { "transfer", 0 KBK_OPS_TRANSFER(KBKI_ONE_OP) },
+        { "elementwise", 0 KBK_OPS_ELEMENTWISE(KBKI_ONE_OP) },
+        { "activation", 0 KBK_OPS_ACTIVATION(KBKI_ONE_OP) },
+        { "dropout", 0 KBK_OPS_DROPOUT(KBKI_ONE_OP) },
+        { "softmax", 0 KBK_OPS_SOFTMAX(KBKI_ONE_OP) },
+        { "layernorm", 0 KBK_OPS_LAYERNORM(KBKI_ONE_OP) },
+        { "rmsnorm", 0 KBK_OPS_RMSNORM(KBKI_ONE_OP) },
+        { "sum", 0 KBK_OPS_REDUCTION(KBKI_ONE_OP) },
+        { "mse", 0 KBK_OPS_MSE(KBKI_ONE_OP) },
+        { "weighted_sum", 0 KBK_OPS_WSUM(KBKI_ONE_OP) },
+        { "transpose", 0 KBK_OPS_TRANSPOSE(KBKI_ONE_OP) },
+        { "cross_entropy", 0 KBK_OPS_CROSS_ENTROPY(KBKI_ONE_OP) },
+        { "embedding", 0 KBK_OPS_EMBEDDING(KBKI_ONE_OP) },
+        { "matmul", 0 KBK_OPS_MATMUL(KBKI_ONE_OP) },
+        { "bmm", 0 KBK_OPS_BMM(KBKI_ONE_OP) },
+        { "attention", 0 KBK_OPS_ATTENTION(KBKI_ONE_OP) },
     };
     int at = (int)(op - kbk_ops), n = (int)(sizeof groups / sizeof *groups), i = 0;
     for (; i < n && at >= groups[i].ops; i++) at -= groups[i].ops;
@@ -15702,30 +15749,23 @@ KBK_API int64_t kbk_row_units(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered_of(row, s);
     return v ? v->op->units(s) : -1;
 }
-KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s) {
+KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem) {
     const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? (int64_t)kbk_workspace(v, s) : -1;
+    return v ? (int64_t)v->op->scratch(s, elem, v->word) : -1;
 }
 KBK_API double kbk_row_flops(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered_of(row, s);
     return v ? v->op->flops(s) : -1;
 }
-KBK_API double kbk_row_bytes(int row, const kbk_shape* s) {
+KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem) {
     const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->bytes(s) : -1;
+    return v ? v->op->bytes(s, elem) : -1;
 }
 
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream) {
     const kbk_variant* v = a ? kbki_numbered_of(row, &a->s) : NULL;
-    kbk_tensor t[KBK_MAX_TENSORS];
     if (!v) return KBKI_TEXT_ROW;
     if (dtype < 0 || dtype >= KBK_DTYPES) return "no such element type";
-    if (a->s.elem != kbk_dtype_size(dtype)) return "the shape's element size is not that of the element type";
-    for (int i = 0, n = v->op->tensors(&a->s, t), ins = 0, outs = 0; i < n; i++) {
-        if (t[i].role == KBK_IN && !a->in[ins++] && t[i].count > 0) return "an input is null";
-        if (t[i].role != KBK_IN && outs++ == 0 && !a->out[0] && t[i].count > 0 && !(v->origin & KBK_ALLOCATES))
-            return "the first output is null";
-    }
 #ifdef __CUDACC__
     int now = device;
     cudaError_t e = device < 0 ? cudaSuccess : cudaGetDevice(&now);
@@ -15740,7 +15780,7 @@ KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int de
 #endif
 }
 
-KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* const* in, double* const* out,
+KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1) {
     const kbk_variant* v = kbki_numbered_of(row, s);
     kbk_tensor t[KBK_MAX_TENSORS];
@@ -15749,7 +15789,7 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, const double* co
     for (int i = 0, n = v->op->tensors(s, t), ins = 0; i < n; i++)
         if (t[i].role == KBK_IN && (!in || !in[ins++]) && t[i].count > 0) return "an input is null";
     if (!out[0] && !out[1] && !out[2] && !out[3]) return "no output is wanted";
-    v->op->ref(s, in, out, u0, u1);
+    v->op->ref(s, elem, in, out, u0, u1);
     return NULL;
 }
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,

@@ -22,27 +22,13 @@
     It takes a minute and more to compile, so make compiles two parts at once, which are linked: SUITE_PART=1 without
     products and attention, which are SUITE_PART=2. Without that word it is one program. */
 #if SUITE_PART == 2
-#define KBK_NO_MEMORY
-#define KBK_NO_ACCESS
-#define KBK_NO_TRANSFER
-#define KBK_NO_ELEMENTWISE
-#define KBK_NO_ACTIVATION
-#define KBK_NO_DROPOUT
-#define KBK_NO_SOFTMAX
-#define KBK_NO_LAYERNORM
-#define KBK_NO_RMSNORM
-#define KBK_NO_REDUCTION
-#define KBK_NO_MSE
-#define KBK_NO_WSUM
-#define KBK_NO_TRANSPOSE
-#define KBK_NO_CROSS_ENTROPY
-#define KBK_NO_EMBEDDING
+#define KBK_ONLY matmul, bmm, attention
 #else
 #define KBENCH_IMPLEMENTATION
 #if SUITE_PART == 1
-#define KBK_NO_MATMUL
-#define KBK_NO_BMM
-#define KBK_NO_ATTENTION
+#define KBK_ONLY                                                                                                     \
+    memory, access, transfer, elementwise, activation, dropout, softmax, layernorm, rmsnorm, sum, mse, weighted_sum, \
+        transpose, cross_entropy, embedding
 #endif
 #endif
 #include "kbench.h"
@@ -161,7 +147,7 @@ static int layout_of(kb_state* kb) {
 
 static bool one_layout(const kbk_op* op) { return strcmp(op->name, "matmul_e4m3") == 0; } // NT
 
-static kbk_shape shape_of(kb_state* kb, const kbk_op* op, int elem) {
+static kbk_shape shape_of(kb_state* kb, const kbk_op* op) {
     kbk_shape s;
     memset(&s, 0, sizeof s);
     int64_t batch = axis(kb, "batch_size", 1), length = axis(kb, "sequence_length", 1);
@@ -177,7 +163,6 @@ static kbk_shape shape_of(kb_state* kb, const kbk_op* op, int elem) {
     s.causal = (int)axis(kb, "causal", 0);
     s.p = kb_has(kb, "p") ? kb_real(kb, "p") : 0;
     s.seed = kb->seed;
-    s.elem = elem;
     return s;
 }
 
@@ -201,11 +186,11 @@ static int kb_type_of(const kbk_tensor* t, int dtype) {
 
 // Which units: all where that is little work, otherwise pieces that begin with the first and end with the last.
 // The oracle runs once for a case, the comparison twice for each of its variants.
-static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s) {
+static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s, int elem) {
     const double WORK = 1e8, COMPARED = 1 << 19; // operations of the oracle, and elements compared, at most
     kbk_tensor t[KBK_MAX_TENSORS];
     int64_t units = op->units(s), piece = op->family == KBK_MAP || op->family == KBK_PICK ? 4096 : 1;
-    double each = (op->flops(s) + op->bytes(s)) / (double)(units ? units : 1), outputs = 0;
+    double each = (op->flops(s) + op->bytes(s, elem)) / (double)(units ? units : 1), outputs = 0;
     for (int i = 0, n = op->tensors(s, t); i < n; i++)
         if (t[i].role != KBK_IN) outputs += (double)t[i].per_unit;
     int64_t most = (int64_t)(WORK / (each > 1 ? each : 1)) + 2;
@@ -247,8 +232,8 @@ static double* doubles(kb_state* kb, int64_t n) {
 
 // The oracle of one range: inputs and outputs of units are stored one sampled range behind the other, and the oracle counts
 // units from the whole tensor's beginning.
-static void know_range(const kbk_op* op, const kbk_shape* s, const kbk_tensor* t, int n, const double* const* in,
-                       int range, int64_t at) {
+static void know_range(const kbk_op* op, const kbk_shape* s, int elem, const kbk_tensor* t, int n,
+                       const double* const* in, int range, int64_t at) {
     const double* shifted[KBK_MAX_TENSORS] = { NULL };
     double* out[2 * KBK_OUTS] = { NULL };
     int64_t from = known.from[range];
@@ -265,7 +250,7 @@ static void know_range(const kbk_op* op, const kbk_shape* s, const kbk_tensor* t
         }
         outs++;
     }
-    op->ref(s, shifted, out, from, from + known.count[range]);
+    op->ref(s, elem, shifted, out, from, from + known.count[range]);
 }
 
 static bool know(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, void* const* device) {
@@ -279,7 +264,7 @@ static bool know(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, 
     if (strcmp(name, known.name) == 0) return true;
     for (int i = 0; i < 2 * KBK_OUTS; i++) free(known.out[i]), known.out[i] = NULL;
     known.name[0] = 0;
-    choose_units(&known, op, s);
+    choose_units(&known, op, s, kbk_dtype_size(dtype));
     bool good = true;
     for (int i = 0; i < n; i++) {
         int64_t count = t[i].per_unit ? known.units * t[i].per_unit : t[i].count;
@@ -299,7 +284,8 @@ static bool know(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, 
         }
     }
     int64_t at = 0;
-    for (int r = 0; r < known.ranges && good; at += known.count[r++]) know_range(op, s, t, n, in, r, at);
+    for (int r = 0; r < known.ranges && good; at += known.count[r++])
+        know_range(op, s, kbk_dtype_size(dtype), t, n, in, r, at);
     for (int i = 0; i < ins; i++) free((void*)(uintptr_t)in[i]);
     if (good) memcpy(known.name, name, sizeof name);
     return good;
@@ -366,7 +352,7 @@ static kb_traffic traffic_of(const kbk_op* op, const kbk_tensor* t, int n, int i
 static void run_variant(kb_state* kb) {
     const kbk_variant* v = (const kbk_variant*)kb->user;
     int dtype = kb->dtype == KB_F32 ? KBK_F32 : kb->dtype == KB_F16 ? KBK_F16 : KBK_BF16;
-    kbk_shape s = shape_of(kb, v->op, kbk_dtype_size(dtype));
+    kbk_shape s = shape_of(kb, v->op);
     kbk_tensor t[KBK_MAX_TENSORS];
     void* device[KBK_MAX_TENSORS];
     kbk_args a;
@@ -388,7 +374,7 @@ static void run_variant(kb_state* kb) {
         else
             a.out[outs++] = device[i];
     }
-    a.workspace_bytes = kbk_workspace(v, &s);
+    a.workspace_bytes = kbk_workspace(v, dtype, &s);
     a.workspace = a.workspace_bytes ? kb_alloc(kb, KB_DEVICE, 1, (int64_t)a.workspace_bytes) : NULL;
     if (a.workspace_bytes && !a.workspace) return;
     if (v->origin & KBK_COPIES) kb_expect(kb, KB_EXPECT_TRANSFER);
@@ -405,7 +391,8 @@ static void run_variant(kb_state* kb) {
         kb_skip(kb, "%s", why);
         return;
     }
-    if (!allocates && v->op->bytes(&s) > 0) kb_bytes_as(kb, v->op->bytes(&s), traffic_of(v->op, t, n, ins, outs));
+    const double bytes = v->op->bytes(&s, kbk_dtype_size(dtype));
+    if (!allocates && bytes > 0) kb_bytes_as(kb, bytes, traffic_of(v->op, t, n, ins, outs));
     bool products = v->op->family == KBK_GEMM || v->op->family == KBK_ATTN; // the others compute in f32
     kb_dtype as = v->origin & KBK_TF32 ? KB_TF32 : products ? kb->dtype : KB_F32;
     if (products && t[0].kind == KBK_KE4M3) as = KB_E4M3;
@@ -418,7 +405,7 @@ static void run_variant(kb_state* kb) {
 
 static void run_oracle(kb_state* kb) {
     const kbk_op* op = (const kbk_op*)kb->user;
-    kbk_shape s = shape_of(kb, op, (int)sizeof(double));
+    kbk_shape s = shape_of(kb, op);
     kbk_tensor t[KBK_MAX_TENSORS];
     const double* in[KBK_MAX_TENSORS];
     double *out[2 * KBK_OUTS] = { NULL }, *again[2 * KBK_OUTS] = { NULL };
@@ -437,18 +424,18 @@ static void run_oracle(kb_state* kb) {
         }
     }
     KB_TIME_HOST(kb) {
-        op->ref(&s, in, out, 0, units);
+        op->ref(&s, (int)sizeof(double), in, out, 0, units);
         kb_keep(out[0]);
     }
-    kb_bytes(kb, op->bytes(&s));
+    kb_bytes(kb, op->bytes(&s, (int)sizeof(double)));
     kb_flops_as(kb, op->flops(&s), KB_F64);
     if (!again[0]) return;
     // units are independent: two halves are the whole
     double* half[2 * KBK_OUTS] = { NULL };
-    op->ref(&s, in, again, 0, units > 1 ? units / 2 : units);
+    op->ref(&s, (int)sizeof(double), in, again, 0, units > 1 ? units / 2 : units);
     for (int i = 0, k = 0; i < n; i++)
         if (t[i].role != KBK_IN) half[k] = again[k] + units / 2 * t[i].per_unit, k++;
-    if (units > 1) op->ref(&s, in, half, units / 2, units);
+    if (units > 1) op->ref(&s, (int)sizeof(double), in, half, units / 2, units);
     for (int k = 0; k < outs; k++) kb_check_typed(kb, out[k], KB_F64, again[k], KB_F64, counts[k], 0);
 }
 

@@ -67,20 +67,21 @@ if [ -f examples/suite.cu ]; then
     check_out "an nvcc without a GPU: the suite is C" "-x c .*examples/suite.cu"
     run env PATH="$path" PLAY_CAPS= $make -n run ARCH=sm_90a
     check_out "an nvcc without a GPU, ARCH given: the suite is CUDA" "nvcc .*sm_90a.* examples/suite.cu"
-    # types WHAT WANTED SETTING...: which element types the suite is told to leave out
+    # types WHAT WANTED SETTING...: the list of element types that the suite is built with; none: all of them
     types() {
         what=$1 want=$2 && shift 2
         run env PATH="$path" $make -n run "$@"
         check_rc "$what" 0
-        check_same "$what: left out" "$(grep -v '^echo' "$out" | grep ' examples/suite.cu' | grep -o 'KBK_NO_[A-Z0-9]*' | awk '!seen[$0]++' | tr '\n' ' ')" "$want"
+        check_same "$what: built" "$(grep -v '^echo' "$out" | grep ' examples/suite.cu' | grep -o 'KBK_TYPES=[^ ]*' | awk '!seen[$0]++' | tr '\n' ' ')" "$want"
     }
-    types "kernels" "KBK_NO_F16 " ARCH=sm_90a
+    types "kernels" 'KBK_TYPES=bf16\\,f32 ' ARCH=sm_90a
     types "oracles" "" NVCC=
-    types "kernels, ARGS of bf16" "KBK_NO_F16 " ARCH=sm_90a ARGS="--op matmul --dtype bf16"
+    types "kernels, ARGS of bf16" 'KBK_TYPES=bf16\\,f32 ' ARCH=sm_90a ARGS="--op matmul --dtype bf16"
     types "kernels, ARGS of f16" "" ARCH=sm_90a ARGS="--op matmul --dtype bf16,f16"
     types "kernels, TYPES" "" ARCH=sm_90a TYPES="f32 f16 bf16"
-    types "kernels, TYPES=bf16" "KBK_NO_F32 KBK_NO_F16 " ARCH=sm_90a TYPES=bf16
-    types "oracles, TYPES=f16" "KBK_NO_F32 KBK_NO_BF16 " NVCC= TYPES=f16
+    types "kernels, TYPES=bf16" "KBK_TYPES=bf16 " ARCH=sm_90a TYPES=bf16
+    types "oracles, TYPES=f16" "KBK_TYPES=f16 " NVCC= TYPES=f16
+    types "oracles, TYPES of two" "KBK_TYPES=bf16,f32 " NVCC= TYPES="f32 bf16"
     for wrong in fp8 "" "f16 x"; do
         run env PATH="$path" $make -n run NVCC= TYPES="$wrong"
         if [ $rc -ne 0 ]; then pass; else fail "TYPES='$wrong' is accepted"; fi
@@ -173,7 +174,7 @@ chmod +x "$play/bin/playtime"
 playtime=$(cd "$play/bin" && pwd)/playtime
 run env PATH="$path" PLAY_PART=ptxas NVCC="$playtime" BUILD="$tmp/timed" MAKE="$make" sh tests/compile_time.sh suite
 check_rc "what the suite takes" 0
-check_out "the command that is timed" 'playtime .*code=sm_90a.* -DKBK_NO_F16 -DSUITE_PART=2 .*-c examples/suite.cu.* & .*-DSUITE_PART=1 '
+check_out "the command that is timed" 'playtime .*code=sm_90a.* -DKBK_TYPES=bf16[^ ]*,f32 -DSUITE_PART=2 .*-c examples/suite.cu.* & .*-DSUITE_PART=1 '
 check_out "all of it" '^all +[0-9.]+ s, of processors [0-9.]+ s and [0-9.]+ s in the kernel$'
 check_same "its parts, the longest first, those of one name together" "$(grep -E '^(cicc|ptxas|gcc)' "$out" | tr -s ' ' | tr '\n' ';')" \
     "ptxas 4.0 s;cicc 3.0 s;gcc (compiling) 1.5 s;"

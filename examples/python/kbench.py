@@ -7,7 +7,7 @@
     kbench.table(results)
     kbench.save(results, "results.json")
 
-    print(kbench.judge("theirs.py:softmax", reference, (x,)))     # a function that one does not trust
+    print(kbench.judge("theirs.py:softmax", reference, (x,)))     # a submitted function; no security boundary
     y = kbench.kernels["softmax", "fwd", "onepass"](x)      # the kernel library: kbench_kernels.py
 
 Everything in a record is what kbench.h says of its keys: times in ms, rates per second, intervals of 95 %.
@@ -67,6 +67,49 @@ _VERSION = 100  # kb_abi("version")
 
 class Error(RuntimeError):
     """What kbench cannot do here, and what mends it."""
+
+
+# --- text of others' making, as kbench.h shows it (see kbi_piece there) ---------------------------------------
+
+_OBEYED = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb"
+    "\\U0001d173-\\U0001d17a\\U000e0000-\\U000e0fff\\ud800-\\udfff]"
+    r"|#(?=#[a-z]*\[)"
+)
+
+
+def _harmless(text: str) -> str:
+    """A line that a terminal and the log of a CI system show and do not obey."""
+
+    def spelled(m: "re.Match[str]") -> str:
+        code = ord(m[0])
+        return " " if 9 <= code <= 13 else f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+    start = re.match(r"[\0- \x7f-\U0010ffff]*(?=::)", text)
+    if start:
+        text = text[: start.end()] + "\\x3a" + text[start.end() + 1 :]
+    return _OBEYED.sub(spelled, text)
+
+
+def _markup(text: str) -> str:
+    """A text in HTML."""
+    return html.escape(_harmless(text))
+
+
+def _cell(text: str) -> str:
+    """A cell of CSV; a number is one, and no other text is a formula."""
+    text = _harmless(text)
+    try:
+        float(text)
+    except ValueError:
+        text = "'" + text if text.lstrip()[:1] in tuple("=+-@\uff0b\uff0d\uff1d\uff20") else text
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',;"') else text
+
+
+def _say(text: str) -> None:
+    """Lines on stderr."""
+    for line in f"kbench: {text}".split("\n"):
+        print(_harmless(line), file=sys.stderr)
 
 
 # --- the library: found or built once, and its structs ------------------------------------------------------
@@ -318,7 +361,7 @@ def _kept(name: str, header: str, command_to: Callable[[str, str], List[str]], w
         ) from None
     os.close(handle)
     command = command_to(header, unfinished)
-    print(f"kbench: building {what}: " + " ".join(map(shlex.quote, command)), file=sys.stderr)
+    _say(f"building {what}: " + " ".join(map(shlex.quote, command)))
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         said = "" if done.returncode == 0 else done.stdout.decode(errors="replace")[-2000:] or "it failed"
@@ -989,7 +1032,7 @@ class Record:
         parts += [f"{c[unit]} {unit}" for unit in ("GB/s", "GFLOP/s") if c[unit]]
         parts += [f"x{c['speedup']}"] if c["speedup"] else []
         parts += [c[k] for k in ("verdict", "words") if c[k]]
-        return " ".join(parts) + (f" ({c['message']})" if c["message"] else "")
+        return _harmless(" ".join(parts) + (f" ({c['message']})" if c["message"] else ""))
 
     def _repr_html_(self) -> str:
         return _html_table([self])
@@ -998,10 +1041,8 @@ class Record:
 def _html_table(records: Sequence[Record]) -> str:
     rows = [r._columns() for r in records]
     keys = [k for k in (rows[0] if rows else {}) if any(row[k] for row in rows)]
-    head = "".join(f"<th>{html.escape(k)}</th>" for k in keys)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(row[k])}</td>" for k in keys) + "</tr>" for row in rows
-    )
+    head = "".join(f"<th>{_markup(k)}</th>" for k in keys)
+    body = "".join("<tr>" + "".join(f"<td>{_markup(row[k])}</td>" for k in keys) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -1030,7 +1071,7 @@ class Figure:
 
     def save(self, path: str) -> None:
         """Writes the SVG there."""
-        with open(path, "w") as f:
+        with _replacing(path) as f:
             f.write(self.svg)
 
 
@@ -1051,20 +1092,40 @@ def _as_list(records: Any) -> List[Record]:
     return [records] if isinstance(records, Record) else list(records)
 
 
-def save(records: Any, path: str) -> None:
-    """Writes records as a JSON array, which takes the old file's place when it is complete. kbench's own
-    programs read it: --load, --baseline, --compare."""
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, unfinished = tempfile.mkstemp(suffix=".json", dir=folder)
+@contextmanager
+def _replacing(path: str) -> Iterator[Any]:
+    """A text file that takes the place of path, behind its links and with the old mode, when it is complete and on the
+    disk. A device or a pipe is written where it is."""
+    target = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(target):
+        with open(path, "w") as f:
+            yield f
+        return
+    handle, unfinished = tempfile.mkstemp(prefix=".kbench-", dir=os.path.dirname(target))
     try:
         with os.fdopen(handle, "w") as f:
-            json.dump([r._data for r in _as_list(records)], f, indent=1, allow_nan=False)
-            f.write("\n")
-        os.chmod(unfinished, 0o644)
-        os.replace(unfinished, path)
+            yield f
+            f.flush()
+            os.fsync(f.fileno())
+        if os.path.exists(target):
+            mode = os.stat(target).st_mode & 0o777
+        else:
+            mask = os.umask(0)
+            os.umask(mask)
+            mode = 0o666 & ~mask
+        os.chmod(unfinished, mode)
+        os.replace(unfinished, target)
     except BaseException:
         os.unlink(unfinished)
         raise
+
+
+def save(records: Any, path: str) -> None:
+    """Writes records as a JSON array, which takes the old file's place when it is complete. kbench's own
+    programs read it: --load, --baseline, --compare."""
+    with _replacing(path) as f:
+        json.dump([r._data for r in _as_list(records)], f, indent=1, allow_nan=False)
+        f.write("\n")
 
 
 def load(path: str) -> Records:
@@ -2005,9 +2066,9 @@ class Mark:
                 columns.append([f"{p[1]:.6g}" if p else "-" for p in pairs])
                 columns.append([f"{100 * (p[1] / p[0] - 1):+.1f}" if p and p[0] else "-" for p in pairs])
         widths = [max(map(len, [name, *column])) for name, column in zip(head, columns)]
-        print(b.plot_name + ":")
+        print(_harmless(b.plot_name + ":"))
         for line in [head, *zip(*columns)]:
-            print("  ".join(text.rjust(w) for text, w in zip(line, widths)))
+            print(_harmless("  ".join(text.rjust(w) for text, w in zip(line, widths))))
 
     def run(
         self,
@@ -2045,8 +2106,8 @@ class Mark:
                 lines = [keys] + [[show(r[k]) for k in keys] for r in rows]
                 if save_path:
                     os.makedirs(save_path, exist_ok=True)
-                    with open(os.path.join(save_path, b.plot_name + ".csv"), "w") as f:
-                        f.writelines(",".join(line) + "\n" for line in lines)
+                    with _replacing(os.path.join(save_path, b.plot_name + ".csv")) as f:
+                        f.writelines(",".join(map(_cell, line)) + "\n" for line in lines)
                 drawn = False
                 if save_path or show_plots:
                     path = os.path.join(save_path, b.plot_name + ".png") if save_path else None
@@ -2069,13 +2130,13 @@ class Mark:
     def _write_page(self, folder: str, page: List[Tuple[str, bool, List[List[str]]]]) -> None:
         """results.html: figures and tables of what was measured, also where a later one failed."""
         os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, "results.html"), "w") as f:
+        with _replacing(os.path.join(folder, "results.html")) as f:
             f.write('<html><head><meta charset="utf-8"></head><body>\n')
             for name, drawn, lines in page:
-                f.write(f"<h2>{html.escape(name)}</h2>\n")
+                f.write(f"<h2>{_markup(name)}</h2>\n")
                 if drawn:
-                    f.write(f'<img src="{html.escape(name)}.png"/>\n')
-                rows = ("".join(f"<td>{html.escape(text)}</td>" for text in line) for line in lines)
+                    f.write(f'<img src="{_markup(name)}.png"/>\n')
+                rows = ("".join(f"<td>{_markup(text)}</td>" for text in line) for line in lines)
                 f.write("<table>" + "".join(f"<tr>{row}</tr>\n" for row in rows) + "</table>\n")
             f.write("</body></html>\n")
 
@@ -2086,13 +2147,13 @@ def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
     return lambda fn: Mark(fn, benchmarks)
 
 
-# --- the judge: a function that one does not trust ----------------------------------------------------------
+# --- the judge: a submitted function, checked for known ways to look fast ------------------------------------
 
 #
 # Two things must not lie with the candidate: the answer and the clock. It runs in a process of its own, which
 # is given inputs one call at a time, and holds no expected value and no clock; this process makes the inputs,
-# computes what is expected, times both sides with the engine, and decides. Against native code that attacks
-# the process it runs in this is no sandbox.
+# computes what is expected, times both sides with the engine, and decides. This is no security boundary: native
+# code that attacks the judge's processes, and tricks that nobody has thought of, can pass.
 
 # Of tensors the answer is the reference's in double, and what is allowed grows with the error of the reference
 # itself. On a GPU both sides are timed by the engine in the candidate's process, on one stage, with inputs that
@@ -2782,9 +2843,10 @@ class _Server:
                 continue
             if not self._by_torch_itself(name, now):
                 changed.append(name)
-        was = set(self.before)
-        new = [(n, n.rpartition(".")[0]) for n in _watched() if n not in was]
-        changed += [n for n, of in new if of in _CLASSES_WATCHED or of.startswith("kbench.")]
+        # what a class got since; a class that was imported since has replaced nothing
+        places = {name.rpartition(".")[0] for name in self.before}
+        new = [(n, n.rpartition(".")[0]) for n in _watched() if n not in self.before]
+        changed += [n for n, of in new if of in places and (of in _CLASSES_WATCHED or of.startswith("kbench."))]
         shadowed = [name for name, module in self.modules.items() if sys.modules.get(name) is not module]
         now_settings = _settings()
         return {
@@ -3310,7 +3372,7 @@ class _Inputs:
                 "judge: inputs are a tuple of examples, or a function of a random.Random that gives one: "
                 f"{type(error).__name__}: {error}"
             ) from error
-        self.places = [self._place(i, v) for i, v in enumerate(self.examples) if _shape_of(v)]
+        self.places = self.places_of(self.examples)
         self.scalars = not self.places
         self.edits = random.Random(seed ^ 0xED17)
         self.count = 0
@@ -3333,7 +3395,8 @@ class _Inputs:
 
     @property
     def modules(self) -> List[str]:
-        return sorted({_module_of(v) for v in self.examples if _is_array(v)} & {"numpy", "torch", "cupy"})
+        """Imported before the functions that must stay what they are are noted. Arrays in lists count."""
+        return sorted({_module_of(v) for v in _arrays_of(self.examples)} & {"numpy", "torch", "cupy"})
 
     def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
         if whole:
@@ -3357,6 +3420,8 @@ class _Inputs:
 
     def _like(self, kind: str, v: Any, sizes: Callable[[int], int], rng: Any) -> Any:
         shape = _shape_of(v)
+        if shape is None and type(v) in (list, tuple) and _arrays_of(v):
+            return type(v)(self._like(kind, e, sizes, rng) for e in v)
         if shape is None:
             return rng.gauss(0, 1) if self.scalars and isinstance(v, float) else _copy(v)
         return self._made(kind, v, tuple(sizes(d) if d > 3 else d for d in shape), rng)
@@ -3503,7 +3568,7 @@ class _Inputs:
     def draws(self, n: int) -> List[Any]:
         """For the inputs of n calls other contents, all over. None where that cannot be done."""
         if self.well["sets"]:
-            places = [self._place(i, v) for i, v in enumerate(self.well["sets"][0]) if _shape_of(v)]
+            places = self.places_of(self.well["sets"][0])
             which = lambda: self.edits.randrange(len(self.well["sets"]))
             return [(which(), [], self.edit(None, places)) for _ in range(n)]
         if not self.well["flat"]:
@@ -3519,6 +3584,10 @@ class _Inputs:
             return (i, *at, None, None)
         angle = (1 + 2 * self.edits.random()) * math.pi / 8 + self.edits.randrange(4) * math.pi / 2
         return (i, *at, math.cos(angle), math.sin(angle))
+
+    def places_of(self, args: Sequence[Any]) -> List[Any]:
+        """_place of the arguments that hold data. A task that makes its own inputs may give each call other sizes."""
+        return [self._place(i, v) for i, v in enumerate(args) if math.prod(_shape_of(v) or (0,))]
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
         """Which argument, its sizes, and of whole numbers the smallest and the largest."""
@@ -3712,6 +3781,14 @@ def _in_double(value: Any, shaken: Optional[float] = None) -> Any:
     return wide
 
 
+def _arrays_of(value: Any) -> List[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [a for v in value for a in _arrays_of(v)]
+    return [value] if _is_array(value) else []
+
+
 def _tensors_of(value: Any) -> List[Any]:
     if isinstance(value, (list, tuple)):
         return [t for v in value for t in _tensors_of(v)]
@@ -3837,7 +3914,7 @@ class _Turn:
         if not self.path:
             yield
             return
-        own = lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, 0o600)
+        own = lambda path, flags: os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         with open(self.path + ".door", "a", opener=own) as door, open(self.path, "a", opener=own) as room:
             self._enter((door, room), alone)
             self.held = None if alone else (door, room)
@@ -3900,7 +3977,7 @@ class Verdict(Dict[str, Any]):
             else ""
         )
         return f"{self['verdict']}{speed}" + "".join(
-            f"\n  {f['word']}: {f['evidence']}" for f in self["flags"]
+            "\n" + _harmless(f"  {f['word']}: {f['evidence']}") for f in self["flags"]
         )
 
     def _repr_html_(self) -> str:
@@ -3908,7 +3985,7 @@ class Verdict(Dict[str, Any]):
         if self["time_ms"] is not None:
             rows += [("time", _show_time(self["time_ms"])), ("reference", _show_time(self["reference_ms"]))]
         rows += [(f["word"], f["evidence"]) for f in self["flags"]]
-        body = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows)
+        body = "".join(f"<tr><th>{_markup(k)}</th><td>{_markup(v)}</td></tr>" for k, v in rows)
         return f"<table><tbody>{body}</tbody></table>"
 
 
@@ -4313,7 +4390,7 @@ class _Judge:
         self.check("before a change", args)
         for _ in range(3):  # one element of what it knows already
             args = _copy(args)
-            edit = self.inputs.edit(7.0)
+            edit = self.inputs.edit(7.0, self.inputs.places_of(args))
             if edit:
                 _apply(args, edit)
                 self.check("one element changed", args, word="MEMOIZED")
@@ -4882,7 +4959,10 @@ def judge(
     compiled: bool = True,
     do_bench: bool = False,
 ) -> Verdict:
-    """Judges a function that one does not trust, and times it against a reference that one does.
+    """Checks a function of doubtful origin for the known ways to look fast, and times it against a trusted reference.
+
+    This is no security boundary: code that attacks the judge's own processes can still deceive it. Run a hostile
+    candidate in a container or a virtual machine, and read its source before you believe a speed.
 
     candidate: "file.py:name", or a function at the top of a module: a fresh process imports it, this one
         does not.
@@ -4936,7 +5016,8 @@ def _judge_main(words: Sequence[str]) -> int:
         prog="python -m kbench judge",
         description="Judges a function against a task: a Python file with a function `reference`, which says what is "
         "right, and `inputs`, a tuple of examples or a function of a random.Random that makes one; its `rtol`, `atol`, "
-        "`allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 honest, 1 not, 2 usage.",
+        "`allow`, `bytes` and `flops` count too. Prints one JSON verdict. Exit code: 0 nothing was found, 1 something was, "
+        "2 usage. It looks for known tricks and is no security boundary.",
     )
     parser.add_argument(
         "file", metavar="FILE", help="FILE.py:NAME; without a name `candidate`, or who has the reference's name"
@@ -4966,10 +5047,9 @@ def _judge_main(words: Sequence[str]) -> int:
     os.close(answer)
     os.waitpid(pid, 0)
     if not code:
-        print(f"kbench: judge: {file} ended its process before there was a verdict", file=sys.stderr)
+        _say(f"judge: {file} ended its process before there was a verdict")
     elif code[0] == 0:
-        print(f"kbench: judge: {file} is its own task, and right by that; whom nobody trusts needs --task of another",
-              file=sys.stderr)
+        _say(f"judge: {file} is its own task, and right by that; whom nobody trusts needs --task of another")
     return code[0] if code else 1
 
 
@@ -5002,14 +5082,14 @@ def _judge_with(o: Any, path: str) -> int:
             do_bench=o.do_bench,
         )
     except Error as error:
-        print(f"kbench: error: {error}", file=sys.stderr)
+        _say(f"error: {error}")
         return 2
     print(json.dumps(verdict, indent=1, allow_nan=False))
     return 1 if verdict["verdict"] in _FAILS else 0
 
 
 _USAGE = """\
-python -m kbench judge FILE [--task TASK.py]   judges a function that one does not trust (judge --help)
+python -m kbench judge FILE [--task TASK.py]   judges a submitted function (judge --help)
 python -m kbench --load FILE...                shows records: as a table, or with --html, --csv, ... as something else
 python -m kbench --selftest                    whether the times of this machine are right
 
@@ -5023,13 +5103,14 @@ def _main(words: Sequence[str]) -> int:
         print(_USAGE)
         return 0
     if not words or not words[0].startswith("-"):
-        said = f"kbench: error: there is no command '{words[0]}'\n" if words else ""
-        print(said + _USAGE, file=sys.stderr)
+        if words:
+            _say(f"error: there is no command '{words[0]}'")
+        print(_USAGE, file=sys.stderr)
         return 2
     try:
         return _call_main(["kbench", *words])
     except Error as error:
-        print(f"kbench: error: {error}", file=sys.stderr)
+        _say(f"error: {error}")
         return 2
 
 

@@ -84,7 +84,6 @@ class _Shape(C.Structure):
         ("p", C.c_double),
         ("causal", C.c_int),
         ("layout", C.c_int),
-        ("elem", C.c_int),
         ("seed", C.c_uint64),
     ]
 
@@ -112,6 +111,7 @@ class _Tensor(C.Structure):
         ("a", C.c_double),
         ("b", C.c_double),
         ("place", C.c_int),
+        ("optional", C.c_int),
     ]
 
 
@@ -130,13 +130,13 @@ _SIGNATURES = {
     "kbk_row_find": (C.c_int, [C.c_char_p] * 3),
     "kbk_row_tensors": (C.c_int, [C.c_int, C.POINTER(_Shape), C.POINTER(_Tensor)]),
     "kbk_row_units": (C.c_int64, [C.c_int, C.POINTER(_Shape)]),
-    "kbk_row_workspace": (C.c_int64, [C.c_int, C.POINTER(_Shape)]),
+    "kbk_row_workspace": (C.c_int64, [C.c_int, C.POINTER(_Shape), C.c_int]),
     "kbk_row_flops": (C.c_double, [C.c_int, C.POINTER(_Shape)]),
-    "kbk_row_bytes": (C.c_double, [C.c_int, C.POINTER(_Shape)]),
+    "kbk_row_bytes": (C.c_double, [C.c_int, C.POINTER(_Shape), C.c_int]),
     "kbk_row_launch": (C.c_char_p, [C.c_int, C.c_int, C.POINTER(_Args), C.c_int, C.c_void_p]),
     "kbk_row_oracle": (
         C.c_char_p,
-        [C.c_int, C.POINTER(_Shape), C.c_void_p, C.c_void_p, C.c_int64, C.c_int64],
+        [C.c_int, C.POINTER(_Shape), C.c_int, C.c_void_p, C.c_void_p, C.c_int64, C.c_int64],
     ),
     "kbk_row_fill": (
         C.c_char_p,
@@ -316,10 +316,10 @@ def _device(group: str, dtype: str, arch: str) -> _Library:
     if not nvcc:
         raise _no_nvcc(arch)
     code = _code_for(nvcc, arch)
-    options = [f"-DKBK_ONLY_{group}", *(f"-DKBK_NO_{t.upper()}" for t in _DTYPES if t != dtype)]
+    options = [f"-DKBK_ONLY={group}", f"-DKBK_TYPES={dtype}"]
     command = lambda header, output: _nvcc_command(nvcc, code, header, output, *options)
-    what = f"the kernels of {group.lower()} in {dtype} for {arch} once, which may take a minute"
-    path = kbench._kept(f"libkbench_{group.lower()}_{dtype}.so", _find_header(), command, what)
+    what = f"the kernels of {group} in {dtype} for {arch} once, which may take a minute"
+    path = kbench._kept(f"libkbench_{group}_{dtype}.so", _find_header(), command, what)
     with _lock:
         if key not in _loaded:
             _loaded[key] = _Library(path)
@@ -707,6 +707,11 @@ class _Fit(NamedTuple):
     tensors: List[_Tensor]  # inputs, then outputs, as the library sees them
     options: Dict[str, Any]
 
+    @property
+    def elem(self) -> int:
+        """Bytes of an element."""
+        return _SIZES.get(self.dtype, 4)
+
     def output_shape(self, k: int) -> Tuple[int, ...]:
         shape: List[int] = []
         for d in self.signature.outputs[k][1]:
@@ -786,7 +791,7 @@ class Operation:
 
     def _kinds(self) -> List[_Tensor]:
         """The tensors of an empty shape: names and kinds alone."""
-        return self._tensors(_Shape(elem=4))
+        return self._tensors(_Shape())
 
     def _tensors(self, shape: _Shape) -> List[_Tensor]:
         t = (_Tensor * _MOST_TENSORS)()
@@ -814,9 +819,9 @@ class Operation:
                     raise Error(f"{said}: {d} is {size} here, and {letters[d]} in an input before")
         return letters
 
-    def _shape_of(self, letters: Dict[str, Any], options: Dict[str, Any], elem: int) -> _Shape:
+    def _shape_of(self, letters: Dict[str, Any], options: Dict[str, Any]) -> _Shape:
         get = letters.get
-        s = _Shape(batch=1, heads=1, rows=1, cols=1, depth=0, elem=elem)
+        s = _Shape(batch=1, heads=1, rows=1, cols=1, depth=0)
         many = math.prod(get("*", ()))
         if self.family in ("map", "sum", "pick"):
             s.cols = get("N", many)
@@ -894,14 +899,15 @@ class Operation:
             letters["*"] = seen.shape
         if self.name == "null_run":
             letters["*"] = (1,)
-        shape = self._shape_of(letters, chosen, _SIZES.get(dtype, 4))
+        shape = self._shape_of(letters, chosen)
         return _Fit(shape, dtype, views, letters, signature, self._tensors(shape), chosen)
 
     # --- formulas and oracle
 
     def bytes(self, *inputs: Any, **options: Any) -> float:
         """Bytes that a call with these inputs has to move: each input read once, each output written once."""
-        return _host().kbk_row_bytes(self._row, C.byref(self._fit(inputs, options, host=True).shape))
+        fit = self._fit(inputs, options, host=True)
+        return _host().kbk_row_bytes(self._row, C.byref(fit.shape), fit.elem)
 
     def flops(self, *inputs: Any, **options: Any) -> float:
         """Floating-point operations of a call with these inputs."""
@@ -1008,7 +1014,7 @@ class _Known:
         last."""
         library, s = _host(), C.byref(self.fit.shape)
         piece = 4096 if self.operation.family in ("map", "pick") else 1
-        work = library.kbk_row_flops(self.row, s) + library.kbk_row_bytes(self.row, s)
+        work = library.kbk_row_flops(self.row, s) + library.kbk_row_bytes(self.row, s, self.fit.elem)
         outputs = sum(t.per_unit for t in self.fit.tensors if t.role != _IN)
         most = int(self.WORK / max(1.0, work / max(1, self.units))) + 2
         if outputs and most * outputs > self.COMPARED:
@@ -1037,7 +1043,10 @@ class _Known:
                 outputs[_MOST_OUTPUTS + k] = C.addressof(self.scales[k]) + (
                     8 * at * t.scales if t.per_unit else 0
                 )
-        why = _host().kbk_row_oracle(self.row, C.byref(self.fit.shape), inputs, outputs, first, first + count)
+        fit = self.fit
+        why = _host().kbk_row_oracle(
+            self.row, C.byref(fit.shape), fit.elem, inputs, outputs, first, first + count
+        )
         if why:
             raise Error(f"{self.operation.name}: {why.decode()}")
 
@@ -1235,10 +1244,10 @@ class Kernel(Operation):
 
     def scratch(self, *inputs: Any, **options: Any) -> int:
         """Bytes of scratch memory that a call with these inputs takes."""
-        return self._scratch(self._fit(inputs, options, host=True).shape)
+        return self._scratch(self._fit(inputs, options, host=True))
 
-    def _scratch(self, shape: _Shape) -> int:
-        return _host().kbk_row_workspace(self._row, C.byref(shape))
+    def _scratch(self, fit: _Fit) -> int:
+        return _host().kbk_row_workspace(self._row, C.byref(fit.shape), fit.elem)
 
     def _home(self, fit: _Fit, out: Sequence[Any]) -> Tuple[str, int]:
         """Whose memory outputs are to be of, and on which GPU; raises where an input is not where it has to
@@ -1352,7 +1361,7 @@ class Kernel(Operation):
         for k, x in enumerate(outputs):
             seen = _view(x)
             args.outputs[k] = seen.address if seen else None
-        size = self._scratch(fit.shape)
+        size = self._scratch(fit)
         if size:
             at = _current_stream(kind, device) if stream is None else stream
             make = _workspaces.new if own_workspace else _workspaces.of
@@ -1991,7 +2000,7 @@ class _Contest:
         """Inputs with random numbers of the kind that each takes; what is filled for fill."""
         torch, letters = self.torch, self._sizes()
         signature = _signature(operation.name, operation.family, self.layout)
-        shape = operation._shape_of(letters, self.options, _SIZES[self.dtype])
+        shape = operation._shape_of(letters, self.options)
         values = {}
         for (name, dims), t in zip(signature.inputs, operation._tensors(shape)):
             size: List[int] = []
@@ -2111,7 +2120,7 @@ class _Contest:
             functions,
             name=o.operation,
             check=check,
-            bytes=max(0.0, library.kbk_row_bytes(o._row, shape)),
+            bytes=max(0.0, library.kbk_row_bytes(o._row, shape, fit.elem)),
             flops=max(0.0, library.kbk_row_flops(o._row, shape)),
             params={"dir": o.direction, **self.axes},
             dtype=self.dtype,

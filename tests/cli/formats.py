@@ -14,6 +14,13 @@ def bad(*words):
     sys.exit("formats.py: " + " ".join(str(w) for w in words))
 
 
+def spelled(text):
+    """A text as a cell has it: on one line, nothing that is obeyed, and no formula."""
+    text = re.sub(r"[\t-\r]", " ", text)
+    text = re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda m: "\\x%02x" % ord(m[0]), text)
+    return re.sub(r"^(?= *[-+=@])", "'", text)
+
+
 def check_csv(records, path):
     with open(path, newline="", encoding="utf-8") as f:
         text = f.read()
@@ -42,7 +49,7 @@ def check_csv(records, path):
             elif isinstance(value, list):
                 same = cell.split() == value
             else:
-                same = cell == (value or "").replace("\r", " ") or cell == re.sub(r"[\x00-\x1f\x7f]", " ", value or "")
+                same = cell == spelled(value or "")
             if not same:
                 bad("CSV:", r["name"], name, "is", repr(cell), "not", repr(value))
 

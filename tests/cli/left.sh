@@ -62,7 +62,8 @@ rm -rf "$tmp/dir" && mkdir "$tmp/dir"
 # two runs at once: neither removes the other's, each writes its own
 start
 run "$prog" $quick --json "$json"
-check_rc "a second run at the same time" 0
+check_rc "a second run at the same time" 2
+check_err "a second run at the same time" "process $pid writes it, too"
 if [ -e "$json.tmp$pid" ]; then pass; else fail "a second run removes what the first one writes to"; fi
 end
 rm -f "$json.tmp"*
@@ -74,7 +75,8 @@ if have flock && (flock -n "$tmp/other/lock" true); then
     i=0
     while [ $i -lt 50 ] && flock -n "$json.tmp$pid" true; do sleep 0.1 2> /dev/null || sleep 1; i=$((i + 1)); done
     run "$prog" $quick --json "$json"
-    check_rc "beside a file that is locked" 0
+    check_rc "beside a file that is locked" 2
+    check_err "beside a file that is locked" "process $pid writes it, too"
     if [ -e "$json.tmp$pid" ]; then pass; else fail "a file that somebody holds locked is removed"; fi
     kill $locker
     wait $locker 2> /dev/null
@@ -88,7 +90,8 @@ fi
 cat > "$tmp/same.sh" << 'end'
 json=$1 what=$2 && shift 2
 case $what in
-left) echo left > "$json.tmp$$" ;;
+left) : > "$json.tmp$$" ;;
+notes) echo notes > "$json.tmp$$" ;;
 link) ln -sf "${json%/*}/../other/target" "$json.tmp$$" ;;
 locked) exec 9> "$json.tmp$$" && flock -n 9 ;;
 esac
@@ -99,9 +102,13 @@ run sh "$tmp/same.sh" "$json" left "$prog" $quick --json "$json"
 check_rc "left by a process of the same number" 0
 check "left by a process of the same number: the records" "$tmp/flat" "$json"
 check_same "left by a process of the same number: nothing else" "$(names "$tmp/dir")" r.json
+run sh "$tmp/same.sh" "$json" notes "$prog" $quick --json "$json"
+check_rc "another program's file of this name" 2
+check_same "another program's file of this name stays" "$(cat "$json".tmp[0-9]*)" notes
+rm -f "$json.tmp"*
 run sh "$tmp/same.sh" "$json" link "$prog" $quick --json "$json"
 check_rc "a link in its place" 2
-check_err "a link in its place" 'r.json.tmp[0-9]* is in use by another run, or no plain file'
+check_err "a link in its place" 'r.json.tmp[0-9]* is in use by another run, or is not a file that this program made'
 check_same "a link in its place: nothing is written through it" "$(cat "$tmp/other/target")" kept
 rm -f "$json.tmp"*
 if have flock; then

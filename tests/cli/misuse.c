@@ -113,6 +113,81 @@ MISUSE(axis_null) {
     BLOCK
 }
 
+// --- calls in the timed block, whose time would be the block's
+MISUSE(alloc_inside) {
+    KB_TIME(kb) { y = KB_ALLOC_HOST(kb, float, 64); WORK kb_keep(y); }
+}
+MISUSE(check_inside) {
+    KB_TIME(kb) { WORK kb_check(kb, y, x, 64, 0.0); }
+}
+MISUSE(that_inside) {
+    KB_TIME(kb) { WORK kb_check_that(kb, y[0] == x[0], 0, 0, "planted"); }
+}
+MISUSE(fill_inside) {
+    KB_TIME(kb) { kb_fill(kb, y, 64, KB_NORMAL); }
+}
+MISUSE(copy_inside) {
+    float host[64];
+    KB_TIME(kb) { WORK kb_to_host(kb, host, y, sizeof host); }
+}
+MISUSE(copy_back_inside) {
+    KB_TIME(kb) { kb_from_host(kb, y, x, 64 * sizeof(float)); }
+}
+MISUSE(bytes_inside) {
+    KB_TIME(kb) { WORK kb_bytes(kb, 512); }
+}
+MISUSE(queries_inside) {
+    KB_TIME(kb) { WORK kb_queries(kb, 64); }
+}
+MISUSE(count_inside) {
+    KB_TIME(kb) { WORK kb_count(kb, "planted", 1, ""); }
+}
+MISUSE(axis_inside) {
+    KB_TIME(kb) { WORK y[0] += (float)kb_has(kb, "n"); }
+}
+MISUSE(note_inside) {
+    KB_TIME(kb) { WORK kb_note(kb, "planted"); }
+}
+MISUSE(inside_sample) {
+    KB_SAMPLE(kb) {
+        KB_TIME(kb) { WORK kb_check(kb, y, x, 64, 0.0); }
+    }
+}
+MISUSE(after_break) { // left in its middle: that is what is wrong
+    KB_TIME(kb) {
+        WORK
+        break;
+    }
+    kb_check(kb, y, x, 64, 0.0);
+}
+
+// --- memory of KB_SAMPLE: one reset's at a time
+MISUSE(fresh_memory) {
+    char* z = NULL;
+    float* still = NULL;
+    KB_SAMPLE(kb) {
+        z = KB_ALLOC(kb, char, 1 << 20);
+        still = KB_ALLOC(kb, float, 64);
+        if (!z || !still) return;
+        memset(z, 1, 1 << 20);
+        KB_TIME(kb) {
+            for (int i = 0; i < 64; i++) still[i] = 2 * x[i] + (float)z[i];
+        }
+    }
+    for (int i = 0; i < 64; i++) y[i] = 2 * x[i] + 1;
+    kb_check(kb, still, y, 64, 1e-6);
+}
+MISUSE(fresh_overrun) { // of a reset before the last one
+    int resets = 0;
+    KB_SAMPLE(kb) {
+        char* z = KB_ALLOC(kb, char, 256);
+        if (!z) return;
+        if (++resets == 3) z[300] = 1;
+        KB_TIME(kb) { WORK }
+    }
+    kb_check(kb, y, x, 64, 0.0);
+}
+
 // --- fine: nothing of nothing
 MISUSE(nothing) {
     kb_fill(kb, x, 0, KB_NORMAL);

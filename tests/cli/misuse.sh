@@ -42,6 +42,16 @@ bad expects_the_unknown "kb_expect knows"
 bad copy_beyond "kb_to_host of 320 bytes in a block of 256 bytes"
 bad copy_from_null "kb_from_host of a NULL pointer"
 bad axis_null "no axis"
+for call in check:kb_check that:kb_check_that fill:kb_fill copy:kb_to_host copy_back:kb_from_host bytes:kb_bytes \
+    queries:kb_queries count:kb_count axis:kb_has note:kb_note; do
+    bad "${call%:*}_inside" "the timed block calls ${call#*:}, whose time would count"
+done
+bad inside_sample "the timed block calls kb_check, whose time would count"
+check_same "KB_ALLOC in the block" "$(field alloc_inside flags) $(field alloc_inside time_ms)" '["ALLOC_INSIDE"] null'
+check_same "left by break: that is what counts" "$(field after_break flags)" '["LEFT_EARLY"]'
+check_same "memory of KB_SAMPLE" "$(field fresh_memory status) $(field fresh_memory verified)" '"ok" true'
+check "memory of KB_SAMPLE: of one reset" test "$(field fresh_memory memory_bytes)" -lt 1100000
+check_same "memory of KB_SAMPLE: what was written beside it" "$(field fresh_overrun flags)" '["OVERRUN"]'
 check_same "a check of no elements: it is measured" "$(field check_of_nothing status)" '"ok"'
 check_same "a check of no elements: not verified" "$(field check_of_nothing verified)" null
 case $(field check_of_nothing flags) in *UNVERIFIED*) pass ;; *) fail "a check of no elements: $(field check_of_nothing flags)" ;; esac
@@ -99,20 +109,22 @@ check_same "Markdown: a row has its heading's columns" "$(grep '^| one' "$tmp/r.
 check_same "Go's format: a name is a word" "$(awk '/^Benchmarkodd/ { print $2 }' "$tmp/r.go" | head -n 1)" 5
 if have python3; then
     cat > "$tmp/read.py" << 'EOF'
-import csv, json, sys
+import csv, json, re, sys
+def spelled(text): # a cell is one line
+    return re.sub("[\x00-\x1f\x7f-\x9f]", lambda m: " " if "\t" <= m[0] <= "\r" else "\\x%02x" % ord(m[0]), text)
 records = json.load(open(sys.argv[1] + ".json"))
 rows = list(csv.DictReader(open(sys.argv[1] + ".csv", newline="")))
 json.load(open(sys.argv[1] + ".gb"))
 assert len(records) == len(rows)
 for record, row in zip(records, rows):
     for key in ("name", "operation", "implementation"):
-        assert record[key] == row[key], (record[key], row[key])
-    assert (record["message"] or "") == row["message"], (record["message"], row["message"])
+        assert spelled(record[key]) == row[key], (record[key], row[key])
+    assert spelled(record["message"] or "") == row["message"], (record["message"], row["message"])
 odd = [r for r in records if r["implementation"].startswith("one")][0]
 assert odd["params"]["w"] == 'p|q\n\x1b[31m,"q"\t`*_<b>\x9b', odd["params"]
 assert [r for r in records if r["operation"] == "odd_note"][0]["message"] == 'a\nb\tc\x1b[31m|"q",\x9b\ufffd'
 EOF
-    check "JSON and CSV hold what was said, to the letter" python3 "$tmp/read.py" "$tmp/r"
+    check "JSON holds what was said to the letter, and CSV what of it is text" python3 "$tmp/read.py" "$tmp/r"
 else
     skip "no python3: JSON and CSV are not read back"
 fi

@@ -10,12 +10,14 @@ static double sum(const double* x, int n) { double s = 0; for (int i = 0; i < n;
 KBENCH_IMPL(sum, one, KB_AXIS("n", 100)) {
     double* x = KB_ALLOC(kb, double, 100);
     kb_fill(kb, x, 100, KB_NORMAL);
-    KB_TIME(kb) { kb_keep(sum(x, (int)kb_int(kb, "n"))); }
+    int n = (int)kb_int(kb, "n");
+    KB_TIME(kb) { kb_keep(sum(x, n)); }
 }
 KBENCH_IMPL(sum, other, KB_AXIS("n", 100)) {
     double* x = KB_ALLOC(kb, double, 100);
     kb_fill(kb, x, 100, KB_NORMAL);
-    KB_TIME(kb) { kb_keep(sum(x, (int)kb_int(kb, "n"))); }
+    int n = (int)kb_int(kb, "n");
+    KB_TIME(kb) { kb_keep(sum(x, n)); }
 }
 KBENCH(alone) { KB_TIME(kb) { kb_keep(1 + kb->seed); } }
 KBENCH_MAIN()

@@ -20,6 +20,21 @@ check "strict reader takes --jsonl" "$tmp/flat" --lines "$tmp/ln.jsonl"
 "$tmp/flat" --lines "$tmp/ln.jsonl" > "$tmp/lines.txt"
 check_same "--json and --jsonl hold the same records" "$(cksum < "$tmp/lines.txt")" "$(cksum < "$tmp/flat.txt")"
 
+# the command, as a shell takes it: blanks, quotes, a newline and what a shell would expand come back as they were
+mkdir -p "$tmp/a folder" && cp "$tmp/prog" "$tmp/a folder/it's"
+set -- "$tmp/a folder/it's" --iters 30 --warmup 1 --no-progress --op layernorm --size small --exclude 'no "such" $HOME `name` \\ here' --exclude "two
+lines" --exclude "it's" --exclude '[*?]~!#&;x' --json "$tmp/a \$file.json"
+[ -n "$python" ] && {
+    run "$@"
+    if [ $rc -eq 2 ]; then fail "odd arguments: $(said)"; fi
+    command=$($python -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["command"], end="")' "$tmp/a \$file.json")
+    printf '%s\0' "$@" > "$tmp/given"
+    (eval "set -- $command" && printf '%s\0' "$@") > "$tmp/read"
+    check "the command read by a shell is what was given" cmp "$tmp/given" "$tmp/read"
+    check_same "plain words stay as they are" "$($python -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["command"])' "$tmp/ln.json")" \
+        "$tmp/prog $quick --op layernorm --size small,medium,batch -a batch_size=1,2 --json $tmp/ln.json --jsonl $tmp/ln.jsonl"
+}
+
 # every key of the header's table, in its order, in every record
 wanted=$(sed -n '/^#define KB_RECORD/,/[^\\]$/p' kbench.h | sed -n 's/^ *x([a-z]*, *\([a-z_0-9]*\),.*/\1/p' | tr '\n' ' ')
 check_same "the header's table is found" "$(echo $wanted | wc -w | awk '{ print ($1 > 100) }')" 1

@@ -27,6 +27,7 @@ run "$prog" $some --resume --jsonl "$lines"
 check_rc "no file yet: everything runs" 0
 each "no file yet" "$lines" $all
 cp "$lines" "$tmp/whole"
+cp "$lines" "$tmp/plain"
 run "$prog" $some --resume --jsonl "$lines" --json "$tmp/r.json"
 check_rc "all is done" 0
 cp "$out" "$tmp/table"
@@ -87,6 +88,50 @@ run "$tmp/faults" $options --op wrong,first --resume --jsonl "$lines"
 check_rc "a failed case" 1
 each "a failed case" "$lines" 3
 check_same "a failed case: what was fine is kept" "$(grep -cxF -f "$tmp/whole" "$lines")" 1
+
+# a line is torn if it ends inside a record: a record without the end of its line is whole, and no other line goes
+head -n 9 "$tmp/plain" > "$lines"
+{ echo '{"tool": "another", "name": 1}' && echo 'a remark' && echo '{' && echo && sed -n 10p "$tmp/plain" | tr -d '\n'; } >> "$lines"
+cp "$lines" "$tmp/before"
+run "$prog" $some --resume --jsonl "$lines"
+check_rc "other lines" 0
+check_err "other lines" "$(($(grep -c '^{"name": "' "$tmp/before"))) of $all cases|1[0-9]* of $all cases|[89] of $all cases"
+check_same "other lines: they stay" "$(grep -c '^{"tool": "another", "name": 1}$\|^a remark$\|^{$' "$lines")" 3
+check_same "other lines: the last record stays" "$(grep -cxF -f "$tmp/plain" "$lines")" 10
+grep '^{"name": "' "$lines" > "$tmp/ours"
+each "other lines: records" "$tmp/ours" $all
+
+# beside a run that writes to the same file: both keep what they measured
+rm -f "$lines"
+"$prog" $some,slow --jsonl "$lines" --json "$tmp/beside.json" > "$tmp/out" 2>&1 < /dev/null &
+pid=$!
+i=0
+while [ $i -lt 100 ] && [ ! -s "$lines" ]; do sleep 0.05 2> /dev/null || sleep 1; i=$((i + 1)); done
+sed -n 12p "$tmp/plain" | head -c 500 >> "$lines" # so that there is something to replace
+run "$prog" $some --resume --jsonl "$lines" --json "$tmp/r.json"
+check_rc "beside a run that writes" 0
+wait $pid
+check_same "beside a run that writes: that run" $? 0
+for file in beside r; do
+    sed 's/,$//; /^[][]$/d' "$tmp/$file.json" > "$tmp/wanted"
+    check_same "beside a run that writes: $file has records" "$(grep -c . "$tmp/wanted" | awk '{ print ($1 > 0) }')" 1
+    check_same "beside a run that writes: none of $file is lost" "$(grep -cvxF -f "$lines" "$tmp/wanted")" 0
+done
+
+# an error while the file is read is not its end
+if have strace && strace -o "$tmp/trace" true 2> /dev/null; then
+    cp "$tmp/plain" "$lines"
+    opened=$(strace -e trace=openat,read "$prog" $some --list --resume --jsonl "$lines" 2>&1 | grep -a '^openat\|^read' | grep -an 'l.jsonl"' | head -n 1 | cut -d: -f 1)
+    reads=$(strace -e trace=openat,read "$prog" $some --list --resume --jsonl "$lines" 2>&1 | grep -a '^openat\|^read' | head -n "$opened" | grep -c '^read')
+    for at in 1 2 3; do
+        run strace -o /dev/null -e trace=read -e inject=read:error=EIO:when=$((reads + at)) "$prog" $some --resume --jsonl "$lines"
+        check_rc "read $at of the file fails" 2
+        check_err "read $at of the file fails" 'cannot read --jsonl|input/output error'
+        check "read $at of the file fails: the file stays" cmp "$lines" "$tmp/plain"
+    done
+else
+    skip "no strace: no read of the file fails"
+fi
 
 # --- killed at any moment: worker, supervisor, both
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }

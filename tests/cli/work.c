@@ -202,6 +202,108 @@ KBENCH(brief) { // some 20 ns
     KB_TIME_HOST(kb) { spend(12); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
+// --- work that the compiler does in advance ---
+
+KBENCH(folded) {
+    double x = 2, y = 0;
+    KB_TIME_HOST(kb) {
+        y = __builtin_sqrt(x);
+        kb_keep(y);
+    }
+    kb_check_that(kb, y > 1.4 && y < 1.5, 0, 0, "%g", y);
+}
+KBENCH(folded_length) {
+    const char* text = "a text whose length the compiler knows";
+    size_t n = 0;
+    KB_TIME_HOST(kb) {
+        n = strlen(text);
+        kb_keep(n);
+    }
+    kb_check_that(kb, n == 38, 0, 0, "%zu", n);
+}
+KBENCH(folded_three) {
+    int a = 3, b = 4;
+    KB_TIME_HOST(kb) { kb_keep(a + b, a * b, a - b); }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
+KBENCH(hoisted) { // no constant, but the same in each run
+    double x = (double)kb->seed, y = 0;
+    KB_TIME_HOST(kb) {
+        y = x * x + 1;
+        kb_keep(y);
+    }
+    kb_check_that(kb, y > 1, 0, 0, "%g", y);
+}
+KBENCH(hidden) {
+    double x = 2, y = 0;
+    KB_TIME_HOST(kb) {
+        kb_keep(x);
+        y = __builtin_sqrt(x) / (x + 1) / (x + 2) / (x + 3);
+        kb_keep(y);
+    }
+    kb_check_that(kb, y > 0.02 && y < 0.03, 0, 0, "%g", y);
+}
+KBENCH(one_instruction) { // it is there, and takes no longer than the loop around it
+    volatile int v = 1;
+    KB_TIME_HOST(kb) {
+        int r = v + 1;
+        kb_keep(r);
+    }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
+static void constant(kb_stream stream, void* user) {
+    (void)stream, (void)user;
+    kb_keep(2 * 3);
+}
+
+// --- the same work by itself and behind a reset ---
+
+#define CHAIN(n) \
+    for (int i = 0; i < (n); i++) x = x * 1664525u + 1013904223u, kept = x;
+#define TWO_WAYS(name, n)                                  \
+    KBENCH_IMPL(name, plain) {                             \
+        unsigned x = 1;                                    \
+        volatile unsigned kept = 0;                        \
+        KB_TIME_HOST(kb) { CHAIN(n) }                      \
+        kb_check_that(kb, kept == x, 0, 0, "not kept");    \
+    }                                                      \
+    KBENCH_IMPL(name, sample) {                            \
+        unsigned x = 1;                                    \
+        volatile unsigned kept = 0;                        \
+        KB_SAMPLE(kb) {                                    \
+            x = 1;                                         \
+            KB_TIME_HOST(kb) { CHAIN(n) }                  \
+        }                                                  \
+        kb_check_that(kb, kept == x, 0, 0, "not kept");    \
+    }
+TWO_WAYS(ways_1, 1)
+TWO_WAYS(ways_10, 10)
+TWO_WAYS(ways_30, 30)
+TWO_WAYS(ways_100, 100)
+TWO_WAYS(ways_300, 300)
+TWO_WAYS(ways_1000, 1000)
+TWO_WAYS(ways_10000, 10000)
+
+// Copies of so many bytes, in the caches or beyond, from KB_ALLOC or from malloc; each run makes them so often.
+static void copies(kb_state* kb, size_t bytes, int times, bool own) {
+    char* x = own ? (char*)malloc(2 * bytes) : KB_ALLOC(kb, char, (int64_t)(2 * bytes));
+    if (!x) return;
+    memset(x, 1, 2 * bytes);
+    KB_TIME_HOST(kb) {
+        for (int i = 0; i < times; i++) {
+            memcpy(x + bytes, x, bytes);
+            kb_keep(x);
+        }
+    }
+    kb_bytes(kb, 2.0 * (double)bytes * times);
+    kb_check_that(kb, x[2 * bytes - 1] == 1, 0, 0, "not copied");
+    if (own) free(x);
+}
+KBENCH(in_cache) { copies(kb, 256 << 10, 1, false); }
+KBENCH(in_cache_again) { copies(kb, 256 << 10, 4000, false); } // more bytes than any cache has, of data that fits
+KBENCH(in_cache_own) { copies(kb, 256 << 10, 1, true); }
+KBENCH(in_memory) { copies(kb, (size_t)kbi_core_cache() + (1 << 20), 1, false); }
+KBENCH(in_memory_own) { copies(kb, (size_t)kbi_core_cache() + (1 << 20), 1, true); }
 static void own_main(void) { // the same without a registry
     kb_desc d;
     memset(&d, 0, sizeof d);
@@ -218,6 +320,10 @@ static void own_main(void) { // the same without a registry
     check_doubled(kb, y, x);
     kb_result r = kb_close(kb);
     printf("%s %s\n", r.name, (r.flags >> KB_FLAG_STALE) & 1 ? "STALE" : "no");
+    kb_result_free(&r);
+    d.name = "called";
+    r = kb_run(&d, constant, NULL);
+    printf("%s %s\n", r.name, (r.flags >> KB_FLAG_FLOOR) & 1 ? "FLOOR" : "no");
     kb_result_free(&r);
 }
 int main(int argc, char** argv) {

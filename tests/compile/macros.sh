@@ -80,7 +80,7 @@ if [ -f kbench_kernels.cuh ]; then
 #include "kbench_kernels.cuh"
 int main() { return KBK_VARIANT_COUNT != 4; }
 EOF
-        alone="-DKBK_ONLY_REDUCTION -DKBK_NO_F16 -DKBK_NO_BF16"
+        alone="-DKBK_ONLY=sum -DKBK_TYPES=f32"
         check "kbench_kernels.cuh through nvcc" $NVCC -O1 $macros $alone -I. "$tmp/kernels.cu" -o "$tmp/kernels" && {
             run "$tmp/kernels"
             check_rc "the sum's four variants, and no other group" 0

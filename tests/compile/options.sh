@@ -27,12 +27,49 @@ for c in gcc clang; do
     done
     [ -z "$cuda" ] || check "$c, CUDA" $c -std=c11 $strict -isystem "$cuda" -DKBENCH_CUDA -fsyntax-only $here/impl.c
 done
+# what some projects ask of all headers: no old casts in C++, no const cast away, no 0 for a pointer
+cat > "$tmp/uses.c" << 'EOF'
+#include "kbench.h"
+static void call(kb_stream stream, void* user) { (void)stream, (void)user; }
+KBENCH(uses, KB_AXIS("n", 1, 2), KB_AXIS_REAL("p", 0.5), KB_AXIS_STR("way", "a", "b"), KB_DTYPE("f32"), KB_SIZE("small", "n=1")) {
+    int64_t n = kb_int(kb, "n");
+    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC_HOST(kb, float, n);
+    const float* z = KB_ALLOC_PINNED(kb, float, n);
+    kb_fill(kb, x, n, KB_NORMAL);
+    KB_SAMPLE(kb) { KB_TIME(kb) { kb_keep(x); kb_keep(z); kb_keep(n); } }
+    KB_TIME_HOST(kb) { kb_keep(y); }
+    kb_check(kb, x, z, n, 1e-6), kb_check_norm(kb, x, z, n, 1e-6), kb_check_ulp(kb, x, z, n, 1.0);
+}
+static kb_entry entry;
+kb_result use(const kb_desc* d);
+kb_result use(const kb_desc* d) { return kb_add(&entry), kb_run(d, call, NULL); }
+#ifdef __cplusplus
+void use_cxx(const kb_desc& d);
+void use_cxx(const kb_desc& d) { kb_open(d), kb_run(d, [](kb_stream) {}); }
+#endif
+EOF
+for c in g++ clang++; do
+    have $c && check "$c, old casts" $c -x c++ -std=c++17 $strict -Wold-style-cast -Wcast-qual -Wconversion -fsyntax-only "$tmp/uses.c"
+done
+have g++ && check "g++, 0 for a pointer" g++ -x c++ -std=c++17 $strict -Wzero-as-null-pointer-constant -Wuseless-cast -fsyntax-only "$tmp/uses.c"
+# a C that is too old: one error that names it, and none from what follows
+for c in gcc clang; do
+    have $c && check "$c, casts" $c -std=c11 $strict -Wcast-qual -Wconversion -fsyntax-only "$tmp/uses.c"
+    for std in gnu89 gnu90 c89; do
+        have $c || continue
+        printf '#define KBENCH_IMPLEMENTATION\n#include "kbench.h"\nint main(void) { return 0; }\n' > "$tmp/old.c"
+        [ $std = c89 ] || cat "$tmp/uses.c" >> "$tmp/old.c"
+        run $c -std=$std -I. -fsyntax-only "$tmp/old.c"
+        check_same "$c $std: errors" "$(grep -c 'error: ' "$err")" 1
+        check_err "$c $std" 'error: .*kbench.h needs C11 or later'
+    done
+done
 if [ -n "$NVCC" ]; then
     for options in -std=c++20 "-std=c++17 -Xcompiler -fno-rtti" "-std=c++20 -Xcompiler -fno-exceptions"; do
         check "nvcc $options" $NVCC $options -O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -c $here/five_lines.cu -o "$tmp/nvcc.o"
     done
     # a group alone has no kernels but its own: a program of one operation need not wait for those of others
-    check "one group" $NVCC -arch=sm_90a -DKBK_ONLY_MSE -ptx -x cu -I. kbench_kernels.cuh -o "$tmp/mse.ptx"
+    check "one group" $NVCC -arch=sm_90a -DKBK_ONLY=mse -ptx -x cu -I. kbench_kernels.cuh -o "$tmp/mse.ptx"
     sed -n 's/^.*\.entry \([A-Za-z0-9_]*\).*/\1/p' "$tmp/mse.ptx" > "$tmp/entries"
     check "one group: its kernels" grep -q '_mse_fwd_ticket_k' "$tmp/entries"
     check_same "one group: others' kernels" "$(grep -v -e _mse_ -e '_kIvE' "$tmp/entries")" ""

@@ -2,7 +2,9 @@
 /* Stands in for the CUDA runtime where there is no GPU: answers as an H200 would, launches nothing, and keeps account of
    which kernels a program holds, which it launches, and how often it asks. At exit it writes, to the file that
    RUNTIME_LOG names, "kernel NAME LAUNCHES" for each, and "asked FUNCTION TIMES". RUNTIME_SHARED: the bytes of shared
-   memory that a CTA may have, where it is not an H200's.
+   memory that a CTA may have, if not those of an H200. RUNTIME_COMPILED: the compute capability that kernels say they
+   were compiled for, if not 90 with the instructions of sm_90a. A program may declare runtime_launches and
+   runtime_memset, which tell how many kernels were launched, and what the last memset was.
 
    nvcc --cudart none program.cu runtime.o -o program */
 #include <cuda_runtime.h>
@@ -13,6 +15,14 @@
 #include <string.h>
 #include <string>
 
+extern "C" {
+long runtime_launches;
+struct {
+    void* to;
+    int value;
+    size_t bytes;
+} runtime_memset;
+}
 namespace {
 struct account {
     std::map<const void*, std::string> names; // by the address that a launch is given
@@ -39,10 +49,14 @@ size_t most_shared() {
     const char* given = getenv("RUNTIME_SHARED");
     return given ? strtoul(given, NULL, 10) : 232448;
 }
+int compiled_for() {
+    const char* given = getenv("RUNTIME_COMPILED");
+    return given ? atoi(given) : 90;
+}
 cudaError_t launch(const void* kernel, size_t shared) {
     auto at = books().names.find(kernel);
     if (at == books().names.end() || shared > most_shared()) return cudaErrorInvalidDeviceFunction;
-    books().launches[at->second]++;
+    books().launches[at->second]++, runtime_launches++;
     return cudaSuccess;
 }
 cudaError_t asked(const char* what) { return books().asked[what]++, cudaSuccess; }
@@ -116,10 +130,11 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void* kernel) {
     auto at = books().names.find(kernel);
     memset(a, 0, sizeof *a);
-    a->ptxVersion = a->binaryVersion = 90;
+    a->ptxVersion = a->binaryVersion = compiled_for();
     // how the library asks whether it was compiled for sm_90a
-    a->maxThreadsPerBlock =
-        at != books().names.end() && at->second.find("kbki_hopper_k") != std::string::npos ? 96 : 1024;
+    a->maxThreadsPerBlock = at == books().names.end() || at->second.find("kbki_hopper_k") == std::string::npos ? 1024
+                            : getenv("RUNTIME_COMPILED")                                                       ? 32
+                                                                                                               : 96;
     return asked("cudaFuncGetAttributes");
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return asked("cudaFuncSetAttribute"); }
@@ -156,7 +171,10 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { ret
 cudaError_t cudaMemGetInfo(size_t* left, size_t* total) { return *left = *total = (size_t)1 << 30, cudaSuccess; }
 cudaError_t cudaMemcpy(void*, const void*, size_t, cudaMemcpyKind) { return cudaSuccess; }
 cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaMemsetAsync(void*, int, size_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
+    runtime_memset = { to, value, bytes };
+    return cudaSuccess;
+}
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, const void* p) {
     memset(a, 0, sizeof *a);
     auto at = pinned().upper_bound((char*)p);

@@ -40,13 +40,13 @@ template <class T> const char* each(const kbk_args* a) {
     if (!why) why = kbk_attention_fwd_flashrs<T>(a, 0);
     return why ? why : kbk_attention_fwd_flashpp<T>(a, 0);
 }
-const char* all(const kbk_args* a) { return a->s.elem ? each<__half>(a) : each<__nv_bfloat16>(a); }
+const char* all(const kbk_args* a) { return a->s.causal ? each<__half>(a) : each<__nv_bfloat16>(a); }
 EOT
 cat > "$tmp/backward.cu" << 'EOT'
 #define KBK_NO_REGISTRY
 #include "kbench_kernels.cuh"
 const char* all(const kbk_args* a) {
-    return a->s.elem ? kbk_attention_bwd_flashws<__half>(a, 0) : kbk_attention_bwd_flashws<__nv_bfloat16>(a, 0);
+    return a->s.causal ? kbk_attention_bwd_flashws<__half>(a, 0) : kbk_attention_bwd_flashws<__nv_bfloat16>(a, 0);
 }
 EOT
 # What must not be: the results used while the product is on its way.

@@ -183,7 +183,7 @@ static void set_factors(float sa, float sb) {
 static kbk_args arguments(const byte* a, const byte* b, void* c, shape s) {
     kbk_args args = {};
     args.s.batch = args.s.heads = 1, args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k;
-    args.s.layout = KBK_NT, args.s.elem = 2;
+    args.s.layout = KBK_NT;
     args.in[0] = a, args.in[1] = b, args.in[2] = factors, args.in[3] = factors + 4, args.out[0] = c;
     args.workspace = work, args.workspace_bytes = work_bytes;
     return args;
@@ -203,7 +203,7 @@ static void try_one(const rung& r, const byte* a, const byte* b, shape s, int of
     kbk_args args = arguments(a, b, c_all + at, s);
     bool can = takes(r, args);
     if (!strcmp(r.name, "select")) // no more than it says that it wants
-        args.workspace_bytes = kbki_scratch_matmul_e4m3(&args.s, KBKI_WORD_select);
+        args.workspace_bytes = kbki_scratch_matmul_e4m3(&args.s, 2, KBKI_WORD_select);
     CUDA(cudaMemsetAsync(work, 0xFF, (size_t)1 << 22, stream));
     CUDA(cudaMemsetAsync(c_all, 0xFF, (size_t)bytes, stream));
     CUDA(cudaMemcpyAsync(counts, v, sizeof v, cudaMemcpyHostToDevice, stream));

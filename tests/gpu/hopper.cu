@@ -67,8 +67,9 @@ template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream
     if constexpr (sizeof(T) == 4)
         if (!why && ctas && batch) why = kbki_tf32_ready(a, batch, &rest, &io, st);
     const kbki_wg_device on = kbki_wg_this();
-    for (int64_t n = 2; cut && n <= on.sms && n <= kbki_wg_k16(s) / 256; n++)
-        if (kbki_wg_clocks(s, 1, &on, Way, n) < kbki_wg_clocks(s, 1, &on, Way, best)) best = n;
+    for (int64_t n = 2; cut && n <= on.sms && n <= kbki_wg_k16(s, (int)sizeof(T)) / 256; n++)
+        if (kbki_wg_clocks(s, (int)sizeof(T), 1, &on, Way, n) < kbki_wg_clocks(s, (int)sizeof(T), 1, &on, Way, best))
+            best = n;
     int64_t many = kbki_wg_layer(s, w), slots = kbki_wg_at_once(w, on.sms), whole = many / slots * slots;
     if (pieces) whole = std::min(whole_units, many - 1);
     kbki_wg_choice by = { Way, pieces && cut ? pieces : best, 0, 0 };
@@ -225,7 +226,7 @@ template <class T> static void reference(const T* a, const T* b, T* c, shape s, 
 template <class T> static kbk_args arguments(const T* a, const T* b, void* c, shape s, int layout) {
     kbk_args args = {};
     args.s.batch = s.b;
-    args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k, args.s.layout = layout, args.s.elem = (int)sizeof(T);
+    args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k, args.s.layout = layout;
     args.in[0] = a, args.in[1] = b, args.out[0] = c, args.workspace = work, args.workspace_bytes = work_bytes;
     return args;
 }
@@ -270,8 +271,8 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
     kbk_args args = arguments<T>(a, b, x.c + at, s, layout);
     bool can = takes(r, a, b, s, layout);
     if (!r.way) // no more than it says that it wants
-        args.workspace_bytes =
-            s.b ? kbki_scratch_bmm(&args.s, word_of(r.name)) : kbki_scratch_matmul(&args.s, word_of(r.name));
+        args.workspace_bytes = s.b ? kbki_scratch_bmm(&args.s, (int)sizeof(T), word_of(r.name))
+                                   : kbki_scratch_matmul(&args.s, (int)sizeof(T), word_of(r.name));
     cuda(args.workspace_bytes <= work_bytes ? cudaSuccess : cudaErrorInvalidValue,
          "this test's scratch is too small");
     if (args.workspace_bytes)
@@ -888,8 +889,8 @@ int main(int argc, char** argv) {
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     auto roomy = [](shape s, int layout) {
         kbk_shape whole = arguments<bf16>(NULL, NULL, NULL, s, layout).s;
-        size_t most = std::max(kbki_scratch_matmul(&whole, KBKI_WORD_select), kbki_scratch_tf32(&whole, many(s)));
-        work_bytes = std::max(work_bytes, most + (size_t)(2 * many(s)) * kbki_mm_copies(&whole));
+        size_t most = std::max(kbki_scratch_matmul(&whole, 2, KBKI_WORD_select), kbki_scratch_tf32(&whole, many(s)));
+        work_bytes = std::max(work_bytes, most + (size_t)(2 * many(s)) * kbki_mm_copies(&whole, 2));
     };
     for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
         roomy(only_shape, layout);

@@ -227,7 +227,7 @@ __global__ void hold_k(unsigned long long ns) {
 static kbk_args arguments(const void* q, const void* k, const void* v, void* o, void* lse, shape s) {
     kbk_args a = {};
     a.s.batch = s.heads % 2 ? 1 : 2, a.s.heads = s.heads / a.s.batch, a.s.rows = s.n, a.s.cols = s.d;
-    a.s.causal = s.causal, a.s.elem = 2;
+    a.s.causal = s.causal;
     a.in[0] = q, a.in[1] = k, a.in[2] = v, a.out[0] = o, a.out[1] = lse;
     a.workspace = tickets, a.workspace_bytes = KBK_TICKETS;
     return a;
@@ -468,7 +468,7 @@ __global__ void back_same_k(const char* a, const char* b, int64_t bytes, verdict
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes; i += (int64_t)gridDim.x * blockDim.x)
         if (a[i] != b[i]) atomicAdd(&out->bad, 1ull), atomicMin(&out->first, (unsigned long long)i);
 }
-static size_t back_scratch(const kbk_args& a) { return kbki_scratch_attention_bwd(&a.s, KBKI_WORD_flashws); }
+static size_t back_scratch(const kbk_args& a) { return kbki_scratch_attention_bwd(&a.s, 2, KBKI_WORD_flashws); }
 template <class T> static kbk_args back_arguments(const back<T>& x, shape s, int64_t at) {
     kbk_args a = arguments(x.in[0], x.in[1], x.in[2], x.out[0] + at, x.out[1] + at, s);
     a.in[3] = x.in[3], a.in[4] = x.in[4], a.in[5] = x.lse, a.out[2] = x.out[2] + at;

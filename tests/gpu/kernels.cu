@@ -16,6 +16,8 @@
                         GPU's memory for them, and neither --quick nor --sanitize is asked for
        --sanitize       for compute-sanitizer, which is slow: a few small shapes, one seed, no graphs; every
                         tensor ends where its own allocation does, so that a read past it is noticed
+       --faults         what kbk_launch rejects, shapes of which something is 0, and one of rows that do not start on
+                        16 bytes: a minute under compute-sanitizer
        --count          launches what it would launch and looks at nothing, for tests/compile/launched.sh: there the
                         runtime is one that launches nothing, but keeps account
 
@@ -31,9 +33,9 @@
 #endif
 
 static int passed, failed, skipped;
-static int quick, large, sanitize, counting, jobs, job_index; // options; which of the jobs this process is
-static int capability;                                        // of the device, times ten
-static const char* only;                                      // option: the one variant
+static int quick, large, sanitize, counting, faults, jobs, job_index; // options; which of the jobs this process is
+static int capability;                                                // of the device, times ten
+static const char* only;                                              // option: the one variant
 // What jobs share: parts of the work that somebody has taken; of each operation how many jobs are through with it, and
 // what they saw.
 static struct account {
@@ -247,7 +249,6 @@ static int prepare(job* j) {
     int ins = 0, outs = 0, big_enough = 1;
     kbk_tensor t[KBK_MAX_TENSORS];
     memset(j->x, 0, sizeof j->x), memset(j->out, 0, sizeof j->out), memset(j->in, 0, sizeof j->in);
-    j->s.elem = kbk_dtype_size(j->dtype);
     j->n = j->op->tensors(&j->s, t), j->units = j->op->units(&j->s);
     for (int k = 0; k < j->n; k++) {
         side* x = &j->x[k];
@@ -286,7 +287,7 @@ static int prepare(job* j) {
             kbk_narrow(x->t.kind, j->dtype, x->values, x->raw, x->t.count);
             kbk_widen(x->t.kind, j->dtype, x->raw, x->values, x->t.count);
         }
-    j->op->ref(&j->s, j->in, j->out, 0, j->units);
+    j->op->ref(&j->s, kbk_dtype_size(j->dtype), j->in, j->out, 0, j->units);
     for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++) // magnitudes allow for scores that were rounded
         if (j->x[k].t.scales) memset(j->x[k].scales, 0, (size_t)(j->x[k].t.scales * j->units) * sizeof(double));
     return big_enough;
@@ -384,6 +385,7 @@ static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, nam
 // Tensor copies want lines that start on 16 bytes: what else the variants that are made of them have to refuse.
 static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
+    if (s->rows == 0 || s->cols == 0) return 0; // nothing to do
     if (v->sm == KBK_SM_90a && v->op->family == KBK_ATTN) {
         uintptr_t all = (uintptr_t)a->in[0] | (uintptr_t)a->in[1] | (uintptr_t)a->in[2];
         if (!strcmp(v->op->dir, "bwd")) all |= (uintptr_t)a->in[3];
@@ -408,7 +410,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     kbk_args a;
     kbk_report r;
     int which = 0;
-    j->work_bytes = kbk_workspace(v, &j->s);
+    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
     char* mark = arena_at;
     j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
     arena_at = mark;
@@ -461,7 +463,7 @@ static void try_graph(job* j, const kbk_variant* v) {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
     char* mark = arena_at;
-    j->work_bytes = kbk_workspace(v, &j->s);
+    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
     j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
     arena_at = mark;
     if (j->work_bytes && !j->work) return; // counted by try_variant
@@ -494,7 +496,7 @@ static void try_in_place(job* j, const kbk_variant* v, int shift) {
     kbk_args a;
     const char* why = NULL;
     char *mark = arena_at, *to[2] = { dx->got, x->got };
-    j->work_bytes = kbk_workspace(v, &j->s);
+    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
     j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
     arena_at = mark;
     if (j->work_bytes && !j->work) return; // counted by try_variant
@@ -574,6 +576,8 @@ static const dims byte_shapes[] = {
     { 200, 6040, 144, 0 }, { 132, 11456, 1488, 0 }, { 8, 4264, 11344, 0 }, { 68, 12697, 16, 0 }, { 130, 131, 272, 0 },
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
 };
+// something is 0
+static const dims zero_shapes[] = { { 0, 37, 3, 1 }, { 5, 0, 3, 1 }, { 5, 7, 0, 1 }, { 0, 0, 0, 1 } };
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more than a wave of CTAs has packs for
 // fewer: one, two and four packs to each thread of as many CTAs as there are SMs
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
@@ -613,7 +617,7 @@ static const char* lacks(const kbk_variant* v, int dtype) {
     }
 #endif
     if (kbk_runs_on(v, dtype, capability))
-        return v->sm & KBK_SM_EXACT && kbki_needs_hopper() ? "to be compiled for sm_90a" : NULL;
+        return kbki_needs_row(kbk_least_sm(v, dtype), v->origin) ? "to be compiled for a later capability" : NULL;
     snprintf(text, sizeof text, "compute capability %d.%d", sm / 10, sm % 10);
     return text;
 }
@@ -680,7 +684,8 @@ static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int
         j.op = op, j.s = s, j.dtype = dtype, j.fill = fill, j.spoiled = spoiled;
         if (!fits(op, fill, spoiled)) continue;
         if (quick && fill != SEED1 && (fill + shape_index) % 3) continue;
-        if ((sanitize || counting || size > (quick ? 300000 : 900000)) && fill != SEED1) continue;
+        if (size == 0 && fill != SEED1) continue; // there is no row to spoil
+        if ((sanitize || counting || faults || size > (quick ? 300000 : 900000)) && fill != SEED1) continue;
         if (!my_part()) continue;
         if (!sanitize)
             run_fill(&j, 0, (fill == SEED1 || fill == NANS) && size < (quick ? 300000 : 20000000) ? OFFSETS : 1);
@@ -689,28 +694,154 @@ static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int
     }
 }
 
-// Nothing to do is done successfully, without touching anything.
-static void run_empty(const kbk_op* op, int dtype) {
-    for (int zero = 0; zero < 2; zero++)
-        for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
-            const kbk_variant* v = &kbk_table[i];
-            kbk_args a;
-            if (!wanted(v, op, dtype)) continue;
-            memset(&a, 0, sizeof a);
-            a.s.batch = a.s.heads = 1, a.s.rows = zero ? 0 : 5, a.s.cols = zero ? 5 : 0, a.s.depth = 3;
-            a.s.elem = kbk_dtype_size(dtype);
-            const char* why = kbk_launch(v, dtype, &a, stream);
-            if (!why && cudaStreamSynchronize(stream) != cudaSuccess) why = "failed on the device";
-            if (why)
-                printf("FAIL: %s_%s/%s empty: %s\n", op->name, op->dir, v->name, why), failed++;
-            else
-                passed++;
-            a.s.rows = -1, a.s.cols = 5;
-            if (!kbk_launch(v, dtype, &a, stream))
-                printf("FAIL: %s/%s took -1 rows\n", op->name, v->name), failed++;
-            else
-                passed++;
-        }
+// --- what kbk_launch rejects, and shapes of which something is 0
+extern "C" { // of tests/compile/runtime.cpp, if the program is linked with it
+extern long runtime_launches __attribute__((weak));
+extern struct {
+    void* to;
+    int value;
+    size_t bytes;
+} runtime_memset __attribute__((weak));
+}
+static long launches() { return &runtime_launches ? runtime_launches : 0; }
+static void expect(const kbk_variant* v, int dtype, int right, const char* what, const char* said) {
+    if (right)
+        passed++;
+    else
+        printf("FAIL: %s_%s/%s %s, %s: %s\n", v->op->name, v->op->dir, v->name, kbk_dtype_name(dtype), what,
+               said ? said : "launched"),
+            failed++;
+}
+// Rejected before anything is launched, with these words in the text.
+static void expect_rejected(const kbk_variant* v, int dtype, const kbk_args* a, const char* words, const char* what) {
+    const long before = launches();
+    const char* why = kbk_launch(v, dtype, a, stream);
+    expect(v, dtype, why && strstr(why, words) && launches() == before, what, why);
+}
+// Arguments that point to zeros, enough for the tensors of a small shape.
+static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
+    kbk_tensor t[KBK_MAX_TENSORS];
+    kbk_args a = {};
+    int ins = 0, outs = 0;
+    a.s = *s, arena_at = arena;
+    for (int k = 0, n = v->op->tensors(s, t); k < n; k++) {
+        char* at = take((size_t)t[k].count * (size_t)kbk_kind_size(t[k].kind, dtype) + 256);
+        if (t[k].role == KBK_IN)
+            a.in[ins++] = at;
+        else
+            a.out[outs++] = at;
+    }
+    a.workspace_bytes = kbk_workspace(v, dtype, s), a.workspace = take(a.workspace_bytes);
+    CUDA(cudaMemsetAsync(arena, 0, (size_t)(arena_at - arena), stream)); // 0 is an index that everybody has
+    return a;
+}
+// A shape that every operation takes.
+static kbk_shape usual_shape(const kbk_op* op) {
+    kbk_shape s = { 1, 1, 7, 1040, 0, 0, 0, 0, 0 };
+    if (op->family == KBK_ATTN) s.cols = 64;
+    if (op->family == KBK_GEMM) s.depth = 1040, s.layout = KBK_NT; // so few rows have kernels of their own
+    if (op->family == KBK_LOOKUP) s.depth = 9;
+    return s;
+}
+static void run_nulls(const kbk_variant* v, int dtype) {
+    kbk_tensor t[KBK_MAX_TENSORS];
+    kbk_shape s = usual_shape(v->op);
+    const kbk_args good = some_args(v, dtype, &s);
+    const int n = v->op->tensors(&s, t);
+    int ins = 0, outs = 0;
+    for (int k = 0; k < n; k++) {
+        kbk_args a = good;
+        if (t[k].role == KBK_IN)
+            a.in[ins++] = NULL;
+        else
+            a.out[outs++] = NULL;
+        if (t[k].count && !t[k].optional) expect_rejected(v, dtype, &a, "is null", t[k].name);
+    }
+    expect_rejected(v, dtype, NULL, "null", "no arguments");
+    if (good.workspace_bytes && v->op->units(&s) && !lacks(v, dtype)) {
+        kbk_args a = good;
+        a.workspace = NULL;
+        expect_rejected(v, dtype, &a, "workspace", "no workspace");
+        a = good, a.workspace_bytes--;
+        expect_rejected(v, dtype, &a, "workspace", "a workspace that is too small");
+    }
+}
+static void run_sizes(const kbk_variant* v, int dtype) {
+    kbk_shape s = usual_shape(v->op);
+    const kbk_args good = some_args(v, dtype, &s);
+    for (int i = 0; i < 5; i++) {
+        kbk_args a = good;
+        int64_t* size[5] = { &a.s.batch, &a.s.heads, &a.s.rows, &a.s.cols, &a.s.depth };
+        *size[i] = -1;
+        expect_rejected(v, dtype, &a, "negative", "a negative size");
+        *size[i] = INT64_MIN;
+        expect_rejected(v, dtype, &a, "negative", "the least number as a size");
+    }
+    kbk_args a = good;
+    a.s.rows = (int64_t)1 << 40, a.s.cols = ((int64_t)1 << 40) + 64; // their product is 2^46 in 64 bits
+    expect_rejected(v, dtype, &a, "2^56", "a product of sizes that overflows");
+    expect(v, dtype, kbk_workspace(v, dtype, &a.s) == 0, "the workspace of such a shape", "not 0");
+    a.s.rows = a.s.cols = (int64_t)1 << 32; // 0 in 64 bits
+    expect_rejected(v, dtype, &a, "2^56", "a product of sizes that overflows to 0");
+    a = good;
+    if (v->op->family == KBK_GEMM) {
+        a.s.layout = 3;
+        expect_rejected(v, dtype, &a, "layout", "a layout that does not exist");
+        a.s.layout = -1;
+        expect_rejected(v, dtype, &a, "layout", "a layout that does not exist");
+    }
+}
+// What needs another device, or was compiled for another one, says so, by kbk_launch and when it is called directly.
+static void run_elsewhere(const kbk_variant* v, int dtype) {
+    kbk_shape s = usual_shape(v->op);
+    if (!kbki_needs_row(kbk_least_sm(v, dtype), v->origin)) return;
+    for (int odd = 0; odd < 2; odd++) {
+        s.rows += 100 * odd, s.depth += odd && v->op->family == KBK_GEMM;
+        const kbk_args a = some_args(v, dtype, &s);
+        expect_rejected(v, dtype, &a, "comp", "code that is not there");
+        const long before = launches();
+        const char* why = v->launch[dtype](&a, stream);
+        expect(v, dtype, why && launches() == before, "code that is not there, called directly", why);
+    }
+}
+/* Something of the shape is 0: what has elements and units is written as the oracle has it, and nothing else. On the
+   device the values are compared; of a runtime that launches nothing it is seen whether anything is asked for. */
+static void run_zero(const kbk_variant* v, int dtype, const kbk_shape* s) {
+    kbk_tensor t[KBK_MAX_TENSORS];
+    const kbk_args a = some_args(v, dtype, s);
+    const int n = v->op->tensors(s, t);
+    int writes = 0;
+    if (n && (t[0].place == KBK_ON_HOST || t[n - 1].place == KBK_ON_HOST) && s->rows && s->cols) return;
+    for (int k = 0; k < n; k++)
+        writes += t[k].role != KBK_IN && t[k].count > 0 && (v->op->units(s) > 0 || !t[k].per_unit);
+    const long before = launches();
+    if (&runtime_memset) runtime_memset.to = NULL;
+    const char* why = kbk_launch(v, dtype, &a, stream);
+    if (!why && cudaStreamSynchronize(stream) != cudaSuccess) why = "failed on the device";
+    expect(v, dtype, !why, "a size of 0", why);
+    if (why || !&runtime_launches || v->origin & KBK_ALLOCATES || v->op->family == KBK_MAP) return;
+    const bool asked = launches() > before || runtime_memset.to;
+    expect(v, dtype, asked == (writes > 0), "a size of 0", writes ? "wrote nothing" : "something was written");
+}
+static void run_zeros(const kbk_op* op, int dtype) {
+    for (int i = 0; i < 16; i++) {
+        kbk_shape s = usual_shape(op);
+        if (i & 1) s.rows = 0;
+        if (i & 2) s.cols = 0;
+        if (i & 4) s.depth = 0;
+        if (i & 8) s.batch = 0;
+        for (int k = 0; k < KBK_VARIANT_COUNT; k++)
+            if (wanted(&kbk_table[k], op, dtype)) run_zero(&kbk_table[k], dtype, &s);
+    }
+}
+static void run_faults(const kbk_op* op, int dtype) {
+    for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
+        const kbk_variant* v = &kbk_table[i];
+        if (v->op != op || !v->launch[dtype] || (only && strcmp(only, v->name))) continue;
+        run_nulls(v, dtype), run_sizes(v, dtype), run_elsewhere(v, dtype);
+    }
+    run_zeros(op, dtype);
+    CUDA(cudaDeviceSynchronize());
 }
 
 // Sums over the rows, of no rows, are zeros: outputs that belong to no unit are written all the same.
@@ -718,7 +849,7 @@ static void run_no_rows(const kbk_op* op, int dtype) {
     enum { ROOM = 512 }; // bytes of a tensor, more than it has
     static unsigned char got[KBK_MAX_TENSORS * ROOM];
     kbk_tensor t[KBK_MAX_TENSORS];
-    kbk_shape s = { 1, 1, 0, 37, 3, 0, 0, 0, kbk_dtype_size(dtype), 0 };
+    kbk_shape s = { 1, 1, 0, 37, 3, 0, 0, 0, 0 };
     int n = op->tensors(&s, t), sums = 0;
     for (int k = 0; k < n; k++) sums += t[k].role != KBK_IN && !t[k].per_unit;
     for (int i = 0; i < KBK_VARIANT_COUNT && sums; i++) {
@@ -726,7 +857,8 @@ static void run_no_rows(const kbk_op* op, int dtype) {
         kbk_args a = {};
         int ins = 0, outs = 0;
         if (!wanted(v, op, dtype)) continue;
-        arena_at = arena, a.s = s, a.workspace_bytes = kbk_workspace(v, &s), a.workspace = take(a.workspace_bytes);
+        arena_at = arena, a.s = s, a.workspace_bytes = kbk_workspace(v, dtype, &s),
+        a.workspace = take(a.workspace_bytes);
         CUDA(cudaMemsetAsync(arena, 0xFF, (size_t)(arena_at - arena), stream));
         char* from = arena_at;
         for (int k = 0; k < n; k++)
@@ -784,7 +916,7 @@ static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const 
         whole[ins] = (const double*)((uintptr_t)in[ins] - (uintptr_t)first * 8), ins++;
         free(raw);
     }
-    op->ref(s, whole, out, u, u + 1);
+    op->ref(s, kbk_dtype_size(dtype), whole, out, u, u + 1);
     for (int k = 0; k < ins; k++) free(in[k]);
 }
 // Whether a unit's outputs are as its oracle says; the report says why not.
@@ -813,7 +945,7 @@ static void large_sum(const kbk_op* op, const kbk_shape* s, double* const* in, i
         kbk_shape of = *s;
         of.rows = 1, of.cols = parts[i];
         part[0] = &value, part[KBK_OUTS] = &scale;
-        op->ref(&of, (const double* const*)in, part, 0, 1);
+        op->ref(&of, kbk_dtype_size(KBK_BF16), (const double* const*)in, part, 0, 1);
         double weight = (double)times[i] * (is(op, "mse") ? (double)parts[i] / (double)n : 1); // a mean, or a sum
         out[0][0] += weight * value, out[KBK_OUTS][0] += weight * scale;
     }
@@ -834,7 +966,7 @@ static void run_large(const kbk_op* op) {
     enum { PERIOD = 40009 * 256 }; // bytes; not a divisor of any row
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
-    kbk_shape s = { 1, 1, 65537, 32771, 0, 0.1, 0, 0, 2, 42 }; // 2^31 + 229 thousand elements, odd rows
+    kbk_shape s = { 1, 1, 65537, 32771, 0, 0.1, 0, 0, 42 }; // 2^31 + 229 thousand elements, odd rows
     char *dev[KBK_MAX_TENSORS] = {}, *block, *work = NULL;
     double* period[KBK_MAX_TENSORS] = {};
     int n = op->tensors(&s, t), enough = 1, periods = 0;
@@ -875,7 +1007,7 @@ static void run_large(const kbk_op* op) {
         kbk_report r = {};
         int ins = 0, outs = 0, right = 1, at = 0;
         if (!enough || !wanted(v, op, dtype)) continue;
-        a.s = s, a.workspace_bytes = kbk_workspace(v, &s);
+        a.s = s, a.workspace_bytes = kbk_workspace(v, dtype, &s);
         if (a.workspace_bytes && cudaMalloc((void**)&work, a.workspace_bytes) != cudaSuccess) {
             cudaGetLastError(), skipped++;
             continue;
@@ -924,15 +1056,14 @@ static void run_smaller_gpu(const kbk_op* op, int dtype) {
     if (counting || !wanted(v, op, dtype) || !room) return;
     only = v->name;
     for (int i = 0; i < 4; i++) {
-        kbk_shape s = { 1, 2, i / 2 ? 65 : 300, 128, 0, 0, i % 2, 0, 0, 0 };
+        kbk_shape s = { 1, 2, i / 2 ? 65 : 300, 128, 0, 0, i % 2, 0, 0 };
         if (sanitize && s.rows == 300) continue;
         room->value = 99 * 1024 + 1, run_shape(op, dtype, s, 0, 0);
     }
     room->value = was, only = option;
     if (!my_part()) return;
-    kbk_args a = {};
-    a.s.batch = a.s.heads = 1, a.s.rows = 64, a.s.cols = 128, a.s.elem = kbk_dtype_size(dtype);
-    a.workspace = arena, a.workspace_bytes = (size_t)(arena_end - arena);
+    const kbk_shape s = { 1, 1, 64, 128, 0, 0, 0, 0, 0 };
+    const kbk_args a = some_args(v, dtype, &s);
     room->value = 64 * 1024 + 1;
     const char* why = kbk_launch(v, dtype, &a, stream);
     room->value = was;
@@ -944,7 +1075,6 @@ static void run_smaller_gpu(const kbk_op* op, int dtype) {
 }
 static void run_attention(const kbk_op* op, int dtype) {
     int inputs = strcmp(op->dir, "fwd") ? 6 : 3;
-    kbk_args a;
     for (int i = 0; i < 2 * COUNT(attention_shapes); i++) {
         kbk_shape s = { attention_shapes[i / 2].batch,
                         attention_shapes[i / 2].heads,
@@ -954,21 +1084,20 @@ static void run_attention(const kbk_op* op, int dtype) {
                         0,
                         i % 2,
                         0,
-                        0,
                         0 };
         const bool heads = s.batch * s.heads > 100;
         if (quick && !heads && (i / 2 % 3 == 0 || i / 2 > 8)) continue;
         if (heads && (strcmp(op->dir, "fwd") || dtype == KBK_F32)) continue; // flashpp's
-        if (sanitize && !attention_shapes[i / 2].small) continue;
-        for (int spoiled = 0; spoiled < (s.rows > 260 || heads ? 1 : inputs); spoiled++) // the oracle takes S^2
+        if ((sanitize || faults) && !attention_shapes[i / 2].small) continue;
+        for (int spoiled = 0; spoiled < (s.rows > 260 || heads || faults ? 1 : inputs); spoiled++) // the oracle: S^2
             run_shape(op, dtype, s, spoiled, i / 2);
     }
     if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
     if (!my_part()) return;
-    memset(&a, 0, sizeof a);
-    a.s.batch = a.s.heads = 1, a.s.rows = 4, a.s.cols = 96, a.s.elem = kbk_dtype_size(dtype);
+    const kbk_shape s = { 1, 1, 4, 96, 0, 0, 0, 0, 0 };
     for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
         if (!wanted(&kbk_table[i], op, dtype)) continue;
+        const kbk_args a = some_args(&kbk_table[i], dtype, &s);
         if (kbk_launch(&kbk_table[i], dtype, &a, stream))
             passed++;
         else
@@ -977,7 +1106,7 @@ static void run_attention(const kbk_op* op, int dtype) {
 }
 static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     int gemm = op->family == KBK_GEMM, pick = op->family == KBK_PICK, layouts = gemm ? 3 : pick ? 2 : 1;
-    kbk_shape s = { 1, 1, d.rows, d.cols, 0, 0, 0, 0, 0, 0 };
+    kbk_shape s = { 1, 1, d.rows, d.cols, 0, 0, 0, 0, 0 };
     if (sanitize && !d.small) return;
     if (is(op, "bmm")) s.batch = 3;
     if (is(op, "bmm") && s.rows * s.cols > 60000) return; // the oracle would take long
@@ -1000,11 +1129,16 @@ static void run_op(const kbk_op* op) {
     int family = op->family, index = 0;
     for (int dtype = 0; dtype < KBK_DTYPES; dtype++) {
         int any = 0;
-        for (int i = 0; i < KBK_VARIANT_COUNT; i++) any |= wanted(&kbk_table[i], op, dtype);
+        for (int i = 0; i < KBK_VARIANT_COUNT; i++) any |= kbk_table[i].op == op && kbk_table[i].launch[dtype];
         if (!any) continue;
-        if (my_part()) run_empty(op, dtype), run_no_rows(op, dtype);
+        if (my_part()) run_faults(op, dtype), run_no_rows(op, dtype);
+        for (int i = 0; i < COUNT(zero_shapes) && family != KBK_ATTN; i++) run_dims(op, dtype, zero_shapes[i], i);
         if (family == KBK_ATTN) {
             run_attention(op, dtype);
+            continue;
+        }
+        if (faults) {
+            run_dims(op, dtype, all_shapes[9], 0); // 65 x 100 x 100: rows that do not start on 16 bytes
             continue;
         }
         for (int i = index = 0; i < COUNT(all_shapes); i++, index++)
@@ -1064,7 +1198,7 @@ static int run_all(const char* op) {
     }
     size_t room = (size_t)512 << 20, left = 0, total = 0;
     cudaError_t e = cudaMemGetInfo(&left, &total);
-    if (!quick && !sanitize && e == cudaSuccess && (double)total > 15e9 * jobs) large = 1;
+    if (!quick && !sanitize && !faults && e == cudaSuccess && (double)total > 15e9 * jobs) large = 1;
     while ((e = cudaMalloc((void**)&arena, room)) != cudaSuccess && room > 1 << 24) cudaGetLastError(), room /= 2;
     cuda(e, "cudaMalloc");
     arena_end = arena + room;
@@ -1118,6 +1252,8 @@ int main(int argc, char** argv) {
             large = 1;
         else if (!strcmp(argv[i], "--sanitize"))
             sanitize = 1;
+        else if (!strcmp(argv[i], "--faults"))
+            faults = 1;
         else if (!strcmp(argv[i], "--count"))
             counting = jobs = 1;
         else if (!strcmp(argv[i], "--jobs") && i + 1 < argc)
@@ -1128,7 +1264,7 @@ int main(int argc, char** argv) {
             only = argv[++i];
         else
             return printf("usage: %s [--op NAME] [--variant NAME] [--quick] [--large] [--sanitize] "
-                          "[--count] [--jobs N]\n",
+                          "[--faults] [--count] [--jobs N]\n",
                           argv[0]),
                    2;
     }

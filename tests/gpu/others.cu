@@ -119,7 +119,7 @@ OTHER(transformed, SIZES) { // by Thrust, which is asked not to wait
     KB_TIME(kb) { thrust::transform(thrust::cuda::par_nosync.on(kb->stream), x, x + n, y, scaled()); }
     check_scaled(kb, x, y, n);
 }
-OTHER(summed, SIZES) { // by Thrust, which allocates, waits, and throws where it may not: SYNC_INSIDE
+OTHER(summed, SIZES) { // by Thrust, which allocates and waits: ALLOC_INSIDE
     int n = (int)kb_int(kb, "n");
     float *x = KB_ALLOC(kb, float, n), sum = 0;
     kb_fill(kb, x, n, KB_UNIFORM);
@@ -145,7 +145,7 @@ static void replay(kb_state* kb, bool said) {
     cudaGraphExecDestroy(exec), cudaGraphDestroy(graph), cudaStreamDestroy(s);
 }
 OTHER(graph, SIZES) { replay(kb, true); }
-OTHER(graph_unsaid, SIZES) { replay(kb, false); } // cannot be captured: SYNC_INSIDE, with what to say in the message
+OTHER(graph_unsaid, SIZES) { replay(kb, false); } // cannot be captured, and has its time; the message names the call
 OTHER(forked, SIZES) {
     int n = (int)kb_int(kb, "n");
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n), *z = KB_ALLOC(kb, float, n);

@@ -189,6 +189,16 @@ static void memory(kb_state* kb) {
         kb_bytes(kb, moved);
 }
 
+// The kit's own copy, which is among those that a cold copy of as many bytes is held against.
+static void cold_copy(kb_state* kb) {
+    int64_t half = *(const int64_t*)kb->user / 2;
+    char *from = KB_ALLOC(kb, char, half), *to = KB_ALLOC(kb, char, half);
+    if (!from || !to) return;
+    kb_fill(kb, (unsigned*)from, half / 4, KB_UNIFORM);
+    KB_TIME(kb) { kbi_gpu_copy_kernel(to, from, (size_t)half); }
+    kb_bytes_as(kb, 2.0 * (double)half, KB_COPY);
+}
+
 // --- registration ---
 
 static void add(const char* name, const char* stored, kb_body body, void* user) {
@@ -245,6 +255,13 @@ int main(int argc, char** argv) {
         if (strcmp(t.name, "bf16_of_f32") == 0) continue;
         snprintf(name, sizeof name, "x_%s", t.name);
         add_memory(name, { KB_COPY, KB_ANY_TRAFFIC, 256, t.roof, t.said });
+    }
+    static int64_t sizes[24];
+    for (int i = 0; i < 21; i++) { // 1 MiB to 1 GiB by powers of two, and between them
+        char name[80];
+        sizes[i] = (int64_t)(((i % 2 ? 1.5 : 1.0) * (double)((int64_t)1 << (20 + i / 2))) / 4096) * 4096;
+        snprintf(name, sizeof name, "cold_copy_%lld_KiB", (long long)(sizes[i] >> 10));
+        add(name, NULL, cold_copy, &sizes[i]);
     }
     add_memory("x_unsaid_flops", { KB_COPY, KB_ANY_TRAFFIC, 256, KBI_ROOFS, KB_NODTYPE });
     add_memory("x_unsaid_bytes", { KB_COPY, KB_ANY_TRAFFIC, 512, KBI_NO_ROOF, KB_NODTYPE });

@@ -50,6 +50,22 @@ judged() {
     done < "$tmp/$mode.rest"
 }
 judged cold
+# a cold copy is held against a cold copy of as many bytes: 100 % within 4, or what either time may be off
+awk -F'\t' '
+    function told() {
+        if (op !~ /^"cold_copy_/) return
+        n++
+        off = percent > 100 ? percent - 100 : 100 - percent
+        allowed = 4 + 200 * precision
+        print (percent != "null" && off <= allowed ? "good " : "bad ") op ": " percent " % of " roof ", +- " precision
+    }
+    $1 != last { told(); op = ""; last = $1 }
+    $2 == "operation" { op = $3 } $2 == "gpu_efficiency" { percent = $3 } $2 == "roof" { roof = $3 }
+    $2 == "precision" { precision = $3 }
+    END { told() }' "$tmp/cold.txt" > "$tmp/copies"
+cat "$tmp/copies" # for the log
+check_same "cold copies from 1 MiB to 1 GiB" "$(wc -l < "$tmp/copies" | tr -d ' ')" 21
+check_same "cold copies that are not 100 % of a cold copy" "$(grep '^bad' "$tmp/copies")" ""
 planted=$(grep -c '	operation	"x_' "$tmp/cold.txt")
 if [ "$planted" -ge 10 ]; then pass; else fail "only $planted impossible ones"; fi
 judged hot --hot --filter '^(l2_|read|copy_said|bf16_said)'

@@ -33,12 +33,8 @@
    us of one launch by itself, after 256 MiB of something else were read, between events, of which an empty kernel
    takes what the first line says; and the floor, bytes over 4276 GB/s, as a share of the first column. Medians, all
    plans in turn. Exit code 0, 1 after failures, 77 without a GPU. */
-#define KBK_NO_F16
-#define KBK_NO_F32
-#define KBK_ONLY_LAYERNORM
-#define KBK_ONLY_RMSNORM
-#define KBK_ONLY_SOFTMAX
-#define KBK_ONLY_CROSS_ENTROPY
+#define KBK_TYPES bf16
+#define KBK_ONLY layernorm, rmsnorm, softmax, cross_entropy
 #include "kbench_kernels.cuh"
 #include <algorithm>
 #include <stdio.h>
@@ -426,7 +422,7 @@ __global__ void empty_k() {}
 static room prepare(const contest& c, size_t l2) {
     room r = {};
     r.op = kbk_find_op(c.op, c.dir);
-    r.s.rows = sanitize ? c.rows / 64 + 3 : c.rows, r.s.cols = c.cols, r.s.batch = r.s.heads = 1, r.s.elem = 2;
+    r.s.rows = sanitize ? c.rows / 64 + 3 : c.rows, r.s.cols = c.cols, r.s.batch = r.s.heads = 1;
     r.tensors = r.op->tensors(&r.s, r.t);
     for (int i = 0; i < r.tensors; i++) r.set += round_up(bytes_of(r.t[i]));
     r.sets = sanitize ? 1 : (int)std::min<size_t>(LAUNCHES, 3 * l2 / r.set + 2);
@@ -477,7 +473,7 @@ static bool compare(const room& r, const char* name, int64_t row) {
             out[KBK_OUTS + os].resize(v.size()), outs[KBK_OUTS + os] = out[KBK_OUTS + os].data(),
                                                                  outs[os++] = v.data();
     }
-    r.op->ref(&s, ins, outs, 0, TOGETHER);
+    r.op->ref(&s, 2, ins, outs, 0, TOGETHER);
     for (int k = 0; k < os; k++) {
         kbk_report report;
         for (tensor = 0; r.t[tensor].role == KBK_IN; tensor++) {}
@@ -543,7 +539,7 @@ template <class Work> static double timed(const clocks& c, bool cold, Work work)
 }
 static void run(contest& c, const clocks& k, size_t l2, bool time) {
     room r = prepare(c, l2);
-    const double floor = r.op->bytes(&r.s) / copy_rate;
+    const double floor = r.op->bytes(&r.s, 2) / copy_rate;
     const bool ce = !strcmp(c.op, "cross_entropy");
     if (ce)
         masked_k<<<1024, 256, 0, stream>>>((bf16*)place(r, 0, 0), (int*)place(r, 0, 1), r.s.rows, r.s.cols);

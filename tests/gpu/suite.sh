@@ -3,7 +3,7 @@
 # On a GPU: in the suite a variant that is not for a shape is skipped, and says nothing of the others' results.
 . tests/lib.sh
 
-build "suite.cu" $NVCC -O3 $ARCHFLAGS -DKBK_ONLY_ATTENTION -I. examples/suite.cu -o "$tmp/suite"
+build "suite.cu" $NVCC -O3 $ARCHFLAGS -DKBK_ONLY=attention -I. examples/suite.cu -o "$tmp/suite"
 run "$tmp/suite" --fast --no-progress --op attention --dtype bf16 -a batch_size=1 -a heads=2 -a sequence_length=4096 \
     -a tensor_dimension=64 -a causal=0 --json "$tmp/suite.json"
 check_rc "attention over 4096 keys" 0

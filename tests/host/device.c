@@ -563,17 +563,18 @@ static void test_seen(void) {
         int64_t nodes;
         int flag; // -1: none
         const char* message;
-    } rows[] = { { 1, 0, 0, 0, 0, 0, 0, 1, -1, "" },
-                 { 0, 0, 0, 0, 0, 1, 0, 1, -1, "" },
-                 { 0, 0, 0, 0, 0, 0, 0, 0, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream" },
-                 { 1, 1, 1, 0, 0, 0, 0, 2, KB_FLAG_TRANSFER, "1 copy in the timed block" },
-                 { 1, 2, 1, 0, 1, 0, 0, 4, KB_FLAG_TRANSFER, "2 copies in the timed block" },
-                 { 1, 2, 1, 0, 0, 3, KB_EXPECT_TRANSFER, 6, -1, "" },
-                 { 0, 1, 0, 0, 0, 0, KB_EXPECT_TRANSFER, 1, -1, "" },
-                 { 1, 0, 0, 1, 2, 0, 0, 3, KB_FLAG_ALLOC_INSIDE,
-                   "cudaMallocAsync or cudaFreeAsync in the timed block" },
-                 { 1, 0, 0, 1, 0, 0, 0, 1, KB_FLAG_SYNC_INSIDE, "a host function in the timed block's stream" },
-                 { 0, 0, 0, 1, 0, 0, 0, 0, KB_FLAG_SYNC_INSIDE, "a host function in the timed block's stream" } };
+    } rows[] = {
+        { 1, 0, 0, 0, 0, 0, 0, 1, -1, "" },
+        { 0, 0, 0, 0, 0, 1, 0, 1, -1, "" },
+        { 0, 0, 0, 0, 0, 0, 0, 0, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream" },
+        { 1, 1, 1, 0, 0, 0, 0, 2, KB_FLAG_TRANSFER, "1 copy in the timed block" },
+        { 1, 2, 1, 0, 1, 0, 0, 4, KB_FLAG_TRANSFER, "2 copies in the timed block" },
+        { 1, 2, 1, 0, 0, 3, KB_EXPECT_TRANSFER, 6, -1, "" },
+        { 0, 1, 0, 0, 0, 0, KB_EXPECT_TRANSFER, 1, -1, "" },
+        { 1, 0, 0, 1, 2, 0, 0, 3, KB_FLAG_ALLOC_INSIDE, "cudaMallocAsync or cudaFreeAsync in the timed block" },
+        { 1, 0, 0, 1, 0, 0, 0, 1, -1, "a host function in the timed block's stream: its time is in the result" },
+        { 0, 0, 0, 1, 0, 0, 0, 0, -1, "a host function in the timed block's stream: its time is in the result" }
+    };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kbi_run* run = new_run();
         memset(&seen, 0, sizeof seen);
@@ -588,44 +589,206 @@ static void test_seen(void) {
 
     static const struct {
         cudaError_t inside, end;
-        int beside, flag;
+        int flag;
         const char* message;
     } refused[] = {
-        { cudaErrorStreamCaptureImplicit, cudaErrorStreamCaptureInvalidated, 0, KB_FLAG_SIDE_STREAM,
-          "default stream" },
-        { cudaSuccess, cudaErrorStreamCaptureUnjoined, 0, KB_FLAG_SIDE_STREAM, "does not wait for" },
-        { cudaSuccess, cudaErrorStreamCaptureUnmatched, 0, KB_FLAG_SIDE_STREAM, "does not wait for" },
-        { cudaErrorStreamCaptureIsolation, cudaSuccess, 0, KB_FLAG_SIDE_STREAM, "does not wait for" },
-        { cudaSuccess, cudaErrorStreamCaptureInvalidated, 1, KB_FLAG_SIDE_STREAM, "does not wait for" },
-        { cudaSuccess, cudaErrorStreamCaptureInvalidated, 0, KB_FLAG_SYNC_INSIDE, "a synchronisation" },
-        { cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated, 1, KB_FLAG_SYNC_INSIDE,
-          "cudaMalloc" },
-        { cudaErrorStreamCaptureUnsupported, cudaSuccess, 0, KB_FLAG_SYNC_INSIDE, "a synchronisation" },
-        { cudaErrorStreamCaptureInvalidated, cudaSuccess, 0, KB_FLAG_SYNC_INSIDE, "a synchronisation" },
-        { cudaErrorInvalidValue, cudaSuccess, 0, KB_FLAG_CUDA_ERROR, "cudaErrorOfSomeKind: an error under" },
-        { cudaSuccess, cudaErrorInvalidValue, 1, KB_FLAG_CUDA_ERROR, "cudaErrorOfSomeKind: an error under" },
-        { cudaSuccess, cudaSuccess, 0, KB_FLAG_CUDA_ERROR, "cudaSuccess: no error under stream capture" }
+        { cudaErrorStreamCaptureImplicit, cudaErrorStreamCaptureInvalidated, KB_FLAG_SIDE_STREAM, "default stream" },
+        { cudaSuccess, cudaErrorStreamCaptureUnjoined, KB_FLAG_SIDE_STREAM, "does not wait for" },
+        { cudaSuccess, cudaErrorStreamCaptureUnmatched, KB_FLAG_SIDE_STREAM, "does not wait for" },
+        { cudaErrorStreamCaptureIsolation, cudaSuccess, KB_FLAG_SIDE_STREAM, "does not wait for" },
+        { cudaSuccess, cudaErrorStreamCaptureInvalidated, KB_FLAG_SYNC_INSIDE, "Which one is not known" },
+        { cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated, KB_FLAG_SYNC_INSIDE, "cudaMalloc" },
+        { cudaErrorStreamCaptureUnsupported, cudaSuccess, KB_FLAG_SYNC_INSIDE, "KB_EXPECT_NO_CAPTURE" },
+        { cudaErrorStreamCaptureInvalidated, cudaSuccess, KB_FLAG_SYNC_INSIDE, "a synchronisation" },
+        { cudaErrorInvalidValue, cudaSuccess, KB_FLAG_CUDA_ERROR, "cudaErrorOfSomeKind: an error under" },
+        { cudaSuccess, cudaErrorInvalidValue, KB_FLAG_CUDA_ERROR, "cudaErrorOfSomeKind: an error under" },
+        { cudaSuccess, cudaSuccess, KB_FLAG_CUDA_ERROR, "cudaSuccess: no error under stream capture" }
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         kbi_run* run = new_run();
-        run->work.beside = refused[i].beside;
         kbi_audit_refused(run, refused[i].inside, refused[i].end);
         CHECK_THAT(run->m.flags == (uint64_t)1 << refused[i].flag, "refused %d: %s", (int)i, run->m.message);
         CHECK_HAS(run->m.message, refused[i].message);
     }
-    // beside the stream: what takes longer than that, three times in a row
+}
+
+// Without an inspection: each look is of a run of its own; two that find nothing acquit, four that find it busy convict.
+static void test_looks(void) {
+    static const struct {
+        const char* looks; // b: busy
+        bool again, stops;
+    } rows[] = { { ".", true, false },     { "..", false, false },    { "b", true, false },
+                 { "b.b.", false, false }, { "bbb..", false, false }, { "bbbb", false, true },
+                 { "bbb", true, false },   { ".bbb", true, false },   { ".bbbb", false, true },
+                 { "bb.bb", false, true }, { "bb.b.", false, false } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kbi_run* run = new_run();
+        for (const char* look = rows[i].looks; *look; look++) {
+            gpu.busy = *look == 'b';
+            kbi_look_beside(run, 0);
+        }
+        CHECK_THAT(run->work.again == rows[i].again, "%s", rows[i].looks);
+        CHECK_THAT(run->m.flags == (uint64_t)rows[i].stops << KB_FLAG_SIDE_STREAM, "%s", rows[i].looks);
+    }
+    gpu.busy = true; // but not by a twentieth of what the stream took
     kbi_run* run = new_run();
-    CHECK(!kbi_busy_beside(run, 0)), CHECK_INT(run->work.beside, 0);
-    gpu.busy = true;
-    CHECK(!kbi_busy_beside(run, 10000000000)), CHECK_INT(run->work.beside, 0);
-    CHECK(kbi_busy_beside(run, 0)), CHECK_INT(run->work.beside, 1), CHECK_INT(run->m.flags, 0);
-    kbi_gpu_settle(run);
-    CHECK_INT(run->work.beside, 2), CHECK_INT(run->m.flags, 0);
-    kbi_gpu_settle(run);
-    CHECK_INT(run->work.beside, 3), CHECK(run->m.flags == (uint64_t)1 << KB_FLAG_SIDE_STREAM);
+    kbi_look_beside(run, 10000000000), kbi_look_beside(run, 10000000000);
+    CHECK(!run->work.again), CHECK_INT(run->m.flags, 0);
     gpu.busy = false;
-    kbi_gpu_settle(run);
-    CHECK_INT(run->work.beside, 0);
+}
+
+#if defined(__has_include)
+#if __has_include(<generated_cuda_meta.h>) && __has_include(<cuda.h>)
+#define HAS_META 1
+#endif
+#endif
+#ifdef HAS_META
+#include <cuda.h>
+#define CUdeviceptr_v1 unsigned
+#define CUDA_MEMCPY2D_v1 int
+#define CUDA_MEMCPY3D_v1 int
+#define CUDA_ARRAY_DESCRIPTOR_v1 int
+#define CUDA_ARRAY3D_DESCRIPTOR_v1 int
+#include <generated_cuda_meta.h>
+// clang-format off
+#define PARAMETERS(x) \
+    x(cuLaunchKernel, hStream, stream) \
+    x(cuLaunchCooperativeKernel, hStream, stream) \
+    x(cuLaunchGridAsync, hStream, stream) \
+    x(cuGraphLaunch, hStream, stream) \
+    x(cuLaunchHostFunc, hStream, stream) \
+    x(cuStreamAddCallback, hStream, stream) \
+    x(cuMemPrefetchAsync_v2, hStream, stream) \
+    x(cuMemPrefetchAsync, hStream, stream) \
+    x(cuMemPrefetchBatchAsync, hStream, stream) \
+    x(cuMemDiscardAndPrefetchBatchAsync, hStream, stream) \
+    x(cuMemDiscardBatchAsync, hStream, stream) \
+    x(cuMemBatchDecompressAsync, stream, stream) \
+    x(cuStreamAttachMemAsync, hStream, stream) \
+    x(cuMemcpyAsync, hStream, stream) \
+    x(cuMemcpyHtoDAsync_v2, hStream, stream) \
+    x(cuMemcpyDtoHAsync_v2, hStream, stream) \
+    x(cuMemcpyDtoDAsync_v2, hStream, stream) \
+    x(cuMemcpy3DBatchAsync_v2, hStream, stream) \
+    x(cuMemcpyHtoAAsync_v2, hStream, stream) \
+    x(cuMemcpyAtoHAsync_v2, hStream, stream) \
+    x(cuMemcpy3DBatchAsync, hStream, stream) \
+    x(cuMemcpy2DAsync_v2, hStream, stream) \
+    x(cuMemcpy3DAsync_v2, hStream, stream) \
+    x(cuMemcpy3DPeerAsync, hStream, stream) \
+    x(cuMemcpyPeerAsync, hStream, stream) \
+    x(cuMemcpyBatchAsync_v2, hStream, stream) \
+    x(cuMemcpyBatchAsync, hStream, stream) \
+    x(cuMemsetD8Async, hStream, stream) \
+    x(cuMemsetD16Async, hStream, stream) \
+    x(cuMemsetD32Async, hStream, stream) \
+    x(cuMemsetD2D8Async, hStream, stream) \
+    x(cuMemsetD2D16Async, hStream, stream) \
+    x(cuMemsetD2D32Async, hStream, stream) \
+    x(cuEventRecord, hStream, stream) \
+    x(cuEventRecord, hEvent, object) \
+    x(cuEventRecordWithFlags, hStream, stream) \
+    x(cuEventRecordWithFlags, hEvent, object) \
+    x(cuStreamWriteValue32_v2, stream, stream) \
+    x(cuStreamWriteValue64_v2, stream, stream) \
+    x(cuStreamWaitEvent, hStream, stream) \
+    x(cuStreamWaitEvent, hEvent, object) \
+    x(cuStreamWaitValue32_v2, stream, stream) \
+    x(cuStreamWaitValue64_v2, stream, stream) \
+    x(cuStreamSynchronize, hStream, stream) \
+    x(cuStreamQuery, hStream, stream) \
+    x(cuEventSynchronize, hEvent, object) \
+    x(cuEventQuery, hEvent, object) \
+    x(cuMemAllocAsync, hStream, stream) \
+    x(cuMemAllocFromPoolAsync, hStream, stream) \
+    x(cuMemFreeAsync, hStream, stream) \
+    x(cuStreamBeginCapture_v2, hStream, stream) \
+    x(cuStreamBeginCaptureToGraph, hStream, stream) \
+    x(cuStreamEndCapture, hStream, stream)
+// clang-format on
+#endif
+
+// Where CUPTI's own header says that the parameters lie.
+static void test_parameters(void) {
+#if defined(HAS_META) && CUDA_VERSION == 13000
+    static const struct {
+        const char* name;
+        int stream, at;
+    } rows[] = {
+#define stream_ 1
+#define object_ 0
+#define X(f, field, what) { #f, what##_, (int)offsetof(f##_params, field) },
+        PARAMETERS(X)
+#undef X
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool own;
+        const kbi_driver_call* c = kbi_driver_call_of(rows[i].name, &own);
+        CHECK_THAT(c && (rows[i].stream ? c->stream : c->object) == rows[i].at, "%s: %d", rows[i].name, rows[i].at);
+    }
+    CHECK_INT(offsetof(CUlaunchConfig, hStream), KBI_CONFIG_STREAM);
+    CHECK_INT(offsetof(cuStreamCreate_params, Flags), KBI_CREATE_FLAGS);
+    CHECK_INT(offsetof(cuStreamCreateWithPriority_params, flags), KBI_CREATE_FLAGS);
+#else
+    SKIP("no generated_cuda_meta.h of CUDA 13.0");
+#endif
+}
+
+// What CUPTI's callbacks say of the driver's functions.
+static void test_calls(void) {
+    bool own = false;
+    CHECK_INT(kbi_driver_call_of("cuMemAlloc_v2", &own)->kind, KBI_CALL_ALLOC), CHECK(!own);
+    CHECK_INT(kbi_driver_call_of("cuLaunchKernel_ptsz", &own)->kind, KBI_CALL_LAUNCH), CHECK(own);
+    CHECK_INT(kbi_driver_call_of("cuMemcpyHtoDAsync_v2_ptsz", &own)->stream, 24), CHECK(own);
+    CHECK_INT(kbi_driver_call_of("cuMemPrefetchAsync_v2", &own)->stream, 32);
+    CHECK_INT(kbi_driver_call_of("cuMemPrefetchAsync", &own)->stream, 24);
+    CHECK_INT(kbi_driver_call_of("cuMemcpy", &own)->kind, KBI_CALL_COPY_NOW);
+    CHECK(!kbi_driver_call_of("cuKernelGetName", &own)), CHECK(!kbi_driver_call_of("cuMemcpyFoo_v2", &own));
+
+    memset(&kbi_calls, 0, sizeof kbi_calls);
+    calling.on = 6, calling.called = kbi_api_called;
+    api("cudaMalloc", "cuMemAlloc_v2", 0, 0, 0, 0, NULL, 0); // while nothing is inspected
+    kbi_calls.on = true;
+    api("cudaLaunchKernel", "cuLaunchKernel", 0, 1, 5, 77, "f", 0);
+    api("cudaLaunchKernel", "cuLaunchKernel", 0, 1, 5, 0, "f", 1);
+    api(NULL, "cuLaunchKernel_ptsz", 0, 1, 5, 0, "g", 0);
+    api(NULL, "cuKernelGetName", 0, 0, 0, 0, NULL, 0);
+    api("cudaLaunchKernel", NULL, 0, 0, 0, 0, "g", 98);
+    api("cudaGetLastError", NULL, 0, 0, 0, 0, NULL, 98);
+    uint64_t config[5] = { 0, 0, 0, 0, 88 };
+    api("cudaLaunchKernelExC", "cuLaunchKernelEx", 0, WORD(config), 0, WORD(config), "f", 0);
+    uint64_t made = 99;
+    api("cudaStreamCreateWithFlags", "cuStreamCreate", 0, WORD(&made), 1, 1, NULL, 0);
+    call_back(2, "cudaFunny", NULL, NULL, 0, false); // the driver's error is made up for
+    call_back(1, "cuMemAlloc_v2", config, NULL, 2, true);
+    call_back(2, "cudaFunny", NULL, NULL, 0, true);
+    kbi_calls.on = false;
+    static const struct {
+        int kind, number, error;
+        uint64_t stream;
+        const char *name, *kernel;
+    } want[] = { { KBI_CALL_LAUNCH, 1, 0, 77, "cudaLaunchKernel", "f" },
+                 { KBI_CALL_LAUNCH, 2, 1, KBI_STREAM_LEGACY, "cudaLaunchKernel", "f" },
+                 { KBI_CALL_LAUNCH, 3, 0, KBI_STREAM_PER_THREAD, "cuLaunchKernel_ptsz", "g" },
+                 { KBI_CALL_FAILED, 4, 98, 0, "cudaLaunchKernel", "g" },
+                 { KBI_CALL_LAUNCH, 6, 0, 88, "cudaLaunchKernelExC", "f" },
+                 { KBI_CALL_CREATE, 7, 0, 99, "cudaStreamCreateWithFlags", NULL },
+                 { KBI_CALL_OTHER, 8, 2, KBI_STREAM_LEGACY, "cudaFunny", NULL } };
+    kbi_text names = KBI_BLANK;
+    kbi_calls_name(&kbi_calls, &names);
+    CHECK_INT(kbi_calls.n, sizeof want / sizeof *want);
+    for (int i = 0; i < (int)(sizeof want / sizeof *want) && i < kbi_calls.n; i++) {
+        const kbi_cuda_call* c = &kbi_calls.of[i];
+        CHECK_THAT(c->kind == want[i].kind && c->number == want[i].number && c->error == want[i].error &&
+                       c->stream == want[i].stream,
+                   "call %d: kind %d, number %d, error %d, stream %llu", i, c->kind, c->number, c->error,
+                   (unsigned long long)c->stream);
+        CHECK_STR(c->name, want[i].name);
+        CHECK_THAT(want[i].kernel ? c->kernel && strcmp(c->kernel, want[i].kernel) == 0 : !c->kernel, "call %d", i);
+    }
+    CHECK_INT(kbi_calls.of[5].blocking, 0);
+    kbi_text_free(&names);
+    calling.on = 0;
 }
 
 // One number for a block's work, whatever order it stands in.
@@ -1350,6 +1513,9 @@ int main(void) {
     test_choose();
     test_calibration();
     test_seen();
+    test_looks();
+    test_calls();
+    test_parameters();
     test_shape();
     test_spans();
     test_buffers();

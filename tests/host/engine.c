@@ -378,16 +378,44 @@ static void test_memory(void) {
 // What is kept in the hundred lines from a block's, or up to the next benchmark, makes it none that is empty.
 static void test_keeps(void) {
     static const struct {
-        int line;
-        bool keeps;
-    } rows[] = { { 89900, false }, { 89901, true }, { 90000, true },  { 90001, false }, { 90049, false },
-                 { 90050, true },  { 90060, true }, { 90061, false }, { 90160, false } };
-    for (int i = 0; i < KBI_COUNT(rows); i++)
-        CHECK_THAT(kbi_keeps(rows[i].line) == rows[i].keeps, "line %d", rows[i].line);
+        int line, keeps, places;
+    } rows[] = { { 89900, KBI_KEPT_NOTHING, 0 },   { 89901, KBI_KEPT_VALUES, 1 },  { 90000, KBI_KEPT_VALUES, 1 },
+                 { 90001, KBI_KEPT_NOTHING, 0 },   { 90049, KBI_KEPT_NOTHING, 0 }, { 90050, KBI_KEPT_VALUES, 1 },
+                 { 90060, KBI_KEPT_VALUES, 1 },    { 90061, KBI_KEPT_NOTHING, 0 }, { 90160, KBI_KEPT_NOTHING, 0 },
+                 { 90300, KBI_KEPT_CONSTANTS, 2 }, { 90400, KBI_KEPT_VALUES, 2 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        int places = -1;
+        CHECK_THAT((int)kbi_keeps(kbi_build(), rows[i].line, &places) == rows[i].keeps, "line %d", rows[i].line);
+        CHECK_INT(places, rows[i].places);
+    }
+}
+
+// A clock's step is the distance of the values at which readings crowd, not the smallest difference of two of them.
+static void test_lattice(void) {
+    static const struct {
+        double step, jitter, want, within;
+    } rows[] = { { 10, 1, 10, 1.01 },   { 10, 0, 10, 1e-9 }, { 41.667, 0.5, 41.667, 1.1 }, { 1, 0, 1, 1e-9 },
+                 { 1, 2, 1, 1e-9 },     { 100, 2, 100, 4 },  { 4, 0, 4, 1e-9 },            { 1000, 1, 1000, 2.1 },
+                 { 100000, 0, 0, 1e-9 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        double ns[1000];
+        for (int k = 0; k < KBI_COUNT(ns); k++) {
+            double apart = 25 + 80 * (k * 37 % 1000) / 1000.0, phase = (k * 613 % 1000) / 1000.0 * rows[i].step;
+            ns[k] = floor((apart + phase) / rows[i].step) * rows[i].step;
+            if (rows[i].step > 1e4) ns[k] = 0;
+            ns[k] = floor(ns[k] + rows[i].jitter * (k * 7 % 3 - 1) + 0.5);
+        }
+        double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
+        CHECK_THAT(fabs(step - rows[i].want) <= rows[i].within, "steps of %g, jitter %g: %g", rows[i].step,
+                   rows[i].jitter, step);
+    }
+    double step = kbi_clock_step();
+    CHECK_THAT(step >= 1 && step < 1e7, "this clock's step: %g ns", step);
 }
 
 int main(void) {
     test_keeps();
+    test_lattice();
     test_scale();
     test_absolute();
     test_stack();
@@ -411,4 +439,15 @@ KBENCH(sooner) {
 KBENCH(later) {
 #line 90060
     kb_keep(kb);
+}
+#line 90300
+KBENCH(constants) {
+    kb_keep(2 * 3);
+    kb_keep("text");
+    kb_skip(kb, "planted");
+}
+#line 90400
+KBENCH(one_of_two) {
+    kb_keep(2 * 3);
+    kb_keep(kb->seed);
 }

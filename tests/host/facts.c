@@ -109,21 +109,30 @@ static void test_differs(void) {
     const struct {
         const char** of[2];
         const char *values[2], *said; // NULL: they may be compared
-    } rows[] = { { { &a.backend, &b.backend }, { "cpu", "cuda" }, "backend (cpu, cuda)" },
-                 { { &a.gpu, &b.gpu }, { "A", "B" }, "GPU (A, B)" },
-                 { { &a.gpu, &b.gpu }, { "A", NULL }, "GPU (A, none)" },
-                 { { &a.driver, &b.driver }, { "550.1", "535.9" }, "driver (550.1, 535.9)" },
-                 { { &a.driver, &b.driver }, { "550.1", "550.9" }, NULL },
-                 { { &a.driver, &b.driver }, { "550.1", NULL }, NULL },
-                 { { &a.cpu, &b.cpu }, { "P", "Q" }, "CPU (P, Q)" },
-                 { { &a.cache, &b.cache }, { "hot", "cold" }, "cache (hot, cold)" },
-                 { { &a.timer, &b.timer }, { "cupti", "events" }, "timer (cupti, events)" },
-                 { { &a.build, &b.build },
-                   { "12, optimised", "12, not optimised" },
-                   "optimisation (optimised, not optimised)" },
-                 { { &a.build, &b.build }, { "12, optimised", "13, optimised; kbench: 13, not optimised" }, NULL },
-                 { { &a.cpu_governor, &b.cpu_governor }, { "performance", "powersave" }, NULL },
-                 { { &a.kernel_version, &b.kernel_version }, { "6.1", "6.2" }, NULL } };
+    } rows[] = {
+        { { &a.backend, &b.backend }, { "cpu", "cuda" }, "backend (cpu, cuda)" },
+        { { &a.gpu, &b.gpu }, { "A", "B" }, "GPU (A, B)" },
+        { { &a.gpu, &b.gpu }, { "A", NULL }, "GPU (A, none)" },
+        { { &a.driver, &b.driver }, { "550.1", "535.9" }, "driver (550.1, 535.9)" },
+        { { &a.driver, &b.driver }, { "550.1", "550.9" }, NULL },
+        { { &a.driver, &b.driver }, { "550.1", NULL }, NULL },
+        { { &a.cpu, &b.cpu }, { "P", "Q" }, "CPU (P, Q)" },
+        { { &a.cache, &b.cache }, { "hot", "cold" }, "cache (hot, cold)" },
+        { { &a.timer, &b.timer }, { "cupti", "events" }, "timer (cupti, events)" },
+        { { &a.build, &b.build }, { "12, optimised", "12, not optimised" }, "build (optimised, not optimised)" },
+        { { &a.build, &b.build }, { "12, optimised", "13, optimised; kbench: 13, not optimised" }, NULL },
+        { { &a.build, &b.build },
+          { "12, optimised", "12, optimised, instrumented (ASan UBSan), CUDA; kbench: 13, optimised" },
+          "build (optimised, optimised, instrumented (ASan UBSan))" },
+        { { &a.build, &b.build },
+          { "12, not optimised, instrumented (gcov)", "13, not optimised, instrumented (-pg)" },
+          "build (not optimised, instrumented (gcov), not optimised, instrumented (-pg))" },
+        { { &a.build, &b.build },
+          { "12, optimised", "12, optimised; kbench: 12, optimised, instrumented (ASan)" },
+          NULL },
+        { { &a.cpu_governor, &b.cpu_governor }, { "performance", "powersave" }, NULL },
+        { { &a.kernel_version, &b.kernel_version }, { "6.1", "6.2" }, NULL }
+    };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         kbi_text what = { NULL, 0, 0 };
         *rows[i].of[0] = rows[i].values[0];
@@ -230,8 +239,8 @@ static void test_case(void) {
         snprintf(m.cache, sizeof m.cache, "cold"), snprintf(m.timer, sizeof m.timer, "cupti");
     kb_result_free(&r), kbi_result_clear(&r);
     kbi_record_measured(&r, &m);
-    CHECK(r.samples_retaken == 5 && r.launches_per_sample == 8 && r.shared_buffers == 1 && r.memory_bytes == KB_NONE &&
-          isnan(r.memory_mb));
+    CHECK(r.samples_retaken == 5 && r.launches_per_sample == 8 && r.shared_buffers == 1 &&
+          r.memory_bytes == KB_NONE && isnan(r.memory_mb));
     CHECK_STR(r.grid, "12x13x14"), CHECK_STR(r.block, "15x16x17"), CHECK_STR(r.kernel, "k"),
         CHECK_STR(r.throttle, "hot");
     CHECK(r.sm_clock_mhz == 1 && r.memory_clock_mhz == 2 && r.power_w == 3 && r.temperature_c == 4 &&
@@ -286,9 +295,11 @@ static void test_machine(void) {
     kbi_record_machine(&r, &m), CHECK_STR(r.no_gpu, "scripted");
     kb_result_free(&r);
     char text[200];
-    kb_build b = { "13.2.0", true, true, NULL, NULL };
+    kb_build b = { "13.2.0", true, true, NULL, NULL, 0, NULL, NULL };
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "gcc 13.2.0, optimised, CUDA");
-    b.compiler = "Clang 14", b.optimised = b.cuda = false;
+    b.instruments = 1 << 4 | 1;
+    kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "gcc 13.2.0, optimised, instrumented (ASan UBSan), CUDA");
+    b.compiler = "Clang 14", b.optimised = b.cuda = false, b.instruments = 0;
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "Clang 14, not optimised");
 }
 

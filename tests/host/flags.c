@@ -201,9 +201,11 @@ static void test_usual(bool verbose) {
             tell(&s, flags), tell(&all, flags);
         }
         if (verbose) show(kind_name[kind], &s);
-        for (int f = 0; f < FLAGS; f++)
+        for (int f = 0; f < FLAGS; f++) {
+            if (kind == PREEMPTED && watched[f] == KB_FLAG_OUTLIERS) continue; // their mean is 48 % above the median
             CHECK_THAT(s.of[f] <= 0.05 * s.cases, "%s: %s beside %d of %d", kind_name[kind], kb_flag_name(watched[f]),
                        s.of[f], s.cases);
+        }
     }
     if (verbose) show("all of these", &all);
 }
@@ -258,7 +260,7 @@ static void test_planted(void) {
     check_planted("a slow wave of 2 %", &m, 200, KB_FLAG_AUTOCORR);
 
     fill(1e4, 0.002);
-    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.35 ? 1.3 : 1;
+    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.35 ? 1.25 : 1;
     check_planted("a third in another state", &m, 200, KB_FLAG_BIMODAL);
     fill(1e4, 0.002);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.12 ? 1.3 : 1; // far from the median
@@ -267,9 +269,12 @@ static void test_planted(void) {
     fill(1e4, 0.06);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
     check_planted("a fifth four times as long", &m, MOST, KB_FLAG_OUTLIERS);
-    fill(1e4, 0.005); // where the rest is as near as that, they move nothing
+    fill(1e4, 0.005); // where the rest is as near as that, they move nothing but the mean
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
-    check_planted("a fifth four times as long beside steady ones", &m, MOST, KB_FLAG_COUNT);
+    check_planted("a fifth four times as long beside steady ones", &m, MOST, KB_FLAG_OUTLIERS);
+    fill(1e4, 0.005);
+    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 1.4 : 1;
+    check_planted("a fifth a little longer", &m, MOST, KB_FLAG_COUNT);
 
     m.clock_high = 1980, m.clock_low = m.sm_clock = 1800;
     fill(1e4, 0.002);

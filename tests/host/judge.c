@@ -26,10 +26,12 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i); // to 0.76
     if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);        // as when somebody else's program ends
     if (IS("steps")) return steady * (i < 60 ? 1 : 1.02);
-    if (IS("bimodal")) return steady * (noise(7 * i + 3) < 0.2 ? 1 : 1.3);
+    if (IS("bimodal")) return steady * (noise(7 * i + 3) < 0.2 ? 1 : 1.2);
     if (IS("outliers"))
         return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1); // so many that the median moves
-    if (IS("stragglers")) return steady * (i % 13 == 4 ? 3 : 1);        // moves no median
+    if (IS("stragglers")) return steady * (i % 13 == 4 ? 2 : 1);        // moves no median, and the mean by 8 %
+    if (IS("rare_disaster")) return steady * (i % 12 == 5 ? 51 : 1);    // one launch in 100, in a mean of eight
+    if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);       // the mean by 15 %
     if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
     if (IS("wanders")) return steady * (1 + 0.02 * sin((double)i / 10));
     if (IS("noisy")) return 10000 * (1 + 0.2 * noise(i));
@@ -68,6 +70,8 @@ KBENCH(steps) BODY()
 KBENCH(bimodal) BODY()
 KBENCH(outliers) BODY()
 KBENCH(stragglers) BODY()
+KBENCH(rare_disaster) BODY()
+KBENCH(slow_tail) BODY()
 KBENCH(quantised) BODY()
 KBENCH(wanders) BODY()
 KBENCH(noisy) BODY()
@@ -199,6 +203,11 @@ static void test_flags(void) {
     CHECK_FLAGS(OF("bimodal"), "[\"BIMODAL\"]");
     CHECK_FLAGS(OF("outliers"), "[\"OUTLIERS\"]");
     CHECK_FLAGS(OF("stragglers"), "[]");
+    CHECK_FLAGS(OF("slow_tail"), "[\"OUTLIERS\"]");
+    CHECK_FLAGS(OF("rare_disaster"), "[\"OUTLIERS\"]"); // the median is that of the others, and both numbers are said
+    CHECK_REAL(number(OF("rare_disaster"), "time_ms"), 0.01, 1e-3);
+    CHECK_HAS(get(OF("rare_disaster"), "message"), "the mean is 52.5");
+    CHECK_HAS(get(OF("rare_disaster"), "message"), "the median 10.0");
     CHECK_FLAGS(OF("quantised"), "[\"QUANTISED\"]");
     CHECK_HAS(get(OF("wanders"), "flags"), "AUTOCORR");
     CHECK_FLAGS(OF("throttled"), "[\"THROTTLED\"]");

@@ -99,6 +99,26 @@ static void test_flags(void) {
         CHECK_THAT(r.flags == want, "%s: flags %llx, not %llx", rows[i].what, (unsigned long long)r.flags,
                    (unsigned long long)want);
     }
+    // the mean beside the median: over 10 % away and outside of the interval, on either side
+    static const struct {
+        double mean, said;
+        int64_t n;
+        bool flagged;
+    } means[] = { { 1.11, 0.001, 30, true }, { 1.09, 0.001, 30, false }, { 0.89, 0.001, 30, true },
+                  { 1.11, 0.12, 30, false }, { 1.3, 0.12, 30, true },    { 1.11, 0.001, 5, false } };
+    for (int i = 0; i < KBI_COUNT(means); i++) {
+        double ms[30];
+        kb_stats of = kbi_stats_none(means[i].n);
+        fresh("cold");
+        for (int k = 0; k < 30; k++) ms[k] = 1;
+        of.median = 1, of.mean = means[i].mean, of.max = 7, of.p5 = of.p25 = of.p75 = of.p95 = 1;
+        r.precision = means[i].said;
+        kbi_judge_flags(&r, &m, &of, ms);
+        CHECK_THAT((r.flags >> KB_FLAG_OUTLIERS & 1) == means[i].flagged, "mean %g, +- %g: flags %llx", means[i].mean,
+                   means[i].said, (unsigned long long)r.flags);
+        CHECK_THAT((r.message && strstr(r.message, "the median 1.000 ms")) == means[i].flagged, "message %s",
+                   r.message ? r.message : "");
+    }
     // a timer's step: as it is known, or the nearest other value, on either side
     static const double steps[][4] = { { 1, 1.05, 1.2, 0.05 },  { 1, 1.11, 0.8, 0 }, { 0.95, 1, 1.06, 0.05 },
                                        { 1, 0.93, 1.04, 0.04 }, { 1, 1, 1, 0 },      { 0.9, 1, 1.5, 0.1 } };
@@ -263,6 +283,13 @@ static void test_rates(void) {
         CHECK_STR(r.compute_roof, rows[i].computes), CHECK_REAL(r.gpu_efficiency, rows[i].percent, 1e-9);
         CHECK_REAL(r.throughput_gbps, rows[i].bytes * 1e-6, 1e-12), CHECK_REAL(r.gflops, rows[i].flops * 1e-6, 1e-12);
     }
+    // the share is of what a launch of as many bytes reaches, where that is known; the rest is as it was
+    fresh("cold"), roofs(), m.bytes = 0.96e6, m.reached = 1.2e9;
+    kbi_judge_rates(&r, &m, &machine);
+    CHECK_REAL(r.gpu_efficiency, 80, 1e-9), CHECK_STR(r.roof, "copy"), CHECK_STR(r.bound, "memory");
+    fresh("cold"), roofs(), m.bytes = 1.2605e6, m.reached = 1.2605e9, m.traffic = KB_COPY;
+    kbi_judge_rates(&r, &m, &machine);
+    CHECK(has(KB_FLAG_ABOVE_ROOF)); // far beyond L2
     // what is below four times L2 may be faster than memory, as what is hot may
     static const struct {
         const char* mode;

@@ -21,10 +21,10 @@ static void check_near(double got, double want, double tol, const char* what) {
     if (!ok) printf("  got %.17g, want %.17g, tolerance %g\n", got, want, tol);
     check(ok, what);
 }
-static kbk_shape shape(int64_t rows, int64_t cols, int64_t depth, int elem) {
+static kbk_shape shape(int64_t rows, int64_t cols, int64_t depth) {
     kbk_shape s;
     memset(&s, 0, sizeof s);
-    s.batch = s.heads = 1, s.rows = rows, s.cols = cols, s.depth = depth, s.elem = elem;
+    s.batch = s.heads = 1, s.rows = rows, s.cols = cols, s.depth = depth;
     return s;
 }
 static double* numbers(int64_t n) { return (double*)calloc((size_t)(n ? n : 1), sizeof(double)); }
@@ -82,19 +82,19 @@ static void test_formulas(void) {
         { "attention", "fwd", 180, 132 },      // 4 * 3 * 3 * 5; q, k, v, o 120 + lse 12
         { "attention", "bwd", 450, 252 },      // 2.5 times forward; do, q, k, v, o, dq, dk, dv 240 + lse 12
     };
-    kbk_shape s = shape(3, 5, 7, 2);
+    kbk_shape s = shape(3, 5, 7);
     int n = (int)(sizeof want / sizeof want[0]);
     for (int i = 0; i < n; i++) {
         const kbk_op* op = kbk_find_op(want[i].op, want[i].dir);
         check(op != NULL, want[i].op);
         if (!op) continue;
         check_near(op->flops(&s), want[i].flops, 0, want[i].op);
-        check_near(op->bytes(&s), want[i].bytes, 0, want[i].op);
+        check_near(op->bytes(&s, 2), want[i].bytes, 0, want[i].op);
     }
     check(n == KBK_OP_COUNT, "every operation has its numbers in this list");
     // More elements than reads: as many are read as there are indices.
     for (s.depth = 0; s.depth < 99; s.depth += 49)
-        check_near(kbk_find_op("gather", "run")->bytes(&s), 180, 0, "gather among many");
+        check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0, "gather among many");
 }
 
 /* Compulsory bytes are the sum over the tensors, whatever the shape: ties _bytes to _tensors. Not for access
@@ -107,14 +107,14 @@ static void test_bytes_are_tensors(void) {
             int bus = !strcmp(kbk_ops[i].name, "h2d") || !strcmp(kbk_ops[i].name, "d2h");
             if (kbk_ops[i].family == KBK_PICK || lookup || bus) continue;
             kbk_tensor t[KBK_MAX_TENSORS];
-            kbk_shape s = shape(11, 13, 17, elem);
+            kbk_shape s = shape(11, 13, 17);
             s.batch = 3;
             double sum = 0;
             int n = kbk_ops[i].tensors(&s, t);
             for (int k = 0; k < n; k++)
                 sum += (double)t[k].count * kbk_kind_size(t[k].kind, elem == 4 ? KBK_F32 : KBK_BF16);
             if (n > 0 && n <= KBK_MAX_TENSORS)
-                check_near(kbk_ops[i].bytes(&s), sum, 0, kbk_ops[i].name);
+                check_near(kbk_ops[i].bytes(&s, elem), sum, 0, kbk_ops[i].name);
             else
                 check(0, "number of tensors");
         }
@@ -285,7 +285,7 @@ static void test_storage(void) {
 // --- oracles
 static void run_ref(const char* op, const kbk_shape* s, const double* const* in, double* const* out) {
     const kbk_op* o = kbk_find_op(op, "fwd");
-    o->ref(s, in, out, 0, o->units(s));
+    o->ref(s, 4, in, out, 0, o->units(s));
 }
 
 /* Computed with SciPy 1.17.0 (NumPy float64): x * ndtr(x); x * expit(2 u), u = sqrt(2/pi) (x + 0.044715 x^3);
@@ -304,7 +304,7 @@ static void test_activations(void) {
         { 8.0, 7.9999999999999947, 8, 7.997317198956269 },
     };
     static const char* const name[3] = { "gelu_erf", "gelu_tanh", "silu" };
-    kbk_shape s = shape(1, 1, 0, 4);
+    kbk_shape s = shape(1, 1, 0);
     for (int i = 0; i < (int)(sizeof t / sizeof t[0]); i++)
         for (int k = 0; k < 3; k++) {
             double x = t[i][0], y = 0, *out[8] = { &y };
@@ -316,7 +316,7 @@ static void test_activations(void) {
 
 static void test_row_oracles(void) {
     enum { R = 5, C = 37 };
-    kbk_shape s = shape(R, C, 0, 4);
+    kbk_shape s = shape(R, C, 0);
     double *x = numbers(R * C), *y = numbers(R * C), *w = numbers(C), *b = numbers(C), mean[R], rstd[R], loss[R],
            lse[R];
     kbk_tensor t = kbki_in("x", R * C, 1);
@@ -365,14 +365,14 @@ static void test_masked_rows(void) {
                                     1e300 };
     static const double right[R] = { -1e30, -3.4028234663852886e38, 3e38, -1e30, -1e30, 5, 1e300 };
     const kbk_op* both = kbk_find_op("cross_entropy", "fwdbwd");
-    kbk_shape s = shape(R, C, 0, 4);
+    kbk_shape s = shape(R, C, 0);
     double x[R * C], y[R * C], dx[R * C], loss[R], lse[R], fwd_loss[R], ids[R], *out[8] = { y };
     double *out_fwd[8] = { fwd_loss, lse }, *out_both[8] = { loss, dx };
     const double* in[2] = { x, ids };
     for (int i = 0; i < R * C; i++) x[i] = i % C < 4 ? left[i / C] : right[i / C], ids[i / C] = 6;
     run_ref("softmax", &s, in, out);
     run_ref("cross_entropy", &s, in, out_fwd);
-    both->ref(&s, in, out_both, 0, R);
+    both->ref(&s, 4, in, out_both, 0, R);
     for (int r = 0; r < R; r++) {
         int equal = left[r] == right[r] ? C : C - 4; // so many are the greatest
         for (int c = 0; c < C; c++) {
@@ -385,14 +385,14 @@ static void test_masked_rows(void) {
         check(lse[r] == right[r] + log(equal), "log-sum-exp of a masked row");
     }
     for (int c = 0; c < C; c++) x[c] = -HUGE_VAL;
-    both->ref(&s, in, out_both, 0, R);
+    both->ref(&s, 4, in, out_both, 0, R);
     check(kbk_is_nan(loss[0]) && kbk_is_nan(dx[0]) && kbk_is_nan(dx[6]) && !kbk_is_nan(dx[C]), "-inf throughout");
 }
 
 // Scores that are all -1e30: the mean of v. All -inf: 0, as the card says, and lse = -inf.
 static void test_masked_attention(void) {
     enum { S = 5, D = 4 };
-    kbk_shape s = shape(S, D, 0, 4);
+    kbk_shape s = shape(S, D, 0);
     double q[S * D], k[S * D], v[S * D], o[S * D], lse[S], *out[8] = { o, lse };
     const double* in[3] = { q, k, v };
     for (int i = 0; i < S * D; i++) q[i] = 1e15, k[i] = -1e15, v[i] = i;
@@ -414,7 +414,7 @@ static void test_matmul(void) {
     double a[M * K], b[K * N], c[M * N], *out[8] = { c };
     const double* in[2] = { a, b };
     for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
-        kbk_shape s = shape(M, N, K, 4);
+        kbk_shape s = shape(M, N, K);
         int wrong = 0;
         s.layout = layout;
         for (int m = 0; m < M; m++)
@@ -437,7 +437,7 @@ static void test_matmul_e4m3(void) {
     enum { M = 5, N = 4, K = 6 };
     double a[M * K], b[N * K], sa = 0.5, sb = -4, c[M * N], size[M * N], *out[8] = { c };
     const double* in[4] = { a, b, &sa, &sb };
-    kbk_shape s = shape(M, N, K, 2);
+    kbk_shape s = shape(M, N, K);
     int wrong = 0;
     out[KBK_OUTS] = size;
     for (int i = 0; i < M * K; i++) a[i] = i % 7 - 3, wrong += kbk_e4m3_value(kbk_e4m3_bits(a[i])) != a[i];
@@ -465,7 +465,7 @@ static void test_matmul_e4m3(void) {
 static void test_units(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         const kbk_op* op = &kbk_ops[i];
-        kbk_shape s = shape(4, 9, 6, 4);
+        kbk_shape s = shape(4, 9, 6);
         s.batch = 3;
         kbk_tensor t[KBK_MAX_TENSORS];
         int n = op->tensors(&s, t), ins = 0, outs = 0, wrong = 0;
@@ -485,9 +485,9 @@ static void test_units(void) {
             }
             outs++;
         }
-        op->ref(&s, (const double* const*)in, all, 0, units);
+        op->ref(&s, 4, (const double* const*)in, all, 0, units);
         for (int64_t u = 0; u < units; u++) {
-            op->ref(&s, (const double* const*)in, part, u, u + 1);
+            op->ref(&s, 4, (const double* const*)in, part, u, u + 1);
             for (int j = 0; j < 2 * KBK_OUTS; j++)
                 if (per[j]) wrong += memcmp(part[j], all[j] + u * per[j], (size_t)per[j] * sizeof(double)) != 0;
         }
@@ -501,7 +501,7 @@ static void test_verifier(void) {
     enum { R = 3, C = 700 };
     for (int d = 0; d < KBK_DTYPES; d++) {
         const kbk_op* op = kbk_find_op("softmax", "fwd");
-        kbk_shape s = shape(R, C, 0, kbk_dtype_size(d));
+        kbk_shape s = shape(R, C, 0);
         kbk_tensor t = kbki_in("x", R * C, 1);
         kbk_report r;
         double *x = numbers(R * C), *y = numbers(R * C), *out[8] = { y };
@@ -549,7 +549,7 @@ static void test_verifier(void) {
 static void test_dominated(void) {
     const kbk_op* op = kbk_find_op("softmax", "fwd");
     enum { C = 2048 };
-    kbk_shape s = shape(2, C, 0, 2);
+    kbk_shape s = shape(2, C, 0);
     double* y = numbers(2 * C);
     double* out[8] = { y };
     unsigned char* got = (unsigned char*)malloc(2 * C * 2);
@@ -568,7 +568,7 @@ static void test_dominated(void) {
 
 static void test_exact(void) {
     const kbk_op* op = kbk_find_op("add", "fwd");
-    kbk_shape s = shape(1, 4, 0, 4);
+    kbk_shape s = shape(1, 4, 0);
     double y[4] = { 1, 1 + 0x1p-30, HUGE_VAL, -3 }, *out[8] = { y };
     float got[4] = { 1, 1, HUGE_VALF, -3 };
     kbk_report r;
@@ -613,10 +613,10 @@ static int64_t ctas_of(const kbk_shape* s, kbki_wg_choice by) {
     int64_t tiles = (s->rows + w.tile_m - 1) / w.tile_m * ((s->cols + w.tile_n - 1) / w.tile_n);
     return by.whole * w.pair + (tiles - by.whole * w.pair) * by.splits;
 }
-static kbki_wg_choice choose(const kbk_shape* s, int64_t batch, int sms) {
+static kbki_wg_choice choose(const kbk_shape* s, int elem, int64_t batch, int sms) {
     kbki_wg_device on = kbki_wg_h200();
     on.sms = sms;
-    return kbki_wg_choose(s, batch, &on);
+    return kbki_wg_choose(s, elem, batch, &on);
 }
 static void test_cuts(void) {
     static const int64_t shapes[][3] = { { 512, 512, 512 },    { 1024, 1024, 1024 },  { 2048, 2048, 2048 },
@@ -625,45 +625,45 @@ static void test_cuts(void) {
                                          { 1, 1, 1 },          { 100, 130, 1000000 }, { 8192, 8192, 8 } };
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
         for (int sms = 78; sms <= 132; sms += 18) {
-            kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2], 2);
-            kbki_wg_choice by = choose(&s, 1, sms);
+            kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2]);
+            kbki_wg_choice by = choose(&s, 2, 1, sms);
             double work = kbk_matmul_fwd_flops(&s) / (4096.0 * sms); // clocks, with every SM at it
             check(by.splits == 1 || (s.depth / by.splits >= 256 && kbki_wg_way_of(by.way).split),
                   "pieces of some depth");
             check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "pieces all at once");
             check(by.clocks > work, "no faster than the device");
             check(work < 1000 || ctas_of(&s, by) >= sms / 2, "most SMs have something to do");
-            check(choose(&s, 7, sms).splits == 1, "no pieces of a batch");
+            check(choose(&s, 2, 7, sms).splits == 1, "no pieces of a batch");
         }
-    kbk_shape s = shape(256, 256, 131072, 2), few = s;
-    int64_t pieces = choose(&s, 1, KBKI_WG_SMS).splits;
+    kbk_shape s = shape(256, 256, 131072), few = s;
+    int64_t pieces = choose(&s, 2, 1, KBKI_WG_SMS).splits;
     check(pieces >= 16, "few tiles of a long K are cut");
-    check((int64_t)kbki_scratch_matmul(&s, KBKI_WORD_select) >= KBK_TICKETS + pieces * 256 * 256 * 4,
+    check((int64_t)kbki_scratch_matmul(&s, 2, KBKI_WORD_select) >= KBK_TICKETS + pieces * 256 * 256 * 4,
           "room for each piece");
-    check((int64_t)kbki_scratch_matmul(&s, KBKI_WORD_mmapipe) == KBK_TICKETS + kbki_mma_splits(&s) * 256 * 256 * 4,
+    check((int64_t)kbki_scratch_matmul(&s, 2, KBKI_WORD_mmapipe) == KBK_TICKETS + kbki_mma_splits(&s) * 256 * 256 * 4,
           "there too");
     check(kbki_mma_splits(&s) == 66, "and for two CTAs per SM");
-    check(kbki_scratch_bmm(&s, KBKI_WORD_select) == kbki_scratch_matmul(&s, KBKI_WORD_select),
+    check(kbki_scratch_bmm(&s, 2, KBKI_WORD_select) == kbki_scratch_matmul(&s, 2, KBKI_WORD_select),
           "a batch of one as matmul");
     few.depth = 131071; // lines that are to be copied as well
-    check(kbki_scratch_matmul(&few, KBKI_WORD_mmapipe) > kbki_mm_copies(&few) + 66 * 256 * 256 * 4,
+    check(kbki_scratch_matmul(&few, 2, KBKI_WORD_mmapipe) > kbki_mm_copies(&few, 2) + 66 * 256 * 256 * 4,
           "copies and pieces");
-    s = shape(4096, 4096, 4096, 2);
-    check(kbki_scratch_matmul(&s, KBKI_WORD_select) == 0 && kbki_scratch_matmul(&s, KBKI_WORD_mmapipe) == 0,
+    s = shape(4096, 4096, 4096);
+    check(kbki_scratch_matmul(&s, 2, KBKI_WORD_select) == 0 && kbki_scratch_matmul(&s, 2, KBKI_WORD_mmapipe) == 0,
           "none where tiles are many");
-    s = shape(256, 256, 131072, 4), s.layout = KBK_NT;
-    check(choose(&s, 1, KBKI_WG_SMS).splits == 66, "of tf32 as many as keep memory busy");
+    s = shape(256, 256, 131072), s.layout = KBK_NT;
+    check(choose(&s, 4, 1, KBKI_WG_SMS).splits == 66, "of tf32 as many as keep memory busy");
     for (int edge = 1536; edge <= 3072; edge += 1536)
         for (int layout = KBK_NN; layout <= KBK_NT; layout++) {
-            s = shape(edge, edge, edge, 2), s.layout = layout;
-            kbki_wg_choice by = choose(&s, 1, KBKI_WG_SMS);
+            s = shape(edge, edge, edge), s.layout = layout;
+            kbki_wg_choice by = choose(&s, 2, 1, KBKI_WG_SMS);
             kbki_wg_way w = kbki_wg_way_of(by.way);
             double rounds = ceil((double)ctas_of(&s, by) / KBKI_WG_SMS);
             check((double)edge * edge > 0.95 * rounds * KBKI_WG_SMS * w.tile_m * w.tile_n,
                   "no SM idle in the last round");
         }
-    s = shape(1536, 1536, 1536, 2), s.layout = KBK_TN;
-    check(choose(&s, 1, KBKI_WG_SMS).way == KBKI_WG_TURNS_160, "few SMs idle there, too");
+    s = shape(1536, 1536, 1536), s.layout = KBK_TN;
+    check(choose(&s, 2, 1, KBKI_WG_SMS).way == KBKI_WG_TURNS_160, "few SMs idle there, too");
     for (int way = KBKI_WG_WIDE; way < KBKI_WG_TF32_ONE; way++) {
         int whole = kbki_wg_way_of(way).tile_n % 64 == 0, room = way == KBKI_WG_TURNS_160;
         check(kbki_wg_has(way, KBK_TN) == (whole || room) && kbki_wg_has(way, KBK_NT) == (whole || !room),
@@ -676,29 +676,29 @@ static void test_cuts_by_device(void) {
     static const int64_t edges[] = { 2048, 5120 };
     const kbki_wg_device h200 = kbki_wg_h200(), h100 = { KBKI_WG_SMS, 7000 };
     for (int i = 0; i < 2; i++) {
-        kbk_shape s = shape(edges[i], edges[i], edges[i], 2);
+        kbk_shape s = shape(edges[i], edges[i], edges[i]);
         s.layout = KBK_NT;
-        kbki_wg_way there = kbki_wg_way_of(kbki_wg_choose(&s, 1, &h200).way),
-                    here = kbki_wg_way_of(kbki_wg_choose(&s, 1, &h100).way);
+        kbki_wg_way there = kbki_wg_way_of(kbki_wg_choose(&s, 2, 1, &h200).way),
+                    here = kbki_wg_way_of(kbki_wg_choose(&s, 2, 1, &h100).way);
         check(here.tile_m * here.tile_n > there.tile_m * there.tile_n, "larger tiles on an H100");
-        check(kbki_wg_choose(&s, 1, &h100).clocks >= kbki_wg_choose(&s, 1, &h200).clocks, "no faster there");
+        check(kbki_wg_choose(&s, 2, 1, &h100).clocks >= kbki_wg_choose(&s, 2, 1, &h200).clocks, "no faster there");
     }
 }
 
 // Where the last round has few tiles, these are in pieces, and only they have room for results.
 static void test_cuts_of_a_rest(void) {
     const kbki_wg_device on = kbki_wg_h200();
-    kbk_shape s = shape(2304, 2304, 2304, 4);
+    kbk_shape s = shape(2304, 2304, 2304);
     s.layout = KBK_NT;
-    kbki_wg_choice by = choose(&s, 1, KBKI_WG_SMS);
+    kbki_wg_choice by = choose(&s, 4, 1, KBKI_WG_SMS);
     check(by.way == KBKI_WG_TF32_ONE && by.whole == 132 && by.splits > 1 && (162 - 132) * by.splits <= 132,
           "30 tiles of a second round are in pieces");
     check((int64_t)kbki_wg_room(&s, by) == 30 * by.splits * 128 * 256 * 4, "and they alone have room");
-    check(by.clocks < kbki_wg_clocks(&s, 1, &on, by.way, 1), "it pays");
+    check(by.clocks < kbki_wg_clocks(&s, 4, 1, &on, by.way, 1), "it pays");
     for (int edge = 1000; edge < 6000; edge += 184)
         for (int elem = 1; elem <= 4; elem *= 2) {
-            s = shape(edge, 7000 - edge, 1024, elem), s.layout = KBK_NT;
-            by = choose(&s, 1, KBKI_WG_SMS);
+            s = shape(edge, 7000 - edge, 1024), s.layout = KBK_NT;
+            by = choose(&s, elem, 1, KBKI_WG_SMS);
             kbki_wg_way w = kbki_wg_way_of(by.way);
             int64_t all = kbki_wg_layer(&s, w), slots = KBKI_WG_SMS / w.pair;
             check(by.whole % slots == 0 && by.whole < all, "full rounds of whole tiles, and some behind them");
@@ -709,19 +709,20 @@ static void test_cuts_of_a_rest(void) {
 // Lines that start within a sector of memory come slowly: pairs, which fetch less each, are taken. Others are as before.
 static void test_cuts_off_sectors(void) {
     for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
-        kbk_shape off = shape(1432, 2776, 3544, 2), on = shape(1440, 2784, 3552, 2);
+        kbk_shape off = shape(1432, 2776, 3544), on = shape(1440, 2784, 3552);
         off.layout = on.layout = layout;
-        kbki_wg_choice slow = choose(&off, 1, KBKI_WG_SMS), fast = choose(&on, 1, KBKI_WG_SMS);
-        check(kbki_wg_off(&off, 0) && kbki_wg_off(&off, 1) && !kbki_wg_off(&on, 0) && !kbki_wg_off(&on, 1),
+        kbki_wg_choice slow = choose(&off, 2, 1, KBKI_WG_SMS), fast = choose(&on, 2, 1, KBKI_WG_SMS);
+        check(kbki_wg_off(&off, 2, 0) && kbki_wg_off(&off, 2, 1) && !kbki_wg_off(&on, 2, 0) &&
+                  !kbki_wg_off(&on, 2, 1),
               "which lines those are");
         check(kbki_wg_way_of(slow.way).pair == 2 && slow.clocks > fast.clocks, "pairs");
     }
-    kbk_shape half = shape(5000, 3000, 4000, 2); // lines of B alone, and those of A alone
-    check(!kbki_wg_off(&half, 0) && kbki_wg_off(&half, 1), "B of NN");
+    kbk_shape half = shape(5000, 3000, 4000); // lines of B alone, and those of A alone
+    check(!kbki_wg_off(&half, 2, 0) && kbki_wg_off(&half, 2, 1), "B of NN");
     half.layout = KBK_NT;
-    check(!kbki_wg_off(&half, 0) && !kbki_wg_off(&half, 1), "neither of NT");
+    check(!kbki_wg_off(&half, 2, 0) && !kbki_wg_off(&half, 2, 1), "neither of NT");
     half.cols = 3008, half.layout = KBK_TN;
-    check(kbki_wg_off(&half, 0) && !kbki_wg_off(&half, 1), "A of TN");
+    check(kbki_wg_off(&half, 2, 0) && !kbki_wg_off(&half, 2, 1), "A of TN");
     static const struct {
         int64_t m, n, k;
         int way; // that was fastest of all on an H200, in every layout or within 2 % of that
@@ -731,9 +732,9 @@ static void test_cuts_off_sectors(void) {
                  { 5000, 5000, 5000, KBKI_WG_WIDE } };
     for (int i = 0; i < (int)(sizeof seen / sizeof *seen); i++)
         for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
-            kbk_shape s = shape(seen[i].m, seen[i].n, seen[i].k, 2);
+            kbk_shape s = shape(seen[i].m, seen[i].n, seen[i].k);
             s.layout = layout;
-            check(choose(&s, 1, KBKI_WG_SMS).way == seen[i].way, "as measured");
+            check(choose(&s, 2, 1, KBKI_WG_SMS).way == seen[i].way, "as measured");
         }
 }
 
@@ -743,8 +744,8 @@ static void test_cuts_e4m3(void) {
                                          { 8192, 50304, 768 } };
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
         for (int sms = 78; sms <= 132; sms += 18) {
-            kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2], 1);
-            kbki_wg_choice by = choose(&s, 1, sms);
+            kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2]);
+            kbki_wg_choice by = choose(&s, 1, 1, sms);
             double work = kbk_matmul_fwd_flops(&s) / (8192.0 * sms);
             check(by.way >= KBKI_WG_E4M3_BIG && by.way <= KBKI_WG_E4M3_SMALL, "a way of e4m3's");
             check(by.splits == 1 || (s.depth / by.splits >= 512 && kbki_wg_way_of(by.way).split),
@@ -753,21 +754,21 @@ static void test_cuts_e4m3(void) {
             check(by.clocks > work, "no faster than the device, in e4m3");
             check(work < 2000 || ctas_of(&s, by) >= sms / 2, "most SMs have something to do, in e4m3");
         }
-    kbk_shape s = shape(256, 256, 131072, 2), e4m3 = shape(256, 256, 131072, 1);
-    int64_t pieces = choose(&e4m3, 1, KBKI_WG_SMS).splits;
+    kbk_shape s = shape(256, 256, 131072);
+    int64_t pieces = choose(&s, 1, 1, KBKI_WG_SMS).splits;
     check(pieces >= 16, "few tiles of a long K are cut, in e4m3");
-    check((int64_t)kbki_scratch_matmul_e4m3(&s, KBKI_WORD_select) == KBK_TICKETS + pieces * 256 * 256 * 4,
+    check((int64_t)kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_select) == KBK_TICKETS + pieces * 256 * 256 * 4,
           "room for each piece, of e4m3");
-    check(kbki_scratch_matmul_e4m3(&s, KBKI_WORD_tma) == 0, "and for none elsewhere");
-    s = shape(4096, 4096, 4096, 1);
-    check(choose(&s, 1, KBKI_WG_SMS).way == KBKI_WG_E4M3_BIG, "large tiles for a large product");
+    check(kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_tma) == 0, "and for none elsewhere");
+    s = shape(4096, 4096, 4096);
+    check(choose(&s, 1, 1, KBKI_WG_SMS).way == KBKI_WG_E4M3_BIG, "large tiles for a large product");
 }
 
 // --- tf32 has a tolerance of its own, and it alone
 static void test_tf32(void) {
     enum { N = 64 };
     const kbk_variant *v = kbk_find("matmul", "fwd", "tf32"), *other = kbk_find("matmul", "fwd", "vec");
-    kbk_shape s = shape(1, N, 3, 4);
+    kbk_shape s = shape(1, N, 3);
     kbk_report r;
     float got[N];
     double y[N], size[N], *out[2 * KBK_OUTS] = { y };
@@ -783,8 +784,107 @@ static void test_tf32(void) {
     for (int i = 0; i < 6; i++) { // copies of A that does not run along k, and of such a B where TMA cannot take it
         s.rows = 100, s.cols = 200 + i / 3, s.depth = 64, s.layout = KBK_NN + i % 3;
         size_t a = s.layout == KBK_TN ? 100 * 64 * 4 : 0, b = s.layout == KBK_NT || i < 3 ? 0 : 64 * 201 * 4;
-        check(kbk_workspace(v, &s) == (a + b ? KBK_TICKETS + a + b : 0), "room for transposed copies");
+        check(kbk_workspace(v, KBK_F32, &s) == (a + b ? KBK_TICKETS + a + b : 0), "room for transposed copies");
     }
+}
+
+// --- kbk_launch looks at its arguments first: they are wrong with and without CUDA
+static int says(const char* why, const char* words) { return why && strstr(why, words); }
+static void test_launch_arguments(void) {
+    static double room[8]; // never looked at
+    for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
+        const kbk_variant* v = &kbk_table[i];
+        const int dtype = v->dtypes & KBK_SINGLE ? KBK_F32 : KBK_BF16;
+        kbk_tensor t[KBK_MAX_TENSORS];
+        kbk_args good;
+        memset(&good, 0, sizeof good);
+        good.s = shape(5, 64, 3);
+        if (!strcmp(v->op->name, "matmul_e4m3")) good.s.layout = KBK_NT;
+        const int n = v->op->tensors(&good.s, t);
+        for (int k = 0; k < 8; k++) good.in[k] = room;
+        for (int k = 0; k < KBK_OUTS; k++) good.out[k] = room;
+        check(says(kbk_launch(v, dtype, &good, NULL), "without CUDA"), v->op->name);
+        check(says(kbk_launch(v, dtype, NULL, NULL), "null"), "no arguments");
+        check(says(kbk_launch(v, KBK_DTYPES, &good, NULL), "element type"), "no such type");
+        if (!(v->dtypes & KBK_HALF)) check(says(kbk_launch(v, KBK_F16, &good, NULL), "element type"), "not in f16");
+        for (int k = 0, ins = 0, outs = 0; k < n; k++) {
+            kbk_args a = good;
+            if (t[k].role == KBK_IN)
+                a.in[ins++] = NULL;
+            else
+                a.out[outs++] = NULL;
+            check(says(kbk_launch(v, dtype, &a, NULL), t[k].optional || !t[k].count ? "without CUDA" : "is null"),
+                  t[k].name);
+        }
+        for (int k = 0; k < 5; k++) {
+            kbk_args a = good;
+            int64_t* sizes[5] = { &a.s.batch, &a.s.heads, &a.s.rows, &a.s.cols, &a.s.depth };
+            *sizes[k] = -1;
+            check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "a negative size");
+            *sizes[k] = INT64_MIN;
+            check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "the least number");
+        }
+        kbk_args a = good;
+        a.s.rows = a.s.cols = (int64_t)1 << 32;
+        check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "sizes whose product is 0 in 64 bits");
+        check(kbk_workspace(v, dtype, &a.s) == 0, "no workspace for those");
+        a = good, a.s.rows = INT64_MAX;
+        check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "the largest number");
+        if (v->op->family != KBK_GEMM) continue;
+        a = good, a.s.layout = KBK_TN + 1;
+        check(says(kbk_launch(v, dtype, &a, NULL), "layout"), "a layout that does not exist");
+    }
+    // nothing to do: nothing is asked for
+    kbk_args none;
+    memset(&none, 0, sizeof none);
+    check(says(kbk_launch(kbk_find("softmax", "fwd", "onepass"), KBK_F32, &none, NULL), "without CUDA"), "nothing");
+    none.s.rows = 5;
+    check(says(kbk_launch(kbk_find("weighted_sum", "fwd", "vec"), KBK_F32, &none, NULL), "output is null"),
+          "sums of no columns are written");
+    check(says(kbk_launch(kbk_find("layernorm", "fwd", "warp"), KBK_F32, &none, NULL), "without CUDA"),
+          "there is no mean of no columns");
+}
+
+/* Something of the shape is 0: every unit that there is has numbers, not NaN, and sums of nothing are 0. */
+static void test_zero_sizes(void) {
+    for (int i = 0; i < KBK_OP_COUNT * 16; i++) {
+        const kbk_op* op = &kbk_ops[i / 16];
+        kbk_tensor t[KBK_MAX_TENSORS];
+        kbk_shape s = shape(i & 1 ? 0 : 5, i & 2 ? 0 : 7, i & 4 ? 0 : 3);
+        double *in[8] = { NULL }, *out[2 * KBK_OUTS] = { NULL };
+        if (i & 8) s.batch = 0;
+        if (!strcmp(op->name, "embedding") && !s.depth) continue; // every id is wrong then, and its row NaN
+        const int64_t units = op->units(&s);
+        const int n = op->tensors(&s, t);
+        int ins = 0, outs = 0;
+        for (int k = 0; k < n; k++) {
+            check(!units || t[k].role == KBK_IN || t[k].per_unit || (t[k].count && t[k].scales),
+                  "units have elements");
+            double* x = numbers(t[k].count);
+            if (t[k].role == KBK_IN) kbk_fill(&t[k], k, KBK_F32, 1, 0, t[k].count, x);
+            if (t[k].role == KBK_IN)
+                in[ins++] = x;
+            else {
+                if (t[k].scales) out[KBK_OUTS + outs] = numbers(t[k].scales * (t[k].per_unit ? units : 1));
+                out[outs++] = x;
+            }
+        }
+        if (units) op->ref(&s, 4, (const double* const*)in, out, 0, units);
+        for (int k = 0, o = 0; k < n; k++) {
+            if (t[k].role == KBK_IN) continue;
+            for (int64_t j = 0; units && j < t[k].count; j++) {
+                check(!kbk_is_nan(out[o][j]) && !kbk_is_inf(out[o][j]), op->name);
+                if (i & 2) check(out[o][j] == 0 || op->family == KBK_PICK, op->name);
+            }
+            o++;
+        }
+        for (int k = 0; k < ins; k++) free(in[k]);
+        for (int k = 0; k < 2 * KBK_OUTS; k++) free(out[k]);
+    }
+    const kbk_shape no_columns = shape(5, 0, 3), nothing = shape(0, 0, 0);
+    check(kbk_weighted_sum_fwd_units(&no_columns) == 5, "a weighted sum of no columns is 0");
+    check(kbk_sum_run_units(&nothing) == 1 && kbk_read_run_units(&nothing) == 1, "a sum of no elements is 0");
+    check(kbk_mse_fwd_units(&nothing) == 0, "there is no mean of no elements");
 }
 
 int main(void) {
@@ -813,6 +913,8 @@ int main(void) {
     test_dominated();
     test_exact();
     test_table();
+    test_launch_arguments();
+    test_zero_sizes();
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed != 0;
 }

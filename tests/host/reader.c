@@ -374,9 +374,8 @@ static void test_env(void) {
     CHECK_STR(what.s, "GPU (G, H)");
     b = a, b.driver = "58.1", b.cpu = "D", b.cache = "hot", b.build = "gcc, not optimised, CUDA";
     CHECK(kbi_env_differs(&a, &b, &what));
-    CHECK_STR(
-        what.s,
-        "GPU (G, H), driver (580.1, 58.1), CPU (C, D), cache (cold, hot), optimisation (optimised, not optimised)");
+    CHECK_STR(what.s,
+              "GPU (G, H), driver (580.1, 58.1), CPU (C, D), cache (cold, hot), build (optimised, not optimised)");
     what.n = 0;
     b = a, b.backend = "cpu", b.gpu = NULL, b.driver = NULL;
     CHECK(kbi_env_differs(&a, &b, &what));

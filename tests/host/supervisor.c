@@ -46,7 +46,7 @@ static kbi_supervisor* fresh(void) { // one that has asked for a group
     for (int i = 0; i < FIRST + CASES; i++) cases[i].entry = &entry, cases[i].name = "op/impl=op";
     plan.cases = cases, plan.n = plan.n_all = FIRST + CASES;
     kbi_options_default(&options);
-    s.plan = &plan, s.o = &options, s.worker.first = -1, s.group.current = -1;
+    s.plan = &plan, s.o = &options, s.worker.first = -1, s.group.current = -1, s.isolated = true;
     s.group.first = FIRST, s.group.n = CASES, s.group.m = measured, s.group.samples = samples,
     s.group.wanted = wanted;
     s.group.spent = spent, s.group.again = again, s.group.since = kbi_now();
@@ -225,16 +225,29 @@ static void test_lost(void) {
     s = fresh(), s->group.current = 2, s->worker.mixed = true;
     lost(s, 9, 0);
     CHECK(wanted[2] && again[2].due && !again[2].done), CHECK_INT(s->group.current, -1);
-    CHECK_STR(again[2].died, "the benchmark ended the process with exit code 9");
+    CHECK_STR(again[2].failed, "CRASHED, the benchmark ended the process with exit code 9");
     kbi_measured m;
     kbi_measured_clear(&m);
     kbi_receive_result(s, FIRST + 2, &m, NULL);
-    CHECK_STR(measured[2].message, "measured alone in a fresh process: the one that had run other cases died in it, "
-                                   "the benchmark ended the process with exit code 9");
+    CHECK_STR(measured[2].message, "measured alone in a fresh process, because it failed in a process that had run "
+                                   "other cases: CRASHED, the benchmark ended the process with exit code 9");
     CHECK(!again[2].due && again[2].done && !wanted[2]);
     wanted[2] = 1, s->group.current = 2, s->worker.mixed = true, KBENCH_FREE(samples[2]);
     lost(s, 4, 0); // and once more: it is its own fault
     CHECK(!wanted[2]), CHECK_STR(measured[2].message, "the benchmark ended the process with exit code 4");
+    // so is any failure, but of the first case of a process, and in one process that is all there is
+    for (int how = 0; how < 4; how++) {
+        s = fresh(), s->group.current = 1, s->worker.mixed = how > 0, s->isolated = how != 2;
+        m.status = how == 3 ? KB_SKIPPED : KB_FAILED, m.flags = (uint64_t)1 << KB_FLAG_OOM;
+        snprintf(m.message, sizeof m.message, "no room");
+        kbi_receive_result(s, FIRST + 1, &m, NULL);
+        CHECK_INT(again[1].due, how == 1), CHECK_INT(wanted[1], how == 1), CHECK_INT(s->done, how != 1);
+        CHECK_INT(s->worker.failed, how < 2), CHECK_INT(s->group.current, -1);
+        if (how != 1) continue;
+        kbi_receive_result(s, FIRST + 1, &m, NULL); // and it fails alone as well: nothing else is said
+        CHECK(!again[1].due && again[1].done && !wanted[1]), CHECK_STR(measured[1].message, "no room");
+    }
+    kbi_measured_clear(&m);
     // while it is looked into a case keeps what was measured
     static kbi_inside* found[CASES];
     s = fresh(), s->group.inside = found, s->group.current = 0, measured[0].n = 8;

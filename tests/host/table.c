@@ -280,7 +280,8 @@ static void test_flags(void) {
     CHECK(!strstr(shown(80, 0, NULL, NULL), "compute-sanitizer") && strstr(text, "valgrind"));
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         CHECK_THAT(!strstr(kbi_flag_advice((kb_flag)f, false), "compute-sanitizer"), "%s", kb_flag_name((kb_flag)f));
-        CHECK_STR(kbi_flag_advice((kb_flag)f, true), kb_flag_advice((kb_flag)f));
+        CHECK_STR(kbi_flag_advice((kb_flag)f, KBI_CUDA), kb_flag_advice((kb_flag)f));
+        CHECK_THAT(!strstr(kbi_flag_advice((kb_flag)f, false), "nvidia-smi"), "%s", kb_flag_name((kb_flag)f));
     }
     clear();
 }

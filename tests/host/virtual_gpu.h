@@ -20,7 +20,7 @@
 // once, a signal() that forgets its handler, the driver's library that tells whether the device throttles.
 static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
     static int stacks;
-    if (getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
+    if (file < 0 && getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
     return mmap(at, n, protection, flags, file, offset);
 }
 typedef void (*handling)(int);
@@ -138,6 +138,8 @@ static struct device {
     struct CUgraph_st* capture;
     cudaError_t spoiled, last; // the capture; what cudaGetLastError gives
     cudaError_t broken;        // a kernel failed: nothing works from then on
+    bool reset;                // the device was: what was made before is gone
+    cudaStream_t destroyed;
     size_t used;
     bool zeros; // are what was written last
     struct {
@@ -290,6 +292,40 @@ static int trace_next(uint8_t* buffer, size_t valid, kbi_activity** r) {
     if ((uint8_t*)(next + 1) > buffer + valid) return 1;
     return *r = &next->kernel, 0;
 }
+
+// --- CUPTI's callbacks: each call of the runtime's that matters, with the driver's inside of it ---
+
+static struct calling {
+    void (*called)(void*, int, uint32_t, const void*);
+    unsigned on; // a bit for each domain
+} calling;
+static int call_subscribe(void** subscriber, void (*called_back)(void*, int, uint32_t, const void*), void* user) {
+    called(__func__);
+    (void)user;
+    if (getenv("VIRTUAL_CUPTI_TAKEN")) return 39;
+    return *subscriber = &calling, calling.called = called_back, 0;
+}
+static int call_domain(uint32_t on, void* subscriber, int domain) {
+    called(__func__);
+    if (subscriber != &calling) return 1;
+    return calling.on = on ? calling.on | 1u << domain : calling.on & ~(1u << domain), 0;
+}
+static void call_back(int domain, const char* name, const uint64_t* parameters, const char* symbol, int error,
+                      bool ends) {
+    kbi_api_call c = { ends, 0, name, parameters, ends ? &error : NULL, symbol };
+    if (calling.on >> domain & 1) calling.called(NULL, domain, 0, &c);
+}
+// runtime: NULL, the driver was called alone; driver: NULL, it was not reached. Words of its parameters: place, value.
+static int api(const char* runtime, const char* driver, int a, uint64_t at_a, int b, uint64_t at_b,
+               const char* symbol, int error) {
+    uint64_t w[9] = { 0 };
+    w[a] = at_a, w[b] = at_b;
+    if (runtime) call_back(2, runtime, w, symbol, 0, false);
+    if (driver) call_back(1, driver, w, symbol, 0, false), call_back(1, driver, w, symbol, error, true);
+    if (runtime) call_back(2, runtime, w, symbol, error, true);
+    return error;
+}
+#define WORD(x) ((uint64_t)(uintptr_t)(x))
 
 // --- CUPTI's range profiler: three passes; what it counts says VIRTUAL_METRICS, NAME:VALUE,... ---
 
@@ -472,7 +508,33 @@ static void drain(cudaStream_t s) {
     s->n = 0;
 }
 
+static cudaError_t gone(cudaStream_t s) { // what was made before a reset, or destroyed
+    if (gpu.reset) return cudaErrorContextIsDestroyed;
+    return s && s == gpu.destroyed ? cudaErrorInvalidResourceHandle : cudaSuccess;
+}
+static const function whole_graph = { "graph", 0, 0, 0, 0, 0, false };
+static void tell(cudaStream_t s, const operation* o) {
+    if (o->kind == KERNEL && o->of == &whole_graph)
+        api("cudaGraphLaunch", "cuGraphLaunch", 0, 0, 1, WORD(s), NULL, 0);
+    else if (o->kind == KERNEL)
+        api("cudaLaunchKernel", "cuLaunchKernel", 0, 0, 5, WORD(s), o->of ? o->of->name : NULL, 0);
+    else if (o->kind == COPY)
+        api("cudaMemcpyAsync", "cuMemcpyAsync", 0, 0, 3, WORD(s), NULL, 0);
+    else if (o->kind == SET)
+        api("cudaMemsetAsync", "cuMemsetD8Async", 0, 0, 3, WORD(s), NULL, 0);
+    else if (o->kind == HOST)
+        api("cudaLaunchHostFunc", "cuLaunchHostFunc", 0, WORD(s), 0, WORD(s), NULL, 0);
+    else if (o->kind == ALLOCATION)
+        api("cudaMallocAsync", "cuMemAllocAsync", 0, 0, 2, WORD(s), NULL, 0);
+    else if (o->kind == EVENT)
+        api("cudaEventRecord", "cuEventRecord", 0, WORD(o->event), 1, WORD(s), NULL, 0);
+}
+
 static cudaError_t submit(cudaStream_t s, operation o) {
+    static struct CUstream_st by_default;
+    tell(s, &o);
+    if (gone(s)) return did(gone(s));
+    if (!s) s = &by_default;
     if (gpu.capture) {
         if (o.kind != EVENT) gpu.capture->nodes[gpu.capture->n++] = o;
         return cudaSuccess;
@@ -547,6 +609,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* p, int d) {
 cudaError_t cudaMalloc(void** p, size_t bytes) {
     called(__func__);
     int i = 0;
+    api("cudaMalloc", "cuMemAlloc_v2", 0, 0, 0, 0, NULL, bytes + gpu.used > memory_of_device() ? 2 : 0);
     if (forbidden()) return gpu.spoiled;
     if (gpu.broken != cudaSuccess) return gpu.broken;
     if (bytes + gpu.used > memory_of_device()) return did(cudaErrorMemoryAllocation);
@@ -563,6 +626,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
 }
 cudaError_t cudaFree(void* p) {
     called(__func__);
+    api("cudaFree", "cuMemFree_v2", 0, WORD(p), 0, WORD(p), NULL, 0);
     if (forbidden()) return gpu.spoiled;
     for (int i = 0; p && i < 4096; i++)
         if (gpu.blocks[i].p == p) {
@@ -615,6 +679,7 @@ cudaError_t cudaMemsetAsync(void* p, int v, size_t n, cudaStream_t s) {
 cudaError_t cudaMemcpy(void* to, const void* from, size_t n, enum cudaMemcpyKind kind) {
     called(__func__);
     (void)kind;
+    api("cudaMemcpy", "cuMemcpyDtoH_v2", 0, 0, 0, 0, NULL, 0);
     if (forbidden()) return gpu.spoiled;
     return memcpy(to, from, n), cudaSuccess;
 }
@@ -676,18 +741,38 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned f) {
     called(__func__);
     return (void)f, cudaStreamCreate(s);
 }
+static cudaStream_t the_stream;
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
     called(__func__);
-    return free(s), cudaSuccess;
+    if (s == the_stream) the_stream = NULL;
+    return gpu.destroyed = s, cudaSuccess;
+}
+cudaError_t cudaDeviceReset(void) {
+    called(__func__);
+    return gpu.reset = true, cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t s) {
+    called(__func__);
+    return did(gone(s));
+}
+cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned* flags) {
+    called(__func__);
+    return (void)s, *flags = cudaStreamDefault, cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
+    called(__func__);
+    (void)flags;
+    return (cudaError_t)api("cudaStreamWaitEvent", "cuStreamWaitEvent", 0, WORD(s), 1, WORD(e), NULL, 0);
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     called(__func__);
+    api("cudaStreamSynchronize", "cuStreamSynchronize_ptsz", 0, WORD(s), 0, WORD(s), NULL, 0);
     if (forbidden()) return gpu.spoiled;
     return drain(s), did(cudaSuccess);
 }
-static cudaStream_t the_stream;
 cudaError_t cudaDeviceSynchronize(void) {
     called(__func__);
+    api("cudaDeviceSynchronize", "cuCtxSynchronize_v2", 0, 0, 0, 0, NULL, 0);
     if (gpu.preempted || gpu.busy) usleep(200);
     gpu.preempted = false; // the host's processor was somebody else's, once
     return the_stream ? cudaStreamSynchronize(the_stream) : cudaSuccess;
@@ -772,7 +857,10 @@ cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t n, struct cudaMemcpy3DP
 }
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void* p) {
     called(__func__);
-    return (void)a, (void)p, cudaErrorInvalidValue;
+    if (p != (const void*)(uintptr_t)kbi_lab.gpu.flag) return cudaErrorInvalidValue;
+    memset(a, 0, sizeof *a);
+    a->type = gpu.reset ? cudaMemoryTypeUnregistered : cudaMemoryTypeHost;
+    return cudaSuccess;
 }
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {
@@ -791,8 +879,8 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* e, cudaGraph_t g, uns
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
     called(__func__);
-    static const function whole = { "graph", 0, 0, 0, 0, 0, false };
-    operation o = { KERNEL, &whole, 0, NULL, NULL, NULL };
+    operation o = { KERNEL, &whole_graph, 0, NULL, NULL, NULL };
+    if (forbidden()) return gpu.spoiled;
     static int launches;
     for (int i = 0; i < e->graph.n; i++) o.ns += e->graph.nodes[i].ns + 400; // the gap between nodes
     if (getenv("VIRTUAL_HICCUP") && ++launches % 11 == 0) o.ns += 5e6;
@@ -1187,6 +1275,7 @@ static void* lt_symbol(const int* library, const char* name) {
 }
 
 static void* virtual_dlopen(const char* name, int mode) {
+    if (!name) return dlopen(name, mode); // this program
     const char *versions = getenv("VIRTUAL_CUBLAS"), *dot = strrchr(name, '.');
     if (strstr(name, "libcupti")) return getenv("VIRTUAL_CUPTI") ? (void*)&tracing : NULL;
     if (!strstr(name, "cublas")) return strstr(name, "nvidia-ml") ? (void*)&gpu : dlopen(name, mode);
@@ -1215,6 +1304,8 @@ static void* virtual_dlsym(void* library, const char* name) {
     int (*say)(int, const char**) = trace_text;
     int (*call)(int, uint32_t, const char**) = trace_name;
     int (*dropped)(void*, uint32_t, size_t*) = trace_dropped;
+    int (*subscribe)(void**, void (*)(void*, int, uint32_t, const void*), void*) = call_subscribe;
+    int (*follow)(uint32_t, void*, int) = call_domain;
     void* f = NULL;
     int (*driver)(char*, unsigned) = nvml_driver;
     int (*temperature)(void*, int, unsigned*) = nvml_temperature;
@@ -1231,6 +1322,8 @@ static void* virtual_dlsym(void* library, const char* name) {
     if (strstr(name, "ResultString")) memcpy(&f, &say, sizeof f);
     if (strstr(name, "CallbackName")) memcpy(&f, &call, sizeof f);
     if (strstr(name, "DroppedRecords")) memcpy(&f, &dropped, sizeof f);
+    if (strstr(name, "cuptiSubscribe")) memcpy(&f, &subscribe, sizeof f);
+    if (strstr(name, "cuptiEnableDomain")) memcpy(&f, &follow, sizeof f);
     if (library == &tracing) return f ? f : range_symbol(name);
     if (library == &lt_version[0] || library == &lt_version[1]) return lt_symbol((const int*)library, name);
     if (library != &gpu) return dlsym(library, name);

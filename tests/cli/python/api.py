@@ -83,6 +83,19 @@ def contests():
     )
     check("one line", "\n" not in repr(two) and "two" in repr(two), repr(two))
     check("a table in notebooks", r._repr_html_().count("<tr>") == 5 and "&lt;" not in one._repr_html_())
+    # text of others' making, as a record that was loaded has it
+    evil = "\x1b[5m\u202e\x9b\n::error::x ##[error]<b>"
+    loaded = kbench.Record(dict(one.to_dict(), name="::error::x", message=evil))
+    shown = "\\x1b[5m\\u202e\\x9b ::error::x \\x23#[error]"
+    check("a record: nothing that is obeyed", repr(loaded).startswith("\\x3a:error::x") and shown in repr(loaded))
+    check("a table: nothing that is obeyed", shown + "&lt;b&gt;" in loaded._repr_html_(), loaded._repr_html_())
+    cells = [("=1+1", "'=1+1"), ("-1.5", "-1.5"), ("\t@x", "' @x"), ('a,"', '"a,"""'), ("-x\n", "'-x ")]
+    for text, cell in cells:
+        check("a cell of CSV", kbench._cell(text) == cell, kbench._cell(text))
+    said, sys.stderr = sys.stderr, io.StringIO()
+    kbench._say(f"error: {evil}")
+    said, sys.stderr = sys.stderr.getvalue(), said
+    check("an error", said == "kbench: error: \\x1b[5m\\u202e\\x9b\n\\x3a:error::x \\x23#[error]<b>\n", said)
     drawn = r.figure("speed")
     check("a figure in notebooks", drawn._repr_svg_().startswith("<svg") and "two" in drawn.svg, drawn)
     drawn.save(os.path.join(scratch, "figure.svg"))
@@ -220,6 +233,13 @@ def records():
     check("saved and read", [v.to_dict() for v in again] == [v.to_dict() for v in r])
     with open(path) as f:
         check("plain JSON", isinstance(json.load(f), list) and os.listdir(scratch).count("records.json") == 1)
+    link = os.path.join(scratch, "link.json")
+    os.symlink("records.json", link)
+    os.chmod(path, 0o600)
+    kbench.save(r, link)
+    check("saved through a link", os.path.islink(link) and os.stat(path).st_mode & 0o777 == 0o600)
+    check("not saved", raised(AttributeError, kbench.save, [1], link) and len(kbench.load(path)) == len(r))
+    check("nothing else", not [name for name in os.listdir(scratch) if name.startswith(".kbench-")])
     for records in (r, again, r[0]):
         with contextlib.redirect_stdout(io.StringIO()) as text:
             kbench.table(records)

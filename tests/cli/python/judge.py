@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The judge finds every planted trick, and passes every honest function. Arguments: which of "tricks",
-"honest", "others", "stage", "arrays", "tensors"; prints FAIL lines and, last, how many passed and failed."""
+"""Planted tricks and honest functions for the judge. Arguments: which of "tricks",
+"honest", "others", "stage", "lists", "arrays", "tensors"; prints FAIL lines and, last, how many passed and failed."""
 
 import collections
 import math
@@ -308,6 +308,62 @@ def makes_room(order):
         other = met()
         check("turns: back beside others", not order, order)
     other.join(10)
+
+
+def stand_in():
+    """A module with the classes of PyTorch that must stay what they are, and the settings that are asked for."""
+    import types
+
+    torch = types.ModuleType("torch")
+    torch.get_float32_matmul_precision = torch.get_num_threads = torch.is_grad_enabled = lambda: 1
+    torch.get_default_dtype = lambda: "f32"
+    torch.backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(benchmark=False))
+    torch.Tensor = type("Tensor", (), {"__module__": "torch", "sum": lambda v: 0, "shape": (4,), "dtype": "f32"})
+    event = type("Event", (), {"elapsed_time": lambda a, b: 1.0})
+    stream = type("Stream", (), {"synchronize": lambda v: None})
+    torch.cuda = types.SimpleNamespace(is_initialized=lambda: False, Event=event, Stream=stream)
+    return torch
+
+
+def lists():
+    """Inputs of other sizes in each call, and tensors in a list."""
+    def own(rng):
+        n = rng.randint(2, 2000)
+        return tuple([rng.gauss(0, 1) for _ in range(n)] for _ in range(2))
+
+    for seed in range(3):
+        v = judged("honest", "another_order", (task.reference, own), seed=seed)
+        check(f"lists: other sizes in each call, seed {seed}", v.time_ms and honest_words(v), repr(v))
+    inputs = kbench._Inputs(own, 5)
+    for _ in range(200):
+        args = inputs.fresh()
+        edit = inputs.edit(7.0, inputs.places_of(args))
+        kbench._apply(args, edit)
+        check("lists: an element of the inputs", args[edit[0]][edit[1][0]] == edit[2], (len(args[0]), edit))
+    torch, server = stand_in(), kbench._Server()
+    check("lists: no module", kbench._Inputs(([1.0, 2.0],), 1).modules == [], "")
+    server.look_again()
+    sys.modules["torch"] = torch
+    try:
+        t = torch.Tensor()
+        nested = {"list": [t, t], "tuple": (1, (t,)), "dict": {"a": t}}
+        for what, value in nested.items():
+            found = kbench._Inputs.modules.fget(type("Given", (), {"examples": (value, 2)}))
+            check(f"lists: a tensor in a {what} is known before", found == ["torch"], found)
+        changed = server.facts({})["changed"]
+        check("lists: PyTorch that is imported later replaces nothing", changed == [], changed)
+        server.look_again()
+        check("lists: it is watched from then on", server.facts({})["changed"] == [], server.facts({}))
+        torch.cuda.Event.elapsed_time = lambda a, b: 0.0
+        torch.Tensor.allclose = lambda a, b: True
+        changed = server.facts({})["changed"]
+        check(
+            "lists: what is replaced then is found",
+            changed == ["torch.cuda.Event.elapsed_time", "torch.Tensor.allclose"],
+            changed,
+        )
+    finally:
+        del sys.modules["torch"]
 
 
 def arrays():

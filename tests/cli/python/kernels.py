@@ -352,7 +352,7 @@ def environment():
 
 def faces():
     """The C functions, called wrongly."""
-    lib, shape = kbench_kernels._host(), kbench_kernels._Shape(elem=4, rows=1, cols=4)
+    lib, shape = kbench_kernels._host(), kbench_kernels._Shape(rows=1, cols=4)
     at = lib.kbk_row_find(b"softmax", b"fwd", b"onepass")
     check("found", at == lib.rows["softmax", "fwd", "onepass"])
     check("not found", lib.kbk_row_find(b"softmax", b"fwd", b"two") == -1)
@@ -361,7 +361,7 @@ def faces():
     row, tensors = kbench_kernels._Row(), (kbench_kernels._Tensor * 12)()
     check("no such row", lib.kbk_row_get(len(kernels), by(row)) == 0 and lib.kbk_row_get(-1, by(row)) == 0)
     check("no such row's tensors", lib.kbk_row_tensors(-1, by(shape), tensors) == -1)
-    check("no such row's bytes", lib.kbk_row_bytes(-1, by(shape)) == -1)
+    check("no such row's bytes", lib.kbk_row_bytes(-1, by(shape), 4) == -1)
     args = kbench_kernels._Args(s=shape)
     check("launch: null", b"null" in lib.kbk_row_launch(at, 0, by(args), -1, None))
     args.inputs[0] = 4096
@@ -369,12 +369,11 @@ def faces():
     args.outputs[0] = 4096
     check("launch: no CUDA", b"without CUDA" in lib.kbk_row_launch(at, 0, by(args), -1, None))
     check("launch: type", b"element type" in lib.kbk_row_launch(at, 3, by(args), -1, None))
-    check("launch: size", b"element size" in lib.kbk_row_launch(at, 1, by(args), -1, None))
     out = (ctypes.c_void_p * 8)()
-    check("oracle: null", b"null" in lib.kbk_row_oracle(at, by(shape), (ctypes.c_void_p * 8)(), out, 0, 1))
-    check("oracle: units", b"units" in lib.kbk_row_oracle(at, by(shape), out, out, 0, 2))
-    for field, value in (("rows", -1), ("elem", 3), ("layout", 3)):
-        wrong = kbench_kernels._Shape(elem=4, rows=1, cols=4)
+    check("oracle: null", b"null" in lib.kbk_row_oracle(at, by(shape), 4, (ctypes.c_void_p * 8)(), out, 0, 1))
+    check("oracle: units", b"units" in lib.kbk_row_oracle(at, by(shape), 4, out, out, 0, 2))
+    for field, value in (("rows", -1), ("layout", 3)):
+        wrong = kbench_kernels._Shape(rows=1, cols=4)
         setattr(wrong, field, value)
         check(f"a shape's {field}", lib.kbk_row_units(at, by(wrong)) == -1)
     x = (ctypes.c_double * 4)()
@@ -619,7 +618,7 @@ def built():
     lib = kbench_kernels._Library(path)
     check("one group", {name for name, _, _ in lib.rows} == {"mse"}, lib.rows)
     check("one type", all(i.dtypes == 1 for i in lib.infos) and lib.kbk_abi(b"cuda") == 1)
-    args = kbench_kernels._Args(s=kbench_kernels._Shape(elem=4, rows=1, cols=4))
+    args = kbench_kernels._Args(s=kbench_kernels._Shape(rows=1, cols=4))
     args.inputs[0] = args.inputs[1] = args.outputs[0] = args.workspace = 4096
     args.workspace_bytes = 1 << 20
     row = lib.rows["mse", "fwd", "ticket"]

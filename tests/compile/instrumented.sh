@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# Sanitizers, coverage and profilers make code slower: the record's build names them, whether the benchmark's file, the
+# implementation's file or a library has them; DEBUG_BUILD says so, and no gate compares such times with plain ones.
+. tests/lib.sh
+
+root=$PWD
+cat > "$tmp/bench.c" << 'EOF'
+#include "kbench.h"
+KBENCH(work) {
+    unsigned x = 1;
+    KB_TIME(kb) {
+        for (int i = 0; i < 100; i++) {
+            x = x * 1664525u + 1013904223u;
+            kb_keep(x);
+        }
+    }
+    kb_check_that(kb, true, 0, 0, "x");
+}
+#ifndef PLUGIN
+KBENCH_MAIN()
+#endif
+#ifdef HOOKS
+__attribute__((no_instrument_function)) void __cyg_profile_func_enter(void* f, void* from);
+__attribute__((no_instrument_function)) void __cyg_profile_func_exit(void* f, void* from);
+void __cyg_profile_func_enter(void* f, void* from) { (void)f, (void)from; }
+void __cyg_profile_func_exit(void* f, void* from) { (void)f, (void)from; }
+#endif
+EOF
+cat > "$tmp/host.c" << 'EOF'
+#include "kbench.h"
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char** argv) { return dlopen(argv[argc - 1], RTLD_NOW) ? kb_main(argc - 1, argv) : (puts(dlerror()), 9); }
+EOF
+echo 'int main(void) { return 0; }' > "$tmp/probe.c"
+build "kbench.o" $CC -O2 -x c -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/kbench.o"
+short="--max-time 20ms --no-progress"
+build "a plain program" $CC -O2 -I. "$tmp/bench.c" "$tmp/kbench.o" -o "$tmp/plain" $libs
+run "$tmp/plain" $short --json "$tmp/plain.json"
+check_rc "a plain program" 0
+build_of() { sed -n 's/.*"build": *"\([^"]*\)".*/\1/p' "$1"; }
+check_same "a plain program: its build" "$(build_of "$tmp/plain.json" | grep -c instrumented)" 0
+check_same "a plain program: DEBUG_BUILD" "$(grep -c DEBUG_BUILD "$tmp/plain.json")" 0
+
+# looks WHAT NAMES PROGRAM...: a run of the program names these instruments, and is not compared with the plain one
+looks() {
+    what=$1 names=$2 && shift 2
+    run env GCOV_PREFIX="$PWD/$tmp" GMON_OUT_PREFIX="$tmp/gmon" LLVM_PROFILE_FILE="$tmp/raw" TSAN_OPTIONS=report_bugs=0 \
+        ASAN_OPTIONS=detect_leaks=0 "$@" --json "$tmp/new.json"
+    check_rc "$what" 0
+    check_same "$what: build" "$(build_of "$tmp/new.json" | sed 's/;.*//; s/.*optimised, instrumented //')" "($names)"
+    check_same "$what: flag" "$(grep -c DEBUG_BUILD "$tmp/new.json")" 1
+    run "$tmp/plain" --compare "$tmp/plain.json" "$tmp/new.json"
+    check_err "$what: --compare" "differ in build \(optimised, optimised, instrumented \($names\)\): the gate is off"
+    run "$tmp/plain" --compare "$tmp/new.json" "$tmp/new.json"
+    check_not_err "$what: --compare with itself" "differ in"
+}
+# with WHAT NAMES COMPILER OPTION...: the benchmark's file alone is compiled so, kbench.o is not
+with() {
+    what=$1 names=$2 cc=$3 && shift 3
+    if ! have $cc || ! (cd "$tmp" && $cc "$@" probe.c -o probe > probe.log 2>&1 && ./probe > /dev/null 2>&1) ||
+        grep -q 'not supported' "$tmp/probe.log"; then
+        skip "$what: $cc cannot build it here"
+        return
+    fi
+    (cd "$tmp" && $cc -O2 -I"$root" "$@" -c bench.c -o bench.o > build.log 2>&1)
+    check "$what" $cc "$@" "$tmp/bench.o" "$tmp/kbench.o" -o "$tmp/program" $libs && looks "$what" "$names" "$tmp/program" $short
+}
+with "gcc ASan" ASan gcc -fsanitize=address
+with "gcc ASan, static runtime" ASan gcc -fsanitize=address -static-libasan
+with "gcc ASan and UBSan" "ASan UBSan" gcc -fsanitize=address,undefined
+with "gcc TSan" TSan gcc -fsanitize=thread
+with "gcc UBSan" UBSan gcc -fsanitize=undefined
+with "gcc LSan" LSan gcc -fsanitize=leak
+with "gcc coverage" gcov gcc --coverage
+with "gcc profile" gcov gcc -fprofile-generate
+with "gcc -pg" -pg gcc -pg
+with "gcc -pg -mfentry" -pg gcc -pg -mfentry
+with "gcc -finstrument-functions" -finstrument-functions gcc -finstrument-functions
+with "gcc -finstrument-functions with hooks" -finstrument-functions gcc -finstrument-functions -DHOOKS
+with "clang ASan" ASan clang -fsanitize=address
+with "clang TSan" TSan clang -fsanitize=thread
+with "clang UBSan" UBSan clang -fsanitize=undefined
+with "clang UBSan that traps" UBSan clang -fsanitize=undefined -fsanitize-trap=undefined
+with "clang coverage" gcov clang --coverage
+with "clang profile" -fprofile-instr-generate clang -fprofile-instr-generate
+with "clang -pg" -pg clang -pg
+
+# a library that is loaded when the program runs
+build "a program that loads benchmarks" $CC -O2 -I. "$tmp/host.c" "$tmp/kbench.o" -o "$tmp/host" -rdynamic $libs
+for option in --coverage -pg -finstrument-functions; do
+    name=$option && [ $option = --coverage ] && name=gcov
+    (cd "$tmp" && $CC -O2 -fPIC $option -DPLUGIN -I"$root" -c bench.c -o plugin.o > build.log 2>&1)
+    check "a library with $option" $CC -shared $option "$tmp/plugin.o" -o "$tmp/plugin.so" || continue
+    run env GCOV_PREFIX="$PWD/$tmp" "$tmp/host" $short --json "$tmp/new.json" "$tmp/plugin.so"
+    check_rc "a library with $option" 0
+    check_same "a library with $option: build" "$(grep -c "optimised, instrumented ($name)" "$tmp/new.json")" 1
+done
+finish

@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# kb_keep takes any expression, and hides it: tests/compile/keep.c in C and in C++, by gcc and clang, optimised or not.
+. tests/lib.sh
+
+warnings="-Wall -Wextra -Werror -Wconversion -Wpedantic"
+for compiler in "$CC" clang "$CXX" clang++; do
+    have $compiler || continue
+    case " $tried " in *" $compiler "*) continue ;; esac
+    tried="$tried $compiler"
+    case $compiler in *++*) language=c++ variants="c++11 -O0:c++11 -O1 -DHIDES:c++20 -O2 -DHIDES" ;; *) language=c variants="c11 -O0:gnu17 -O1 -DHIDES:c11 -O2 -DHIDES" ;; esac
+    while [ -n "$variants" ]; do
+        variant=${variants%%:*}
+        case $variants in *:*) variants=${variants#*:} ;; *) variants= ;; esac
+        what="$compiler -std=$variant"
+        check "$what" $compiler -x $language -std=$variant $warnings -I. -c tests/compile/keep.c -o "$tmp/keep.o" || continue
+        check "$what: linked" $compiler "$tmp/keep.o" -o "$tmp/keep" || continue
+        run "$tmp/keep"
+        counted "$what"
+    done
+done
+finish

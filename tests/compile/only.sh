@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# KBK_ONLY and KBK_TYPES, the lists of operations and of element types to build: what is built, and that an unknown name
+# is a compile error that shows the name, through C, C++ and nvcc.
+. tests/lib.sh
+
+cat > "$tmp/names.c" << 'EOF'
+#include "kbench_kernels.cuh"
+#include <stdio.h>
+int main(void) {
+    for (int i = 0; i < KBK_VARIANT_COUNT; i++)
+        if (i == 0 || kbk_table[i].op != kbk_table[i - 1].op) printf("%s_%s ", kbk_table[i].op->name, kbk_table[i].op->dir);
+    for (unsigned i = 0, all = kbk_table[0].dtypes; i < KBK_DTYPES; i++)
+        if (all >> i & 1) printf("%s ", kbk_dtype_name((int)i));
+    return 0;
+}
+EOF
+strict="-Wall -Wextra -Wpedantic -Werror -I."
+# built WHAT WANTED COMPILER...: the operations and the types of the first one that this command builds
+built() {
+    name=$1 want=$2 && shift 2
+    check "$name" "$@" "$tmp/names.c" -o "$tmp/names" -lm && check_same "$name" "$("$tmp/names")" "$want"
+}
+# rejected WHAT ERE COMPILER...: the command fails, and one of its errors matches
+rejected() {
+    name=$1 want=$2 && shift 2
+    run "$@" "$tmp/names.c" -o "$tmp/names" -lm
+    if [ "$rc" -ne 0 ]; then pass; else fail "$name: accepted"; fi
+    cat "$out" >> "$err" # nvcc's front end writes errors to stdout
+    grep -i error "$err" > "$tmp/errors"
+    if grep -qE -e "$want" "$tmp/errors"; then pass; else fail "$name: no '$want' in an error; $(said)"; fi
+}
+for language in "$CC -x c -std=c11" "$CXX -x c++ -std=c++11" "$CXX -x c++ -std=c++20"; do
+    have "${language%% *}" || continue
+    built "$language, two operations" "dropout_fwd dropout_bwd softmax_fwd softmax_bwd f32 f16 bf16 " \
+        $language $strict -DKBK_ONLY=softmax,dropout
+    built "$language, a name twice" "softmax_fwd softmax_bwd f32 bf16 " \
+        $language $strict -DKBK_ONLY=softmax,softmax -DKBK_TYPES=bf16,f32
+    built "$language, one type" "sum_run f16 " $language $strict -DKBK_ONLY=sum -DKBK_TYPES=f16
+    rejected "$language, misspelt" "KBK_ONLY_has_no_sofmax" $language -I. -DKBK_ONLY=sofmax
+    rejected "$language, the last one misspelt" "KBK_ONLY_has_no_matmull" $language -I. -DKBK_ONLY=softmax,matmull
+    rejected "$language, a type misspelt" "KBK_TYPES_has_no_fp8" $language -I. -DKBK_ONLY=mse -DKBK_TYPES=f32,fp8
+    rejected "$language, empty" "KBK_ONLY_has_no_" $language -I. -DKBK_ONLY=
+    rejected "$language, one of the former macros" "-DKBK_ONLY=.*-DKBK_TYPES=" $language -I. -DKBK_ONLY_SOFTMAX
+    rejected "$language, a former macro of a type" "-DKBK_ONLY=.*-DKBK_TYPES=" $language -I. -DKBK_NO_F16
+done
+eight=mse,mse,mse,mse,mse,mse,mse,mse
+built "24 names" "mse_fwd mse_bwd f32 f16 bf16 " $CC -std=c11 $strict -DKBK_ONLY=$eight,$eight,$eight
+rejected "25 names" "at_most_24_names_not_bmm" $CC -std=c11 -I. -DKBK_ONLY=$eight,$eight,$eight,bmm
+# each name works alone, and together they are everything
+names=$(sed -n 's/^#define KBK_ONLY_has_no_\([a-z_]*\) .*/\1/p' kbench_kernels.cuh | grep -v kbki)
+check_same "the number of names" "$(echo "$names" | wc -l | tr -d ' ')" 18
+for name in $names; do
+    check "$name" $CC -std=c11 -O0 -I. -DKBK_ONLY=$name "$tmp/names.c" -o "$tmp/names" -lm && "$tmp/names" >> "$tmp/all"
+done
+tr ' ' '\n' < "$tmp/all" | grep _ | sort > "$tmp/each"
+check "everything" $CC -std=c11 -O0 -I. "$tmp/names.c" -o "$tmp/names" -lm && "$tmp/names" | tr ' ' '\n' | grep _ | sort > "$tmp/together"
+check "all names are everything, each operation by one name" cmp "$tmp/each" "$tmp/together"
+
+if [ -n "$NVCC" ] && have "$NVCC"; then
+    nvcc="$NVCC -x cu -I."
+    built "nvcc, commas" "mse_fwd mse_bwd transpose_run bf16 " $nvcc -DKBK_ONLY=mse,transpose -DKBK_TYPES=bf16
+    check "nvcc, commas: types" $nvcc -DKBK_ONLY=mse -DKBK_TYPES=bf16,f32 -E "$tmp/names.c" -o "$tmp/names.ii"
+    check_same "nvcc, commas: types" "$(grep -o 'kbk_mse_bwd_naive<[a-z_0-9]*>' "$tmp/names.ii" | sort -u | tr '\n' ' ')" \
+        "kbk_mse_bwd_naive<__nv_bfloat16> kbk_mse_bwd_naive<float> "
+    rejected "nvcc, misspelt" "KBK_ONLY_has_no_sofmax" $nvcc -DKBK_ONLY=sofmax
+    rejected "nvcc, the last one misspelt" "KBK_ONLY_has_no_matmull" $nvcc '-DKBK_ONLY=mse\,matmull' -DKBK_TYPES=bf16
+    rejected "nvcc, a type misspelt" "KBK_TYPES_has_no_fp8" $nvcc -DKBK_ONLY=mse '-DKBK_TYPES=bf16\,fp8'
+    rejected "nvcc, one of the former macros" "-DKBK_ONLY=.*-DKBK_TYPES=" $nvcc -DKBK_ONLY_SOFTMAX
+else
+    skip "no nvcc: the lists are not tried through it"
+fi
+finish
