@@ -7197,7 +7197,7 @@ static bool kbi_parse_value(kbi_listed* l, double* out, int* decimals) {
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        if (end == power || !kbi_finite(base) || !kbi_finite(y)) end = (char*)s;
+        if (end == power || !kbi_finite(base) || !kbi_finite(y)) end -= end - s;
         x = pow(base, y);
         none = x == 0 && base != 0;
         *decimals = -1;
@@ -19785,9 +19785,9 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     static const int columns[] = { KBI_COLUMN_TIME,   KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
                                    KBI_COLUMN_ITEMS,  KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_ENERGY,
                                    KBI_COLUMN_FLOP_J, KBI_COLUMN_BYTE_J, KBI_COLUMN_SPEEDUP };
-    int count = 0, counters;
+    kbi_cell cells[KBI_COUNT(columns) + KBI_COUNTERS];
+    int count = 0, counters, left = 0;
     const char** names = kbi_object_names(records, n, kbi_key_named("counters"), &counters);
-    kbi_cell* cells = (kbi_cell*)kbi_grow(NULL, sizeof(kbi_cell) * (size_t)(KBI_COUNT(columns) + counters));
     const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)n);
     for (int i = 0; i < n; i++) rows[i] = &records[i];
     for (int c = 0; c < KBI_COUNT(columns); c++) {
@@ -19802,9 +19802,12 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
         for (int i = 0; i < n; i++) some |= kbi_field_number(rows[i], cell->what.key) > 0;
         count += some;
     }
-    for (int c = 0; c < counters; c++) {
+    for (int c = 0, room = KBI_COUNTERS; c < counters; c++) {
         if (kbi_profilers(names[c])) continue; // too many for a page
+        if (!room) left++;
+        if (!room) continue;
         kbi_cell* cell = &cells[count++];
+        room--;
         memset(cell, 0, sizeof *cell);
         cell->what.column = -1;
         cell->what.key = kbi_key_named("counters");
@@ -19823,7 +19826,7 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     for (int c = 0; c < count; c++) kbi_puts(t, "--:|");
     kbi_puts(t, "---|\n");
     for (int i = 0; i < n; i++) kbi_md_row(t, rows[i], cells, count);
-    KBENCH_FREE(cells);
+    if (left) kbi_putf(t, "\n%d more counter%s: see --csv or --json\n", left, left == 1 ? "" : "s");
     KBENCH_FREE((void*)rows);
     KBENCH_FREE((void*)names);
 }
