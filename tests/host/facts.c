@@ -117,7 +117,8 @@ static void test_differs(void) {
         { { &a.driver, &b.driver }, { "550.1", "550.9" }, NULL },
         { { &a.driver, &b.driver }, { "550.1", NULL }, NULL },
         { { &a.cpu, &b.cpu }, { "P", "Q" }, "CPU (P, Q)" },
-        { { &a.mode, &b.mode }, { "hot", "cold" }, "mode (hot, cold)" },
+        { { &a.cache, &b.cache }, { "hot", "cold" }, "cache (hot, cold)" },
+        { { &a.timer, &b.timer }, { "cupti", "events" }, "timer (cupti, events)" },
         { { &a.build, &b.build }, { "12, optimised", "12, not optimised" }, "build (optimised, not optimised)" },
         { { &a.build, &b.build }, { "12, optimised", "13, optimised; kbench: 13, not optimised" }, NULL },
         { { &a.build, &b.build },
@@ -228,25 +229,25 @@ static void test_case(void) {
           r.launches_per_sample == KB_NONE);
     CHECK_REAL(r.memory_mb, 3, 0), CHECK_REAL(r.host_memory_mb, 0.5, 0), CHECK_REAL(r.wall_ms, 2.5, 1e-12);
     CHECK_REAL(r.bytes, 100, 0), CHECK_REAL(r.flops, 200, 0), CHECK_REAL(r.occupancy_theoretical, 75, 0);
-    CHECK(r.stage_shared == -1 && !r.kernel && !r.grid && !r.block && !r.throttle);
+    CHECK(r.shared_buffers == -1 && !r.kernel && !r.grid && !r.block && !r.throttle);
     m.n = 1, m.rounds = 1, m.memory = m.host_memory = KB_NONE, m.sm_clock = 1, m.memory_clock = 2, m.power = 3,
     m.temperature = 4;
     m.cpu_clock = 5, m.cpu_waited = 6, m.cpu_stolen = 7, m.preemptions = 8, m.registers = 9, m.shared_bytes = 10,
     m.local_bytes = 11;
     for (int i = 0; i < 3; i++) m.grid[i] = 12 + i, m.block[i] = 15 + i;
     snprintf(m.kernel, sizeof m.kernel, "k"), snprintf(m.throttle, sizeof m.throttle, "hot"),
-        snprintf(m.mode, sizeof m.mode, "cold");
+        snprintf(m.cache, sizeof m.cache, "cold"), snprintf(m.timer, sizeof m.timer, "cupti");
     kb_result_free(&r), kbi_result_clear(&r);
     kbi_record_measured(&r, &m);
-    CHECK(r.samples_retaken == 5 && r.launches_per_sample == 8 && r.stage_shared == 1 && r.memory_bytes == KB_NONE &&
-          isnan(r.memory_mb));
+    CHECK(r.samples_retaken == 5 && r.launches_per_sample == 8 && r.shared_buffers == 1 &&
+          r.memory_bytes == KB_NONE && isnan(r.memory_mb));
     CHECK_STR(r.grid, "12x13x14"), CHECK_STR(r.block, "15x16x17"), CHECK_STR(r.kernel, "k"),
         CHECK_STR(r.throttle, "hot");
     CHECK(r.sm_clock_mhz == 1 && r.memory_clock_mhz == 2 && r.power_w == 3 && r.temperature_c == 4 &&
           r.cpu_clock_mhz == 5);
     CHECK(r.cpu_waited == 6 && r.cpu_stolen == 7 && r.preemptions == 8 && r.registers == 9 && r.shared_bytes == 10 &&
           r.local_bytes == 11);
-    CHECK_STR(r.mode, "cold"), CHECK(isnan(r.host_memory_mb));
+    CHECK_STR(r.cache, "cold"), CHECK_STR(r.timer, "cupti"), CHECK(isnan(r.host_memory_mb));
     kb_result_free(&r);
     // who was compared: nobody with one alone, and nobody won where there are fewer than two times
     kb_result group[3];
