@@ -167,9 +167,10 @@ HOW A MEASUREMENT WORKS
     them (what each left there is swapped out and in, untimed; with --rotate all copies of its data), since where a
     buffer lies decides 1 to 3 % of a small kernel's time. The first runs of a turn do not count; who follows whom is
     balanced; and the baseline plays once more as a rival of itself, the noise floor. The stage holds what KB_ALLOC
-    gave, if it is no more than 4 GiB, on the CPU 64 MiB. Where one of two did not share it (shared_buffers: no KB_ALLOC,
-    another one in its second call, or too large), the noise floor is 3 % at least (of host code 1 %, for where that
-    lies): neither is FASTER or SLOWER by less; PLACEMENT says that it withheld a verdict; EQUIVALENT is of that data.
+    gave, if it is no more than 4 GiB, on the CPU 64 MiB. Where one of two did not share it (shared_buffers: no
+    KB_ALLOC, another one in its second call, or too large), the noise floor is 3 % at least (of host code 1 %, for
+    where that lies): neither is FASTER or SLOWER by less; PLACEMENT says that it withheld a verdict; EQUIVALENT is of
+    that data.
 
     A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. All of it waits behind a gate until
     it is queued: no launch latency lies between the events; a sample is the mean of eight such launches (one beyond 0.5
@@ -216,9 +217,9 @@ COMMAND LINE
     --compare A B one file against another, --race OLD NEW programs in alternating fresh processes. A regression lies
     wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on what runs
     differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being compared
-    (backend, GPU, driver, ECC, MIG, CPU, cache, timer, optimisation) turns the gate off. --fail-on change: improvements, less
-    memory and cases added or removed are 3 too; noise: 4 where a case is not known to lie within it or beyond; never:
-    0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
+    (backend, GPU, driver, ECC, MIG, CPU, cache, timer, optimisation) turns the gate off. --fail-on change:
+    improvements, less memory and cases added or removed are 3 too; noise: 4 where a case is not known to lie within
+    it or beyond; never: 0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
 
     Many machines: --shard K/N runs part K of N, whole comparison groups; --shard auto is the part of a Slurm array's
     task (examples/slurm). --load A.jsonl B.jsonl ... puts the records of shards in the plan's order. --budget 1h gives
@@ -281,7 +282,7 @@ LAST REVISIONS
 */
 #if !defined(KBENCH_H) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
-#define KBENCH_IMPLEMENTED /* no error follows from this one: the declarations alone are read, which gnu89 understands */
+#define KBENCH_IMPLEMENTED /* one error is enough: gnu89 understands the declarations that follow */
 #ifdef __STRICT_ANSI__
 #define KBENCH_H
 #endif
@@ -646,7 +647,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    precision,             time,    "half the interval over the median, no unit")                          \
     x(whole,   samples,               time,    "how many were taken; none is dropped")                                \
     x(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
-    x(text,    cache,                 time,    "cold, hot, rotate, graph (hot, with gaps): the data; null: host work")  \
+    x(text,    cache,                 time,    "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
     x(text,    timer,                 time,    "events, cupti or wall: what clock it was timed by")                    \
     x(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
     x(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
@@ -661,7 +662,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
     x(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
     x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
-    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof, cold of a copy of as many bytes") \
+    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof; cold: a copy as large")         \
     x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
     x(text,    compute_roof,          rate,    "that the operations are held against, the nearest or not")             \
     x(real,    compute_roof_gflops,   rate,    "1e9 operations a second that it reaches")                            \
@@ -951,7 +952,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), 0, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
 #define KBENCH_IMPL(...)                                                                                         \
-    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0),                               \
+    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0),                         \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
@@ -1124,7 +1125,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */                       \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
     static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
-                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL };                                         \
+                                      NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL };                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
         __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1));                                         \
         kbi_register(&kbi_entry_##n, op, impl, kbi_build());                                                     \
@@ -2682,8 +2683,8 @@ static void kbi_lines_unlock(const kbi_lines* l) {
 }
 
 // Locks the file that the path names now: another process may have replaced it, which is done under the same lock. A
-// POSIX lock tells who holds it, and is kept for one reading or writing: it would be lost as soon as this process closes
-// the same file anywhere. False: errno says why not, EBUSY after a message.
+// POSIX lock tells who holds it, and is kept for one reading or writing: it would be lost as soon as this process
+// closes the same file anywhere. False: errno says why not, EBUSY after a message.
 static bool kbi_lines_lock(kbi_lines* l) {
     struct flock lock;
     struct stat ours, there;
@@ -2825,8 +2826,8 @@ static bool kbi_lines_ready(kbi_lines* l) {
     return kbi_lines_leave(l, kbi_lines_lost);
 }
 
-// Appends the whole lines that there is room for; false: errno says why the others wait. A line that a writer was killed in is
-// ended first, also where the end of the file cannot be read.
+// Appends the whole lines that there is room for; false: errno says why the others wait. A line that a writer was
+// killed in is ended first, also where the end of the file cannot be read.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
@@ -9049,8 +9050,8 @@ static const char* kbi_before_restore(void) {
     return why;
 }
 
-// Puts back what can be, and looks at the rest. NULL: this process is as good as a fresh one for the next case; else why
-// it is not.
+// Puts back what can be, and looks at the rest. NULL: this process is as good as a fresh one for the next case; else
+// why it is not.
 static const char* kbi_left_behind(bool gpu) {
     const struct kbi_before* b = &kbi_before;
     const char* why = kbi_before_restore();
@@ -9437,8 +9438,9 @@ KBI_OPTIMISE static double kbi_time_loop(int place, int64_t turns) {
 KBI_SLOW_BEGIN
 
 // A turn is a cycle, and two or four where its jump lies across two lines. Where the compiler puts the user's loop
-// nobody knows: what takes no longer than the slowest may be an empty one. kept: values that it keeps, half a cycle each,
-// which are loaded or stored; a block that keeps some is not empty at first sight, and takes more than the fastest.
+// nobody knows: what takes no longer than the slowest may be an empty one. kept: values that it keeps, half a cycle
+// each, which are loaded or stored; a block that keeps some is not empty at first sight, and takes more than the
+// fastest.
 static double kbi_time_empty_loop(int64_t turns, int kept) {
     double least = (double)INFINITY, most = 0;
     for (int place = 0; place < 64; place += 8) {
@@ -11407,8 +11409,9 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
 }
 
 // Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
-// after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have been
-// preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give SIDE_STREAM.
+// after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have
+// been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
+// SIDE_STREAM.
 enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
 
 static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
@@ -26724,8 +26727,8 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
 }
 
-// Waits for a program until it ends, the race is interrupted, or the time is up. SIGTERM ends it, and 2 s later SIGKILL.
-// Time is counted by the waits, which end whatever the clock says. false: it was ended from here.
+// Waits for a program until it ends, the race is interrupted, or the time is up. SIGTERM ends it, and 2 s later
+// SIGKILL. Time is counted by the waits, which end whatever the clock says. false: it was ended from here.
 static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     double waits = 100 * seconds;
     for (int told = 0; !kbi_ended(process, status);) {
@@ -26739,7 +26742,8 @@ static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     return !kbi_desk.interrupted && waits > 0;
 }
 
-// The longest that a program may take: --budget is the race's as a whole, and a round is not left in its middle lightly.
+// The longest that a program may take: --budget is the race's as a whole, and a round is not left in its middle
+// lightly.
 static double kbi_race_limit(const kbi_race* r) {
     double limit = 2 * r->o->budget + 10;
     return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;

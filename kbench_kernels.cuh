@@ -216,7 +216,7 @@
     || defined(KBK_NO_CROSS_ENTROPY) || defined(KBK_NO_EMBEDDING) || defined(KBK_NO_MATMUL) \
     || defined(KBK_NO_BMM) || defined(KBK_NO_ATTENTION) || defined(KBK_NO_F32) || defined(KBK_NO_F16) \
     || defined(KBK_NO_BF16)
-#error "kbench_kernels.cuh: KBK_ONLY_... and KBK_NO_... were replaced by -DKBK_ONLY=softmax,matmul and -DKBK_TYPES=f32,bf16"
+#error "kbench_kernels.cuh: KBK_ONLY_... and KBK_NO_... are now -DKBK_ONLY=softmax,matmul and -DKBK_TYPES=f32,bf16"
 #endif
 /*  Each name has a number, and #if compares numbers. A name without one is left as an identifier that is not declared,
     so that the compiler's error shows the name, as in KBK_ONLY_has_no_sofmax. */
@@ -247,8 +247,8 @@
 #define KBKI_ENDS_8 kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end
 #define KBKI_ENDS KBKI_ENDS_8, KBKI_ENDS_8, KBKI_ENDS_8, kbki_end, kbki_end
 #define KBKI_AMONG(prefix, number, ...) KBKI_AMONG_24(prefix, number, __VA_ARGS__)
-#define KBKI_AMONG_24(l, i, a1, a2, a3, a4, a5, a6, a7, a8, b1, b2, b3, b4, b5, b6, b7, b8, c1, c2, c3, c4, c5, c6, c7, \
-                      c8, rest, ...)                                                                                 \
+#define KBKI_AMONG_24(l, i, a1, a2, a3, a4, a5, a6, a7, a8, b1, b2, b3, b4, b5, b6, b7, b8, c1, c2, c3, c4, c5, c6, \
+                      c7, c8, rest, ...) \
     (KBK_at_most_24_names_not_##rest                                                                                 \
      || l##a1 == i || l##a2 == i || l##a3 == i || l##a4 == i \
      || l##a5 == i || l##a6 == i || l##a7 == i || l##a8 == i \
@@ -257,7 +257,7 @@
      || l##c1 == i || l##c2 == i || l##c3 == i || l##c4 == i \
      || l##c5 == i || l##c6 == i || l##c7 == i || l##c8 == i)
 #ifdef KBK_ONLY
-/*  nvcc splits the value of -D at its commas: it passes on the first name in KBK_ONLY, and defines the others as macros.
+/*  nvcc splits the value of -D at its commas: KBK_ONLY gets the first name, and the others become macros.
     These count as named, and are undefined again. nvcc hides a misspelt one among them: with \, for , it does not. */
 #ifdef __CUDACC__
 #ifdef memory
@@ -333,7 +333,8 @@
 #define KBKI_ALSO_attention 1
 #endif
 #endif
-#define KBKI_BUILDS(name) (KBKI_AMONG(KBK_ONLY_has_no_, KBK_ONLY_has_no_##name, KBK_ONLY, KBKI_ENDS) || KBKI_ALSO_##name)
+#define KBKI_BUILDS(name)                                                                                          \
+    (KBKI_AMONG(KBK_ONLY_has_no_, KBK_ONLY_has_no_##name, KBK_ONLY, KBKI_ENDS) || KBKI_ALSO_##name)
 enum { KBKI_ONLY_KNOWN = KBKI_AMONG(KBK_ONLY_has_no_, -1, KBK_ONLY, KBKI_ENDS) }; // the names there are: see above
 #else
 #define KBKI_BUILDS(name) 1
@@ -936,8 +937,8 @@ typedef struct kbk_op {
     int64_t (*units)(const kbk_shape* s); // independent pieces of the result: rows, elements; 0: nothing to write
                                           // but whole tensors, such as column sums
     // Outputs of units u0..u1-1 at out[k] + (u - u0) * per_unit, whole tensors at out[k], magnitudes at
-    // out[KBK_OUTS + k]; a null out[k] is not wanted. Inputs are whole. elem: bytes of an element of the variant that is
-    // compared, since magnitudes depend on it.
+    // out[KBK_OUTS + k]; a null out[k] is not wanted. Inputs are whole. elem: bytes of an element of the variant that
+    // is compared, since magnitudes depend on it.
     void (*ref)(const kbk_shape* s, int elem, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
     double (*bytes)(const kbk_shape* s, int elem);
@@ -1053,8 +1054,8 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
                ? "a tensor has more than 2^56 elements"
                : NULL;
 }
-/*  NULL, or why these arguments cannot be launched on any device: the shape; a null output that would be written; a null
-    input that has elements, unless nothing is written. */
+/*  NULL, or why these arguments cannot be launched on any device: the shape; a null output that would be written; a
+    null input that has elements, unless nothing is written. */
 KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int writes = 0, ins = 0, outs = 0;

@@ -94,5 +94,5 @@ for f in $tracked; do
 done
 # every test is picked up by the runner: nothing stands where it would not look
 none "a test where tests/run.sh does not look" "$(find tests -name '*.sh' ! -path 'tests/host/*' ! -path 'tests/compile/*' ! -path 'tests/cli/*' ! -path 'tests/cpu/*' \
-    ! -path 'tests/gpu/*' ! -path 'tests/check_*' | grep -vxE 'tests/(run|lib|compile_time)\.sh')"
+    ! -path 'tests/gpu/*' ! -path 'tests/check_*' | grep -vxE 'tests/(run|lib|compile_time|smoke_gpu)\.sh')"
 finish

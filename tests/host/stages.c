@@ -1422,6 +1422,9 @@ static void test_empty_loops(void) {
         kbi_lab.wall_bias = 1, kbi_lab.wall_step = 20, kbi_lab.coarse = true;
         run->work.host = true, run->sampling.batch = 8000, run->call.unit = KBI_SAMPLE;
         run->work.line = 1 << 20; // behind all of this file
+        static kb_entry entry;
+        static kbi_case alone;
+        alone.entry = &entry, run->of = &alone;
         for (int i = 0; i < 100; i++) {
             const double* slow = i % machines[k].each ? machines[k].slow : machines[k].odd;
             played.on = true, played.readings = 0, played.now = 1e9 * (i + 1);
