@@ -949,7 +949,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // clang-format off
 // KBENCH(op, axes...): registers the function that follows as operation op, implementation "default".
 // Names may come from macros, which are expanded, and may be string literals.
-#define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), 0, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
+#define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), NULL, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
 #define KBENCH_IMPL(...)                                                                                         \
     KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0),                         \
@@ -970,7 +970,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_AXIS(name, ...)                                                                                       \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
 #define KB_AXIS_REAL(name, ...)                                                                                  \
-    { name, KBI_FITS(KB_AXIS_REALS, double, __VA_ARGS__), { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { 0 } }
+    { name, KBI_FITS(KB_AXIS_REALS, double, __VA_ARGS__), { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { NULL } }
 #define KB_AXIS_STR(name, ...)                                                                                   \
     { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, NULL } }
 // Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
