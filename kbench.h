@@ -657,7 +657,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
     x(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
     x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
-    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof, cold of a copy of as many bytes") \
+    x(real,    gpu_efficiency,        rate,    "percent of the nearest roof, cold of a copy of as many bytes")       \
     x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
     x(text,    compute_roof,          rate,    "that the operations are held against, the nearest or not")             \
     x(real,    compute_roof_gflops,   rate,    "1e9 operations a second that it reaches")                            \
