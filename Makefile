@@ -64,7 +64,7 @@ run_tests = CC='$(CC)' CXX='$(CXX)' NVCC='$(NVCC)' ARCHFLAGS='$(if $(NVCC),$(str
 EXAMPLES_C := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examples/suite.cu,$(wildcard examples/*.cu)))
 
-.PHONY: help run tool test test-gpu smoke-gpu examples sanitize format clean FORCE
+.PHONY: help run tool test test-all test-gpu smoke-gpu examples sanitize format clean FORCE
 help:
 	@echo 'make run         build the suite and run a part of it, planned for 3 minutes: results.json, report.html'
 	@echo '                 make run ARGS=--all                      everything'
@@ -114,6 +114,10 @@ $(BUILD)/kbench: kbench.h
 
 test:
 	$(run_tests)
+
+# The tests of files, writers and kills as often as they ask for; an hour
+test-all:
+	WRITERS_ROUNDS=200 INJECT_CALLS=1000 RESUME_KILLS=100 TEST_TIMEOUT=7200 $(run_tests)
 
 test-gpu:
 	@[ -n '$(NVCC)' ] || { echo 'make test-gpu: no nvcc; set NVCC or CUDA_HOME, or put it on the PATH' >&2; exit 1; }

@@ -167,7 +167,7 @@ HOW A MEASUREMENT WORKS
     them (what each left there is swapped out and in, untimed; with --rotate all copies of its data), since where a
     buffer lies decides 1 to 3 % of a small kernel's time. The first runs of a turn do not count; who follows whom is
     balanced; and the baseline plays once more as a rival of itself, the noise floor. The stage holds what KB_ALLOC
-    gave, if it is no more than 4 GiB, on the CPU 64 MiB. Where one of two did not share it (stage_shared: no KB_ALLOC,
+    gave, if it is no more than 4 GiB, on the CPU 64 MiB. Where one of two did not share it (shared_buffers: no KB_ALLOC,
     another one in its second call, or too large), the noise floor is 3 % at least (of host code 1 %, for where that
     lies): neither is FASTER or SLOWER by less; PLACEMENT says that it withheld a verdict; EQUIVALENT is of that data.
 
@@ -216,7 +216,7 @@ COMMAND LINE
     --compare A B one file against another, --race OLD NEW programs in alternating fresh processes. A regression lies
     wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on what runs
     differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being compared
-    (backend, GPU, driver, ECC, MIG, CPU, mode, optimisation) turns the gate off. --fail-on change: improvements, less
+    (backend, GPU, driver, ECC, MIG, CPU, cache, timer, optimisation) turns the gate off. --fail-on change: improvements, less
     memory and cases added or removed are 3 too; noise: 4 where a case is not known to lie within it or beyond; never:
     0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
 
@@ -265,8 +265,9 @@ THE RECORD
     process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their groups, units and
     meanings: it makes the fields of kb_result and the file, in that order, all always present, null where they do not
     apply. A record says all that the table shows of its case.
-    --load FILE... reads them back, older schemas too, several put together (of the same run, case and device the last
-    counts), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 2.
+    --load FILE... reads them back, older schemas too, several put together (a record that is there already
+    counts once), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 3:
+    cache and timer were one key, mode, in schema 1 and 2, and shared_buffers was called stage_shared.
     --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
     Text of a record, a file or the machine is shown and never obeyed. Every output spells control characters,
     invisible ones (of writing direction and of no width) and commands of CI logs (::error:: at the start of a line,
@@ -348,7 +349,9 @@ LAST REVISIONS
 #else
 #define KBI_FEATURE(name) 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || KBI_FEATURE(address_sanitizer)
+#if defined(KBI_NO_INSTRUMENTS) // tests that run under sanitizers themselves look for none
+#define KBI_INSTRUMENTS 0u
+#elif defined(__SANITIZE_ADDRESS__) || KBI_FEATURE(address_sanitizer)
 #define KBI_INSTRUMENTS 1u
 #elif defined(__SANITIZE_HWADDRESS__) || KBI_FEATURE(hwaddress_sanitizer)
 #define KBI_INSTRUMENTS 2u
@@ -413,8 +416,8 @@ typedef enum kb_traffic { KB_ANY_TRAFFIC, KB_READ, KB_WRITE, KB_COPY } kb_traffi
 
 typedef enum kb_expectation { // what a timed block may do because it is the thing being measured; see kb_expect
     KB_EXPECT_TRANSFER = 1,   // copies
-    KB_EXPECT_ALLOC = 2,      // allocation and release: timed by the host clock, mode wall
-    KB_EXPECT_SYNC = 4,       // synchronisation: timed by the host clock, mode wall
+    KB_EXPECT_ALLOC = 2,      // allocation and release: timed by the host clock: timer wall
+    KB_EXPECT_SYNC = 4,       // synchronisation: timed by the host clock: timer wall
     KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: timed without the audit, and a note says so;
                               // of no need where the CUDA calls are inspected
 } kb_expectation;
@@ -643,7 +646,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    precision,             time,    "half the interval over the median, no unit")                          \
     x(whole,   samples,               time,    "how many were taken; none is dropped")                                \
     x(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
-    x(text,    mode,                  time,    "cold, hot, rotate, graph (with gaps), cupti, wall: how it was timed")  \
+    x(text,    cache,                 time,    "cold, hot, rotate, graph (hot, with gaps): the data; null: host work")  \
+    x(text,    timer,                 time,    "events, cupti or wall: what clock it was timed by")                    \
     x(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
     x(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
     x(real,    floor_ms,              time,    "ms that an empty kernel reads in this mode")                          \
@@ -679,7 +683,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    noise_floor,           contest, "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up")  \
     x(verdict, verdict,               contest, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline")            \
     x(text,    rating,                contest, "best verified time over this: excellent 0.8, good 0.5, fair 0.2")     \
-    x(truth,   stage_shared,          contest, "whether its data lay where its rivals' did: same addresses, pages")   \
+    x(truth,   shared_buffers,        contest, "whether its data lay where its rivals' did: same addresses, pages")   \
     x(text,    winner,                contest, "implementation that was fastest, of two or more that have times")     \
     x(truth,   winner_certain,        contest, "whether it is surely faster than each of the others")                 \
     x(status,  status,                trust,   "ok, failed, skipped")                                                 \
@@ -730,7 +734,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text,    kernel_version,        machine, "of the operating system")                                             \
     x(params,  environment,           machine, "aslr, cpu_limit, hypervisor, ...: an object of what is known")         \
     x(text,    kbench_version,        run,     "of the program that measured")                                        \
-    x(whole,   schema,                run,     "of this table; 2")                                                    \
+    x(whole,   schema,                run,     "of this table; 3")                                                    \
     x(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
     x(text,    binary,                run,     "hash of the executable's bytes")                                      \
     x(text,    command,               run,     "the command line")                                                    \
@@ -860,7 +864,7 @@ int64_t kbi_next(kb_state* kb, bool host, int line);
 bool kbi_sample(kb_state* kb);
 void kbi_leave(kb_state* kb);
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind);
-void kbi_register(kb_entry* entry, int words, const char* names, const kb_build* build);
+void kbi_register(kb_entry* entry, const char* operation, const char* implementation, const kb_build* build);
 void kbi_threw(kb_state* kb, const char* what);
 extern const char KBI_DEMAND[], KBI_DEMAND_CUDA[];
 
@@ -904,7 +908,11 @@ KBI_INLINE const kb_build* kbi_build(void) {
 #else
         KBI_DEMAND,
 #endif
-        KBI_INSTRUMENTS | (KBI_FEATURE(undefined_behavior_sanitizer) ? 16u : 0u),
+#if KBI_FEATURE(undefined_behavior_sanitizer) && !defined(KBI_NO_INSTRUMENTS)
+        KBI_INSTRUMENTS | 16u,
+#else
+        KBI_INSTRUMENTS,
+#endif
         __start_kbi_marks,
         __stop_kbi_marks
     };
@@ -939,15 +947,18 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 // clang-format off
 // KBENCH(op, axes...): registers the function that follows as operation op, implementation "default".
-#define KBENCH(...) KBI_BENCH(__COUNTER__, 1, #__VA_ARGS__, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
+// Names may come from macros, which are expanded, and may be string literals.
+#define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), 0, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
-#define KBENCH_IMPL(...) KBI_BENCH(__COUNTER__, 2, #__VA_ARGS__, KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
+#define KBENCH_IMPL(...)                                                                                         \
+    KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0),                               \
+              KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
 // The timed block: GPU work put on kb->stream where the program is built with CUDA, host work elsewhere.
 #define KB_TIME(kb) KBI_TIME(kb, false)
-// The timed block is host work, on every machine; mode wall.
+// The timed block is host work, on every machine; timer wall.
 #define KB_TIME_HOST(kb) KBI_TIME(kb, true)
 // KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
@@ -955,9 +966,12 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
 // other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
 // none is negative, none below 0: a function that works with such values says so by declaring one.
-#define KB_AXIS(name, ...) { name, KB_AXIS_INTS, { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
-#define KB_AXIS_REAL(name, ...) { name, KB_AXIS_REALS, { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { NULL } }
-#define KB_AXIS_STR(name, ...) { name, KB_AXIS_STRINGS, { 0 }, { 0 }, { __VA_ARGS__, NULL } }
+#define KB_AXIS(name, ...)                                                                                       \
+    { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
+#define KB_AXIS_REAL(name, ...)                                                                                  \
+    { name, KBI_FITS(KB_AXIS_REALS, double, __VA_ARGS__), { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { 0 } }
+#define KB_AXIS_STR(name, ...)                                                                                   \
+    { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, NULL } }
 // Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
 // One point (or small grid) of several axes at once, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
@@ -1086,20 +1100,34 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_KEEP_AT(address, line, x)                                                                            \
     __asm__ __volatile__(KBI_KEPT : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
 
+// More than KB_AXIS_MAX values are an error of the compiler: C would drop those that find no room, C++ does not.
+#ifdef __cplusplus
+#define KBI_FITS(type, T, ...) type
+#else
+#define KBI_FITS(type, T, ...)                                                                                   \
+    ((kb_axis_type)(type + 0 * sizeof(struct {                                                                   \
+                        int an_axis_has_at_most_32_values                                                        \
+                            : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1;                  \
+                    })))
+#endif
 #define KBI_AXES_END { NULL, KB_AXIS_END, { 0 }, { 0 }, { NULL } }
+#define KBI_OPERATION(...) KBI_OPERATION_(__VA_ARGS__)
+#define KBI_OPERATION_(op, ...) #op
+#define KBI_IMPLEMENTATION(...) KBI_IMPLEMENTATION_(__VA_ARGS__)
+#define KBI_IMPLEMENTATION_(op, impl, ...) #impl
 #define KBI_TAIL_1(...) KBI_TAIL_1_(__VA_ARGS__)
 #define KBI_TAIL_1_(op, ...) __VA_ARGS__
 #define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
 #define KBI_TAIL_2_(op, impl, ...) __VA_ARGS__
-#define KBI_BENCH(n, words, names, ...) KBI_BENCH_(n, words, names, __VA_ARGS__)
-#define KBI_BENCH_(n, words, names, ...)                                                                         \
+#define KBI_BENCH(n, op, impl, ...) KBI_BENCH_(n, op, impl, __VA_ARGS__)
+#define KBI_BENCH_(n, op, impl, ...)                                                                             \
     static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */                       \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ };                                                       \
     static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
                                       NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL };                                         \
     KBI_CONSTRUCTOR static void kbi_register_##n(void) {                                                         \
         __asm__ __volatile__(KBI_MARK("%c0") : : "i"(8 * __LINE__ + 1));                                         \
-        kbi_register(&kbi_entry_##n, words, names, kbi_build());                                                 \
+        kbi_register(&kbi_entry_##n, op, impl, kbi_build());                                                     \
     }                                                                                                            \
     static void kbi_body_##n(kb_state* kb)
 // clang-format on
@@ -1854,15 +1882,20 @@ static bool kbi_same_name(const char* a, const char* b) {
     return a && b && kbi_same_name_n(a, strlen(a), b, strlen(b));
 }
 
-// The word of a comma-separated list that begins there has n bytes; the next begins behind them.
+// The word of a comma-separated list that begins there has n bytes; the next begins behind them. Commas in brackets
+// belong to the word: "tile(64, 2),plain" has two words.
 static const char* kbi_word(const char* p, size_t* n) {
-    *n = strcspn(p, ",");
+    int depth = 0;
+    for (*n = 0; p[*n] && (p[*n] != ',' || depth > 0); ++*n)
+        depth += strchr("([{", p[*n]) ? 1 : strchr(")]}", p[*n]) ? -1 : 0;
+    if (depth) *n = strcspn(p, ","); // brackets that do not close are letters
     return p + *n + (p[*n] == ',');
 }
 
 // Whether a comma-separated list names it.
 static bool kbi_lists(const char* list, const char* name) {
     size_t n;
+    if (kbi_same_name(list, name)) return true; // a name with a comma
     for (const char *p = list, *next; *p; p = next) {
         next = kbi_word(p, &n);
         if (kbi_same_name_n(p, n, name, strlen(name))) return true;
@@ -2916,8 +2949,8 @@ static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
     const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)(const void*)at;
     unsigned found = 0, defined = 0;
     if (size < sizeof *head || memcmp(at, ELFMAG, SELFMAG) != 0 ||
-        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) ||
-        head->e_shentsize != sizeof(ElfW(Shdr)) || head->e_shoff % sizeof(void*) ||
+        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) || head->e_shentsize != sizeof(ElfW(Shdr)) ||
+        head->e_shoff % sizeof(void*) ||
         !kbi_within(head->e_shoff, (uint64_t)head->e_shnum * sizeof(ElfW(Shdr)), size))
         return 0;
     const ElfW(Shdr)* sections = (const ElfW(Shdr)*)(const void*)(at + head->e_shoff);
@@ -2946,7 +2979,11 @@ static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
 // Of the program and of the libraries that it has loaded when this is first asked.
 static unsigned kbi_instruments_here(void) {
     static unsigned found;
+#ifdef KBI_NO_INSTRUMENTS
+    static bool known = true;
+#else
     static bool known;
+#endif
     if (known) return found;
     known = true;
     for (const struct link_map* m = (const struct link_map*)dlopen(NULL, RTLD_LAZY); m; m = m->l_next) {
@@ -3073,7 +3110,7 @@ static const struct {
     { "OUTLIERS", "OU", "outliers move the median beyond the +-, or the mean by over 10 %",
       "the median hides what rare long launches cost" },
     { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
-    { "FEW", "FE", "too few samples for an interval", "nobody knows how sure the median is" },
+    { "FEW", "FE", "too few samples for an interval", "the error of the median is unknown" },
     { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
     { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
     { "DECLARED_BYTES", "DY", "kb_bytes says over 10 % more than the counters saw move",
@@ -4388,7 +4425,7 @@ typedef struct kbi_fiber {
 #if KBI_UCONTEXT
     ucontext_t body, conductor;
 #else
-    void *body, *conductor; // where the stack of each ends while the other one runs
+    void *body, *conductor;           // where the stack of each ends while the other one runs
 #endif
     void (*main)(void* user);
     void* user;
@@ -4446,7 +4483,7 @@ static void kbi_fiber_enter(void) {
 static bool kbi_fiber_start(kbi_fiber* f) {
     void (*enter)(void) = kbi_fiber_enter;
     void** top = (void**)(void*)(f->stack + f->size) - 3; // aligned as behind a call
-    memset(top, 0, 3 * sizeof *top);                        // a return address of 0 ends the stack for who unwinds it
+    memset(top, 0, 3 * sizeof *top);                      // a return address of 0 ends the stack for who unwinds it
     memcpy(--top, &enter, sizeof enter);
     f->body = top;
     return true;
@@ -4495,8 +4532,9 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What the cases of a comparison say where fibers are missing.
-static const char kbi_apart_note[] = "measured one after another, not in interleaved rounds: kbench has no fibers for this "
-                                     "C library and processor. --procs 5 compares over several processes";
+static const char kbi_apart_note[] =
+    "measured one after another, not in interleaved rounds: kbench has no fibers for this "
+    "C library and processor. --procs 5 compares over several processes";
 
 typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
     kb_entry** of;
@@ -4650,7 +4688,7 @@ typedef struct kbi_measured {
     int32_t empty;               // the shape of launch whose bias was taken off; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
-    char mode[8];
+    char cache[8], timer[8];  // "" for host work has no cache
     int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
     int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
@@ -5366,10 +5404,10 @@ static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
                 v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// What the calls of a block mean for its time. Blocks that may wait or allocate are timed by the host's clock up to the
-// end of all work; of those that cannot be captured the default stream's work is in the time if kb->stream waits for it.
+// What the calls of a block mean for its time. A block that may wait or allocate is timed by the host's clock up to the
+// end of all work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
 KBI_INLINE void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream,
-                              unsigned expect) {
+                                  unsigned expect) {
     bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
     memset(v, 0, sizeof *v);
     v->known = 1;
@@ -5413,7 +5451,7 @@ static const kbi_key kbi_keys[] = {
 #undef KBI_X
 };
 
-enum { KBI_SCHEMA = 2 }; // of KB_RECORD; see the manual
+enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
 static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
@@ -5742,6 +5780,7 @@ typedef struct kbi_change {          // of one case; logarithms of the time afte
     bool regressed, improved;         // by more than the threshold
     bool open;                        // nor is it known whether it lies beyond
     bool more, less;                  // memory, likewise
+    bool apart;                       // of other machines, cache states or timers: not compared
 } kbi_change;
 
 typedef struct kbi_changes {
@@ -5759,7 +5798,7 @@ typedef struct kbi_trend { // of one case over the runs of a history, the last o
 } kbi_trend;
 
 typedef struct kbi_assessment { // of all changes together
-    int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, mended;
+    int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, mended, apart;
     int64_t grounds[KBI_GROUND_ROUNDS + 1];
     double geomean; // of time after over before; NAN: nothing was compared
     const kbi_change* worst;
@@ -5794,7 +5833,8 @@ static int kbi_order_at(const void* a, const void* b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-// Sorted by name and device; of several records of one name and device the last counts. Returns how many are left.
+// Sorted by name and device; of several runs' records of one name and device the last run's count. Older versions let
+// a run have two of one name: those are paired in their order. Returns how many are left.
 static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -5803,11 +5843,16 @@ static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
         out[i].device = r[i].device == KB_NONE ? -1 : r[i].device;
     }
     qsort(out, (size_t)n, sizeof *out, kbi_order_named);
-    for (int64_t i = 0; i < n; i++) {
-        bool same = left && kbi_is(out[left - 1].r->name, out[i].r->name);
-        left += !same || out[left - 1].device != out[i].device;
-        out[left - 1] = out[i];
-        out[left - 1].rank = 0;
+    for (int64_t first = 0, end; first < n; first = end) {
+        for (end = first + 1;
+             end < n && kbi_is(out[end].r->name, out[first].r->name) && out[end].device == out[first].device;)
+            end++;
+        const char* run = out[end - 1].r->run_id;
+        for (int64_t i = first; i < end; i++) {
+            if (i + 1 < end && !kbi_is(out[i].r->run_id, run)) continue;
+            out[left] = out[i];
+            out[left++].rank = 0;
+        }
     }
     for (int64_t i = 1; i < left; i++)
         if (kbi_is(out[i].r->name, out[i - 1].r->name)) out[i].rank = out[i - 1].rank + 1;
@@ -5853,7 +5898,9 @@ static bool kbi_has_time(const kb_result* r) {
     return r && r->status == KB_OK && kbi_finite(r->time_ms) && r->time_ms > 0;
 }
 
-static bool kbi_comparable(const kbi_change* c) { return kbi_has_time(c->before) && kbi_has_time(c->after); }
+static bool kbi_comparable(const kbi_change* c) {
+    return !c->apart && kbi_has_time(c->before) && kbi_has_time(c->after);
+}
 
 // --- one change ---
 
@@ -5889,7 +5936,8 @@ static const struct {
                      { "ecc", "ECC", KBI_ENV_OFF },
                      { "mig", "MIG", KBI_ENV_OFF },
                      { "cpu", "CPU", KBI_ENV_OFF },
-                     { "mode", "mode", KBI_ENV_OFF },
+                     { "cache", "cache", KBI_ENV_OFF },
+                     { "timer", "timer", KBI_ENV_OFF },
                      { "build", "build", KBI_ENV_BUILD },
                      { "cuda", NULL, KBI_ENV_TOLD },
                      { "clocks_locked", NULL, KBI_ENV_TOLD },
@@ -5927,11 +5975,12 @@ static bool kbi_env_off(int key, const char* x, const char* y) {
     char one[160], other[160];
     if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
     switch (kbi_env_keys[key].how) {
+    case KBI_ENV_TOLD: return false;
     case KBI_ENV_OFF: return strcmp(x, y) != 0;
     case KBI_ENV_MAJOR: return strcspn(x, ".") != strcspn(y, ".") || strncmp(x, y, strcspn(x, ".")) != 0;
     case KBI_ENV_BUILD: return !kbi_is(kbi_env_build(x, one), kbi_env_build(y, other));
-    default: return false;
     }
+    return false;
 }
 
 // What keeps the times of two records from being compared, as words behind those that are there: "GPU (A, B), CPU (C,
@@ -5968,7 +6017,7 @@ enum { KBI_DIFFERENCES = 64 };
 typedef struct kbi_differences {
     kbi_difference of[KBI_DIFFERENCES];
     int n;
-    int64_t pairs;
+    int64_t pairs, left; // left: no room for so many
     kbi_arena texts;
 } kbi_differences;
 
@@ -5981,6 +6030,7 @@ static void kbi_differences_put(kbi_differences* d, const char* key, const char*
             return;
         }
     }
+    d->left += d->n == KBI_DIFFERENCES;
     if (d->n == KBI_DIFFERENCES) return;
     kbi_difference* row = &d->of[d->n++];
     row->key = kbi_arena_text(&d->texts, key);
@@ -6083,18 +6133,24 @@ static kbi_registered kbi_registry(void) {
     return registered;
 }
 
-// The next top-level word of "layernorm, naive, KB_AXIS(...)": what #__VA_ARGS__ of KBENCH and KBENCH_IMPL gives.
-static const char* kbi_next_word(const char** names, const char* otherwise) {
-    const char* s = *names;
-    while (*s == ' ' || *s == ',') s++;
-    size_t n = strcspn(s, ",");
-    *names = s + n;
-    while (n && s[n - 1] == ' ') n--;
-    if (!n) return otherwise;
-    char* word = (char*)kbi_grow(NULL, n + 1); // lives as long as the program, like the entry
-    memcpy(word, s, n);
-    word[n] = 0;
-    return word;
+// What the macros make of a name: its text, or what string literals hold, one behind the other.
+static const char* kbi_name_of(const char* s, const char* otherwise) {
+    const char* p = s;
+    size_t n = 0;
+    char* name = (char*)kbi_grow(NULL, strlen(s) + 1); // lives as long as the program, like the entry
+    while (*p == '"') {
+        for (p++; *p && *p != '"'; p++) {
+            if (*p == '\\' && (p[1] == '"' || p[1] == '\\')) p++;
+            name[n++] = *p;
+        }
+        p += *p == '"';
+        p += strspn(p, " ");
+    }
+    if (*p) n = strlen(s), memcpy(name, s, n); // not literals alone
+    name[n] = 0;
+    if (n) return name;
+    KBENCH_FREE(name);
+    return otherwise;
 }
 
 void kb_add_from(kb_entry* entry, const kb_build* build) {
@@ -6116,9 +6172,9 @@ void kb_add_from(kb_entry* entry, const kb_build* build) {
     kbi_process.entry_count++;
 }
 
-void kbi_register(kb_entry* entry, int words, const char* names, const kb_build* build) {
-    entry->operation = kbi_next_word(&names, "unnamed");
-    if (words > 1) entry->implementation = kbi_next_word(&names, "default");
+void kbi_register(kb_entry* entry, const char* operation, const char* implementation, const kb_build* build) {
+    entry->operation = kbi_name_of(operation, "unnamed");
+    if (implementation) entry->implementation = kbi_name_of(implementation, "default");
     kb_add_from(entry, build);
 }
 
@@ -6146,7 +6202,7 @@ enum {
     x(impl,           "impl",         "A,B",           "choose",     "implementations")                              \
     x(dtype,          "dtype",        "A,B",           "choose",     "element types: f32, f16, bf16, ...")           \
     x(size,           "size",         "A,B",           "choose",     "categories: small, medium, large, batch, ...") \
-    x(axis,           "axis",         "NAME=LIST",     "choose",     "other values: -a rows=512,1024:8192:*2") \
+    x(axis,           "axis",         "NAME=LIST",     "choose",     "other values: -a rows=512,1k:8k:*2")           \
     x(filter,         "filter",       "RE",            "choose",     "cases whose name matches (as does FILTER)")    \
     x(exclude,        "exclude",      "RE",            "choose",     "cases whose name does not match")              \
     x(shard,          "shard",        "K/N|auto",      "choose",     "part K of N; auto: as a Slurm array's task")    \
@@ -6258,7 +6314,7 @@ typedef struct kbi_options {
     const char *csv, *md, *gbench, *go, *html, *svg, *plot, *report, *trace, *counters; // counters: behind the =
     const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns, *color;
     double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
-    int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs;
+    int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs, repetitions;
     int64_t shard, shards; // which of how many parts of the plan, from 1; shards 0: all of it
     uint64_t seed;
     int64_t gpu;
@@ -6356,11 +6412,19 @@ static const int kbi_load_options[] = { KBI_OPTION_load,
                                         KBI_OPTION_fail_on,
                                         KBI_OPTION_ignore_env,
                                         KBI_OPTION_goal };
-// Files of records, or of what is made of them, when they are all there.
-static const int kbi_output_options[] = { KBI_OPTION_json,   KBI_OPTION_jsonl,  KBI_OPTION_csv,
-                                          KBI_OPTION_md,     KBI_OPTION_gbench, KBI_OPTION_benchmark_out,
-                                          KBI_OPTION_go,     KBI_OPTION_html,   KBI_OPTION_svg,
-                                          KBI_OPTION_report, KBI_OPTION_github, KBI_OPTION_trace };
+// What is written when all records are there: the option, which names the file, and who writes it. NULL: not of records
+// alone, see kbi_output_write.
+#define KBI_OUTPUTS(x) \
+    x(csv, kbi_csv) x(md, kbi_md) x(gbench, kbi_gbench) x(go, kbi_go) x(trace, kbi_trace) x(html, NULL) x(svg, NULL)
+
+// Files of records, or of what is made of them.
+static const int kbi_output_options[] = {
+#define KBI_X(id, write) KBI_OPTION_##id,
+    KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+        KBI_OPTION_json,
+    KBI_OPTION_jsonl, KBI_OPTION_benchmark_out, KBI_OPTION_report, KBI_OPTION_github
+};
 
 // In what --compare shows.
 static const int kbi_compare_options[] = { KBI_OPTION_compare,     KBI_OPTION_op,
@@ -6441,7 +6505,8 @@ static void kbi_help(void) {
     }
     printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
            "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes.\n"
-           "LISTs may have ranges: 1:64:*2, 0:100:+25. Times carry a unit: 200ms, 3s.\n"
+           "LISTs may have ranges: 1:64:*2, 0:100:+25; k, M, G, T behind a whole number are\n"
+           "powers of 1024, 64k is 65536. Times carry a unit: 200ms, 3s.\n"
            "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
            "4 not certain (--fail-on noise), 77 no GPU where every case needs one,\n"
            "130 interrupted.\n");
@@ -6693,37 +6758,15 @@ static bool kbi_option_gbench(kbi_options* o, int id, const char* value) {
     if (id == KBI_OPTION_benchmark_repetitions) {
         int64_t n = 0;
         if (!kbi_need_count(name, value, 1, 1000000, &n)) return false;
-        if (n != 10)
-            kbi_warn("--%s %s: each case has ten, from its samples, or one for each of its processes", name, value);
-        return true;
+        o->repetitions = n;
     }
-    if (o->gbench)
-        return kbi_error("--gbench and --benchmark_out are one option, which takes one value; leave one out"), false;
-    return o->gbench = value, true;
+    return true;
 }
 
-// Those of what is compared with what.
-static bool kbi_option_set_gate(kbi_options* o, int id, const char* value) {
-    const char* name = kbi_options_table[id].name;
-    switch (id) {
-    case KBI_OPTION_save_baseline: return kbi_option_save_baseline(value, o);
-    case KBI_OPTION_baseline: o->baseline = value; return true;
-    case KBI_OPTION_compare: o->compare[0] = value; return true;
-    case KBI_OPTION_history: o->history = value; return true;
-    case KBI_OPTION_threshold: return kbi_need_percent(name, value, &o->threshold);
-    case KBI_OPTION_memory_threshold: return kbi_need_percent(name, value, &o->memory_threshold);
-    case KBI_OPTION_alpha: return kbi_option_alpha(value, o);
-    case KBI_OPTION_noise: return kbi_need_percent(name, value, &o->noise);
-    case KBI_OPTION_fail_on: o->fail_on = value; return kbi_need_word(name, value, "regress,change,noise,never");
-    case KBI_OPTION_goal: return kbi_add_string(name, &o->goal, value);
-    case KBI_OPTION_race: return kbi_add_string(name, &o->race, value);
-    case KBI_OPTION_ncu: return kbi_option_ncu(value, o);
-    case KBI_OPTION_nsys: return kbi_option_nsys(value, o);
-    case KBI_OPTION_budget: return kbi_need_time(name, value, 1e-3, &o->budget);
-    case KBI_OPTION_part: return kbi_need_time(name, value, 1e-3, &o->part);
-    case KBI_OPTION_color: o->color = value; return kbi_need_word(name, value, "always,auto,never");
-    default: return true;
-    }
+static bool kbi_option_file(const char** file, const char* value) {
+    if (*file) // by its other name
+        return kbi_error("--gbench and --benchmark_out are one option, which takes one value; leave one out"), false;
+    return *file = value, true;
 }
 
 // A set is a word, metrics have "__" in their names.
@@ -6738,35 +6781,6 @@ static bool kbi_option_counters(kbi_options* o, const char* value) {
            false;
 }
 
-// Those of what is read and written.
-static bool kbi_option_set_out(kbi_options* o, int id, const char* value) {
-    const char* name = kbi_options_table[id].name;
-    switch (id) {
-    case KBI_OPTION_json: o->json = value; return true;
-    case KBI_OPTION_jsonl: o->jsonl = value; return true;
-    case KBI_OPTION_load: return kbi_option_load(o, value);
-    case KBI_OPTION_csv: o->csv = value; return true;
-    case KBI_OPTION_md: o->md = value; return true;
-    case KBI_OPTION_go: o->go = value; return true;
-    case KBI_OPTION_html: o->html = value; return true;
-    case KBI_OPTION_svg: o->svg = value; return true;
-    case KBI_OPTION_plot: o->plot = value; return true;
-    case KBI_OPTION_where: return kbi_add_string("where", &o->where, value);
-    case KBI_OPTION_report: o->report = value; return true;
-    case KBI_OPTION_trace: o->trace = value; return true;
-    case KBI_OPTION_counters: return kbi_option_counters(o, value);
-    case KBI_OPTION_gbench:
-    case KBI_OPTION_benchmark_out:
-    case KBI_OPTION_benchmark_out_format:
-    case KBI_OPTION_benchmark_filter:
-    case KBI_OPTION_benchmark_display_aggregates_only:
-    case KBI_OPTION_benchmark_repetitions: return kbi_option_gbench(o, id, value);
-    case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
-    case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
-    default: return kbi_option_set_gate(o, id, value);
-    }
-}
-
 // One option with its value; false after an error message.
 static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     const char* name = kbi_options_table[id].name;
@@ -6779,7 +6793,27 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
                false;
     if (kbi_option_is_second(o, id, value)) return false;
     o->on[id] = true;
-    switch (id) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch" // an option that nothing reads does not compile
+    switch ((enum kbi_option_id)id) {
+#define KBI_X(id, write) \
+    case KBI_OPTION_##id: return kbi_option_file(&o->id, value);
+        KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+    case KBI_OPTION_benchmark_out: return kbi_option_file(&o->gbench, value);
+    case KBI_OPTION_benchmark_out_format:
+    case KBI_OPTION_benchmark_filter:
+    case KBI_OPTION_benchmark_display_aggregates_only:
+    case KBI_OPTION_benchmark_repetitions: return kbi_option_gbench(o, id, value);
+    case KBI_OPTION_json: o->json = value; return true;
+    case KBI_OPTION_jsonl: o->jsonl = value; return true;
+    case KBI_OPTION_report: o->report = value; return true;
+    case KBI_OPTION_load: return kbi_option_load(o, value);
+    case KBI_OPTION_plot: o->plot = value; return true;
+    case KBI_OPTION_where: return kbi_add_string(name, &o->where, value);
+    case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
+    case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
+    case KBI_OPTION_color: o->color = value; return kbi_need_word(name, value, "always,auto,never");
     case KBI_OPTION_filter: return kbi_add_string(name, &o->filter, value);
     case KBI_OPTION_exclude: return kbi_add_string(name, &o->exclude, value);
     case KBI_OPTION_op: return kbi_add_string(name, &o->op, value);
@@ -6792,11 +6826,12 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_shard: return kbi_option_shard(value, o);
     case KBI_OPTION_device: return kbi_option_device(value, o);
     case KBI_OPTION_cpu: o->cpu = value; return kbi_option_cpu(value);
-    case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
     case KBI_OPTION_timer: o->timer = value; return kbi_need_word(name, value, "events,cupti,both,wall");
     case KBI_OPTION_max_time: return kbi_need_time(name, value, 1e-9, &o->max_time);
     case KBI_OPTION_min_time: return kbi_need_time(name, value, 0, &o->min_time);
     case KBI_OPTION_timeout: return kbi_need_time(name, value, 1e-9, &o->timeout);
+    case KBI_OPTION_budget: return kbi_need_time(name, value, 1e-3, &o->budget);
+    case KBI_OPTION_part: return kbi_need_time(name, value, 1e-3, &o->part);
     case KBI_OPTION_rounds: return kbi_need_count(name, value, 1, KBI_ROUNDS_LIMIT, &o->rounds);
     case KBI_OPTION_launches: return kbi_need_count(name, value, 1, KBI_LAUNCHES_LIMIT, &o->launches);
     case KBI_OPTION_iters: return kbi_need_count(name, value, 1, 10000000, &o->iters);
@@ -6807,8 +6842,55 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
         return true;
     case KBI_OPTION_precision: return kbi_option_precision(value, o);
     case KBI_OPTION_warmup: return kbi_option_warmup(value, o);
-    default: return kbi_option_set_out(o, id, value);
+    case KBI_OPTION_save_baseline: return kbi_option_save_baseline(value, o);
+    case KBI_OPTION_baseline: o->baseline = value; return true;
+    case KBI_OPTION_compare: o->compare[0] = value; return true;
+    case KBI_OPTION_history: o->history = value; return true;
+    case KBI_OPTION_threshold: return kbi_need_percent(name, value, &o->threshold);
+    case KBI_OPTION_memory_threshold: return kbi_need_percent(name, value, &o->memory_threshold);
+    case KBI_OPTION_alpha: return kbi_option_alpha(value, o);
+    case KBI_OPTION_noise: return kbi_need_percent(name, value, &o->noise);
+    case KBI_OPTION_fail_on: o->fail_on = value; return kbi_need_word(name, value, "regress,change,noise,never");
+    case KBI_OPTION_goal: return kbi_add_string(name, &o->goal, value);
+    case KBI_OPTION_race: return kbi_add_string(name, &o->race, value);
+    case KBI_OPTION_counters: return kbi_option_counters(o, value);
+    case KBI_OPTION_ncu: return kbi_option_ncu(value, o);
+    case KBI_OPTION_nsys: return kbi_option_nsys(value, o);
+    case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
+    // without a value: who asks reads o->on
+    case KBI_OPTION_list:
+    case KBI_OPTION_list_ops:
+    case KBI_OPTION_list_sizes:
+    case KBI_OPTION_fast:
+    case KBI_OPTION_thorough:
+    case KBI_OPTION_all:
+    case KBI_OPTION_dry_run:
+    case KBI_OPTION_cold:
+    case KBI_OPTION_hot:
+    case KBI_OPTION_rotate:
+    case KBI_OPTION_no_verify:
+    case KBI_OPTION_fresh:
+    case KBI_OPTION_no_audit:
+    case KBI_OPTION_no_isolate:
+    case KBI_OPTION_shuffle:
+    case KBI_OPTION_github:
+    case KBI_OPTION_resume:
+    case KBI_OPTION_no_color:
+    case KBI_OPTION_no_progress:
+    case KBI_OPTION_quiet:
+    case KBI_OPTION_verbose:
+    case KBI_OPTION_help:
+    case KBI_OPTION_version:
+    case KBI_OPTION_ignore_env:
+    case KBI_OPTION_profile:
+    case KBI_OPTION_energy:
+    case KBI_OPTION_sass:
+    case KBI_OPTION_env:
+    case KBI_OPTION_selftest: return true;
+    case KBI_OPTION_COUNT: break;
     }
+#pragma GCC diagnostic pop
+    return false;
 }
 
 // An option's number by its name (n characters of s), -1 after an error message.
@@ -7046,8 +7128,11 @@ static bool kbi_options_usual(kbi_options* o) {
         return true;
     char* argv[32] = { NULL };
     int argc = 1;
+    if (strlen(kbi_process.usual) >= sizeof o->words)
+        return kbi_error("kb_default: more than %d characters", (int)sizeof o->words - 1), false;
     snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
-    for (char* p = o->words; *p && argc < KBI_COUNT(argv);) {
+    for (char* p = o->words; *p;) {
+        if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", argc - 1), false;
         argv[argc++] = p;
         p += strcspn(p, " ");
         if (*p) *p++ = 0;
@@ -7060,6 +7145,10 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     o->argv = argv;
     if (!kbi_options_read(o, argc, argv) || !kbi_options_usual(o) || !kbi_options_agree(o)) return false;
     if (!kbi_shard_of_runner(o)) return false;
+    if (o->repetitions && o->repetitions != o->procs && !o->n_load)
+        kbi_warn(
+            "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
+            (long long)o->repetitions, (long long)o->procs);
     kbi_options_effort(o);
     return true;
 }
@@ -7073,129 +7162,222 @@ typedef struct kbi_dimension { // an axis with the values that are to be run
     kb_axis_type type;
     const kb_param* values;
     int n;
+    const char* wrong; // which rule the list breaks, for people; NULL: none
 } kbi_dimension;
 
 enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 
-// "512", "2^20", "inf"
-static bool kbi_parse_value(const char** s, double* out) {
+typedef struct kbi_listed { // a list of values being read
+    const char* at;
+    kb_axis_type type;
+    kb_param* values;
+    int n;
+    char wrong[120]; // why it is no list; "": it is one so far
+} kbi_listed;
+
+// Decimal places of a number as it is written, "0.25": 2, "1e-3": 3; -1 for one that is no decimal number.
+static int kbi_decimals(const char* s, const char* end) {
+    const char *point = (const char*)memchr(s, '.', (size_t)(end - s)), *e = s;
+    while (e < end && *e != 'e' && *e != 'E') e++;
+    if (s + strspn(s, "+-0123456789.") < e) return -1; // hexadecimal, or a power
+    long n = point && point < e ? e - point - 1 : 0, exponent = e < end ? strtol(e + 1, NULL, 10) : 0;
+    return n - exponent < 0 ? 0 : n - exponent > 400 ? 400 : (int)(n - exponent);
+}
+
+// "512", "2^20", "inf", of whole numbers "64k"; the decimal places that it was written with.
+static bool kbi_parse_value(kbi_listed* l, double* out, int* decimals) {
+    static const char suffixes[] = "kMGT"; // powers of 1024, as sizes are
+    const char* s = l->at;
     char* end;
     errno = 0;
-    double x = kbi_real_of(*s, &end);
-    bool infinite = end != *s && tolower((unsigned char)(*s)[**s == '-' || **s == '+']) == 'i',
-         none = x == 0 && errno;
-    if (*end == '^' && end != *s) {
+    double x = kbi_real_of(s, &end);
+    int length = (int)KBI_MIN(strcspn(s, ",:"), (size_t)40);
+    bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', none = x == 0 && errno;
+    *decimals = kbi_decimals(s, end);
+    if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        if (end == power || !kbi_finite(base) || !kbi_finite(y)) return false;
+        if (end == power || !kbi_finite(base) || !kbi_finite(y)) end = (char*)s;
         x = pow(base, y);
         none = x == 0 && base != 0;
+        *decimals = -1;
     }
-    if (end == *s || none || (!infinite && !kbi_finite(x))) return false; // 1e999 and 1e-999 are no way to write it
-    *s = end;
+    const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
+    if (suffix && l->type == KB_AXIS_INTS && !infinite)
+        for (end++; suffix >= suffixes; suffix--) x *= 1024;
+    if (end == s || kbi_nan(x) || !strchr(",:", *end)) {
+        if (!length)
+            snprintf(l->wrong, sizeof l->wrong, "a number is missing at the %s", *s ? "comma or colon" : "end");
+        else
+            snprintf(l->wrong, sizeof l->wrong, "'%.*s' is not a number", length, s);
+    } else if (none || (!infinite && !kbi_finite(x))) { // 1e999 and 1e-999 are no way to write 0 or infinity
+        snprintf(l->wrong, sizeof l->wrong, "'%.*s' is beyond the range of a double", length, s);
+    }
+    l->at = end;
     *out = x;
+    return !l->wrong[0];
+}
+
+static bool kbi_add_value(kbi_listed* l, double x) {
+    kb_param* p = &l->values[l->n];
+    char number[40];
+    if (l->n == KBI_VALUES) {
+        snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
+        return false;
+    }
+    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15)) {
+        snprintf(l->wrong, sizeof l->wrong, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
+        return false;
+    }
+    memset(p, 0, sizeof *p);
+    p->type = l->type;
+    if (l->type == KB_AXIS_INTS) p->i = (int64_t)x;
+    p->r = l->type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
+    l->n++;
     return true;
 }
 
-static bool kbi_add_value(kb_param* values, int* n, kb_axis_type type, double x) {
-    if (*n == KBI_VALUES || (type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15))) return false;
-    memset(&values[*n], 0, sizeof values[*n]);
-    values[*n].type = type;
-    if (type == KB_AXIS_INTS) values[*n].i = (int64_t)x;
-    values[(*n)++].r = type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
-    return true;
+// The value of a range that is closest to x and has no digits but those that its text implies: so many decimal places,
+// or 15 digits.
+static double kbi_rounded(double x, int decimals) {
+    char text[40], *end;
+    double scale = decimals >= 0 && decimals <= 22 ? pow(10, decimals) : 0, whole = floor(x * scale + 0.5);
+    if (scale > 0 && fabs(whole) < 9e15) return whole / scale + 0.0; // both exact: the quotient is the nearest double
+    snprintf(text, sizeof text, "%.14e", x);
+    kbi_unlocalise(text);
+    return kbi_real_of(text, &end);
 }
 
 // One item of a list of numbers: "a", "a:b", "a:b:+step", "a:b:*factor".
-static bool kbi_parse_item(const char** s, kb_param* values, int* n, kb_axis_type type) {
+static bool kbi_parse_item(kbi_listed* l) {
     double from, to, step = 1;
+    int places, of_step = 0, of_end;
+    const char* wrong = NULL;
     char how = '+';
-    if (!kbi_parse_value(s, &from)) return false;
-    if (**s != ':') return kbi_add_value(values, n, type, from);
-    (*s)++;
-    if (!kbi_parse_value(s, &to)) return false;
-    if (**s == ':') {
-        how = (*s)[1];
-        if (how != '+' && how != '*') return false;
-        *s += 2;
-        if (!kbi_parse_value(s, &step)) return false;
+    if (!kbi_parse_value(l, &from, &places)) return false;
+    if (*l->at != ':') return kbi_add_value(l, from);
+    l->at++;
+    if (!kbi_parse_value(l, &to, &of_end)) return false;
+    if (*l->at == ':') {
+        how = l->at[1];
+        l->at += how ? 2 : 1;
+        if (how != '+' && how != '*')
+            wrong = "a step is + or * and a number, as in 1:9:+2 and 1:64:*2";
+        else if (!kbi_parse_value(l, &step, &of_step))
+            return false;
     }
-    if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step)) return false;
-    if (to < from || (how == '+' ? step <= 0 : step <= 1 || from <= 0)) return false;
-    double slack = 1e-9 * (how == '+' ? step : to); // what adding up leaves
-    for (double x = from; x <= to + slack; x = how == '+' ? x + step : x * step)
-        if (!kbi_add_value(values, n, type, x)) return false;
+    if (wrong) {
+    } else if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step))
+        wrong = "a range has finite ends and a finite step";
+    else if (to < from)
+        wrong = "a range ends above its start";
+    else if (how == '+' && step <= 0)
+        wrong = "a step that is added is above 0";
+    else if (how == '*' && step <= 1)
+        wrong = "a factor is above 1";
+    else if (how == '*' && from <= 0)
+        wrong = "a range with a factor starts above 0";
+    if (wrong) return snprintf(l->wrong, sizeof l->wrong, "%s", wrong), false;
+    int decimals = how == '*' || places < 0 || of_step < 0 ? -1 : KBI_MAX(places, of_step);
+    double slack = 1e-9 * (how == '+' ? step : to); // what rounding leaves
+    for (int i = 0; i <= KBI_VALUES; i++) {
+        double x = how == '+' ? from + i * step : from * pow(step, i);
+        if (x > to + slack) break;
+        if (!kbi_add_value(l, i ? kbi_rounded(x, decimals) : from)) return false;
+    }
     return true;
 }
 
-// "512,1024:8192:*2" for an axis of that type; n stays 0 when it is no such list.
+// A word of a list of words, up to a comma outside of brackets and quotes.
+static bool kbi_parse_word(kbi_listed* l, kbi_arena* a) {
+    size_t n;
+    kbi_word(l->at, &n);
+    if (!n) snprintf(l->wrong, sizeof l->wrong, "a word is missing");
+    for (size_t i = 0; i < n && !l->wrong[0]; i++)
+        if (kbi_obeyed(l->at + i)) snprintf(l->wrong, sizeof l->wrong, "words are without control characters");
+    if (l->n == KBI_VALUES) snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
+    if (l->wrong[0]) return false;
+    memset(&l->values[l->n], 0, sizeof *l->values);
+    l->values[l->n].type = l->type;
+    l->values[l->n++].s = kbi_arena_text_n(a, l->at, n);
+    l->at += n;
+    return true;
+}
+
+// "512,1024:8192:*2" for an axis of that type; n is 0, and wrong says why, when it is no such list.
 static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
-    char* text = kbi_arena_text_n(a, s, length);
-    kb_param* values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES); // touched as far as the list goes
-    int n = 0;
-    bool good = *text != 0;
-    for (const char* p = text; good && *p;) {
-        if (type == KB_AXIS_STRINGS) {
-            size_t word = strcspn(p, ",");
-            good = word > 0 && n < KBI_VALUES;
-            for (size_t i = 0; i < word; i++) good &= !kbi_obeyed(p + i);
-            if (!good) break;
-            memset(&values[n], 0, sizeof values[n]);
-            values[n].type = type;
-            values[n++].s = kbi_arena_text_n(a, p, word);
-            p += word;
-        } else {
-            good = kbi_parse_item(&p, values, &n, type);
+    kbi_listed l;
+    memset(&l, 0, sizeof l);
+    l.at = kbi_arena_text_n(a, s, length);
+    l.type = type;
+    l.values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES); // touched as far as the list goes
+    while (type == KB_AXIS_STRINGS ? kbi_parse_word(&l, a) : kbi_parse_item(&l)) {
+        if (!*l.at) break;
+        if (*l.at != ',') {
+            snprintf(l.wrong, sizeof l.wrong, "a comma is missing before '%.40s'", l.at);
+            break;
         }
-        if (good && *p) good = *p == ',' && p[1] && *++p;
+        l.at++;
     }
-    kbi_dimension d = { kbi_arena_text(a, name), type, NULL, good ? n : 0 };
+    kbi_dimension d = { kbi_arena_text(a, name), type, NULL, l.wrong[0] ? 0 : l.n, NULL };
     kb_param* kept = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(d.n + 1));
-    memcpy(kept, values, sizeof(kb_param) * (size_t)d.n);
+    memcpy(kept, l.values, sizeof(kb_param) * (size_t)d.n);
     for (int i = 0; i < d.n; i++) kept[i].name = d.name;
     d.values = kept;
-    KBENCH_FREE(values);
+    if (l.wrong[0]) d.wrong = kbi_arena_text(a, l.wrong);
+    KBENCH_FREE(l.values);
     return d;
 }
 
-// Whether an axis of reals ends there. A NaN that something follows was given as a value.
-static bool kbi_reals_end(const double* r, int at) {
+// Whether something follows place n of a declared axis: then its value there is no end of the list.
+static bool kbi_axis_goes_on(const kb_axis* axis, int n) {
     static const double zero = 0;
-    for (int i = at + 1; i <= KB_AXIS_MAX; i++)
-        if (memcmp(&r[i], &zero, sizeof zero) != 0) return false;
-    return kbi_nan(r[at]);
+    for (int i = n + 1; i <= KB_AXIS_MAX; i++)
+        if (axis->type == KB_AXIS_INTS    ? axis->i[i] != 0 && axis->i[i] != KB_LAST_INT
+            : axis->type == KB_AXIS_REALS ? memcmp(&axis->r[i], &zero, sizeof zero) != 0
+                                          : axis->s[i] != NULL)
+            return true;
+    return false;
 }
 
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
-    int n = 0;
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
-    for (; n < KB_AXIS_MAX; n++) {
+    kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
+    for (int n = 0; n <= KB_AXIS_MAX; n++) {
         bool last = axis->type == KB_AXIS_INTS    ? axis->i[n] == KB_LAST_INT
-                    : axis->type == KB_AXIS_REALS ? kbi_reals_end(axis->r, n)
+                    : axis->type == KB_AXIS_REALS ? kbi_nan(axis->r[n])
                                                   : !axis->s[n];
-        if (last) break;
+        if (last) {
+            d.wrong = !kbi_axis_goes_on(axis, n)    ? NULL
+                      : axis->type == KB_AXIS_INTS  ? "holds INT64_MIN, which ends it"
+                      : axis->type == KB_AXIS_REALS ? "holds a NaN, which ends it"
+                                                    : "holds a NULL, which ends it";
+            break;
+        }
+        if (n == KB_AXIS_MAX) break;
         values[n].name = axis->name;
         values[n].type = axis->type;
         values[n].i = axis->i[n];
         values[n].r = axis->type == KB_AXIS_INTS ? (double)axis->i[n] : axis->r[n];
         values[n].s = axis->s[n];
+        d.n++;
     }
-    kbi_dimension d = { axis->name, axis->type, values, n };
     return d;
 }
 
-// The axes of "rows=512 cols=1024:4096:*2"; false when the text is no such thing.
-static bool kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* out, int* n) {
+// The axes of "rows=512 cols=1024:4096:*2", as many as there is room for; why the text is no such thing, or NULL.
+static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* out, int* n) {
     for (const char* p = spec; *p;) {
         p += strspn(p, " ");
         size_t name = strcspn(p, "= "), value = p[name] == '=' ? strcspn(p + name + 1, " ") : 0;
         if (!name && !*p) break;
-        if (!name || !value || *n == KBI_DIMENSIONS) return false;
+        if (!name || !value) return "is not of the form \"rows=512 cols=1,2\"";
+        if (*n == KBI_DIMENSIONS) return "brings more than 16 axes";
         out[*n] = kbi_parse_list(a, kbi_arena_text_n(a, p, name), KB_AXIS_INTS, p + name + 1, value);
-        if (!out[(*n)++].n) return false;
+        if (out[(*n)++].wrong) return out[*n - 1].wrong;
         p += name + 1 + value;
     }
-    return true;
+    return NULL;
 }
 
 // The lowest integer that an entry declares for an axis, in any size.
@@ -7513,6 +7695,7 @@ static bool kbi_word_is_operation(const char* word, size_t n, const char* operat
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     size_t n;
+    if (kbi_any_lists(&o->op, operation)) return true;
     for (int i = 0; i < o->op.n; i++)
         for (const char *p = o->op.of[i], *next; *p; p = next) {
             next = kbi_word(p, &n);
@@ -7533,13 +7716,9 @@ static bool kbi_override(kbi_arena* a, const kbi_options* o, const kb_entry* e, 
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!d->name || !kbi_same_name_n(s, (size_t)(equals - s), d->name, strlen(d->name))) continue;
         *d = kbi_parse_list(a, d->name, d->type, equals + 1, strlen(equals + 1));
-        if (d->n && kbi_takes_values(a, e, d, s)) continue;
-        if (d->n) return false;
-        kbi_error("-a %.100s: not a list of at most %d %s; as in %s=%s", s, (int)KBI_VALUES,
-                  d->type == KB_AXIS_REALS     ? "numbers"
-                  : d->type == KB_AXIS_STRINGS ? "words without control characters"
-                                               : "whole numbers of up to 15 digits",
-                  d->name, d->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
+        if (!d->wrong) return kbi_takes_values(a, e, d, s);
+        kbi_error("-a %.100s: %s; as in %s=%s", s, d->wrong, d->name,
+                  d->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
         return false;
     }
     return true;
@@ -7629,13 +7808,43 @@ static bool kbi_restrict_dtypes(kbi_arena* a, const kbi_options* o, kbi_dimensio
     return n > 0;
 }
 
-// false after an error message: an axis without a name or a value, one that is there twice, an unknown element type.
+static bool kbi_same_value(const kb_param* a, const kb_param* b) {
+    if (a->type != b->type) return false;
+    if (a->type == KB_AXIS_INTS) return a->i == b->i;
+    if (a->type == KB_AXIS_REALS) return memcmp(&a->r, &b->r, sizeof a->r) == 0;
+    bool types = kbi_is(a->name, "dtype") && kb_dtype_of(a->s);
+    return types ? kb_dtype_of(a->s) == kb_dtype_of(b->s) : kbi_is(a->s, b->s);
+}
+
+static void kbi_put_param(kbi_text* t, char before, const kb_param* p);
+
+// The first value of an axis that it has once more; NULL: none.
+static const kb_param* kbi_axis_repeats(const kbi_dimension* d) {
+    for (int i = 1; i < d->n; i++)
+        for (int k = 0; k < i; k++)
+            if (kbi_same_value(&d->values[i], &d->values[k])) return &d->values[i];
+    return NULL;
+}
+
+// false after an error message: an axis without a name or a value, one that is there twice or holds a value twice, an
+// unknown element type.
 static bool kbi_axis_sound(const kb_entry* e, const kbi_dimension* d, int at) {
-    const char *name = d[at].name, *wrong = !name ? "is without a name" : !d[at].n ? "has no values" : NULL;
+    const char *name = d[at].name, *wrong = !name         ? "is without a name"
+                                            : d[at].wrong ? d[at].wrong
+                                            : !d[at].n    ? "has no values"
+                                                          : NULL;
     for (int i = 0; i < at && !wrong; i++)
         if (kbi_is(d[i].name, name)) wrong = "is there twice";
-    for (int i = 0; i < d[at].n && !wrong; i++)
-        if (d[at].type == KB_AXIS_REALS && kbi_nan(d[at].values[i].r)) wrong = "holds a NaN";
+    const kb_param* again = wrong ? NULL : kbi_axis_repeats(&d[at]);
+    if (again) {
+        kbi_text value = KBI_BLANK;
+        kbi_put_param(&value, ' ', again);
+        kbi_error("%s/%s: the list of axis '%s' holds%s twice. Two cases of one name could not be told apart; leave "
+                  "one out",
+                  e->operation, e->implementation, name, value.s);
+        kbi_text_free(&value);
+        return false;
+    }
     if (wrong) kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, name ? name : "", wrong);
     for (int i = 0; i < d[at].n && !wrong && kbi_is(name, "dtype"); i++) {
         const char* type = d[at].type == KB_AXIS_STRINGS ? d[at].values[i].s : NULL;
@@ -7656,9 +7865,10 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
         if (a->type == KB_AXIS_SIZE && a != size) continue;
         int first = n;
         if (a->type == KB_AXIS_SIZE) {
-            if (!kbi_size_dimensions(&plan->arena, a->s[0], d, &n))
-                return kbi_error("%s/%s: KB_SIZE(\"%s\", \"%s\") is not of the form \"rows=512 cols=1,2\"",
-                                 e->operation, e->implementation, a->name, a->s[0]),
+            const char* wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
+            if (wrong)
+                return kbi_error("%s/%s: KB_SIZE(\"%s\", \"%s\"): %s", e->operation, e->implementation, a->name,
+                                 a->s[0], wrong),
                        false;
         } else {
             if (n == KBI_DIMENSIONS)
@@ -7723,29 +7933,65 @@ static int kbi_order_keyed(const void* a, const void* b) {
     return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->at > y->at) - (x->at < y->at);
 }
 
-// Drops the later of two cases that are one: the same shape in two sizes, or made the same by -a.
-static void kbi_plan_unique(kbi_plan* plan) {
-    kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * (size_t)plan->n);
-    kbi_set seen = KBI_BLANK;
-    const kb_entry *twice = NULL, *before = NULL;
-    int n = 0;
-    for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
-    qsort(keyed, (size_t)plan->n, sizeof *keyed, kbi_order_keyed);
-    for (int i = 0; i < plan->n; i++) { // an entry's cases stand together, also among those of one key
-        kbi_case* c = &plan->cases[keyed[i].at];
-        if (i && keyed[i].key == keyed[i - 1].key && c->entry == before)
-            c->name = NULL;
-        else if (!kbi_set_add(&seen, kbi_hash(keyed[i].key, c->entry->implementation)) && !twice)
-            twice = c->entry;
-        before = c->entry;
+// Two cases are one if they have one name, or differ in nothing but the order of their axes.
+static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
+    bool same = kbi_is(a->entry->implementation, b->entry->implementation) && a->n_params == b->n_params &&
+                kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction);
+    for (int i = 0; same && i < a->n_params; i++) {
+        same = false;
+        for (int k = 0; k < b->n_params; k++)
+            same |= kbi_is(a->params[i].name, b->params[k].name) && kbi_same_value(&a->params[i], &b->params[k]);
     }
-    kbi_set_free(&seen);
-    if (twice)
-        kbi_warn("%s/%s is registered twice: its records share a name", twice->operation, twice->implementation);
-    for (int i = 0; i < plan->n; i++)
-        if (plan->cases[i].name) plan->cases[n++] = plan->cases[i];
+    return same || kbi_is(a->name, b->name);
+}
+
+// "file.c:12"
+static void kbi_entry_place(kbi_text* t, const kb_entry* e) {
+    if (e->file && *e->file)
+        kbi_putf(t, "%s:%d", e->file, e->line);
+    else
+        kbi_putf(t, "kb_add (entry %d; its file and line say where)", e->order + 1);
+}
+
+static void kbi_say_twice(const kbi_case* a, const kbi_case* b) {
+    kbi_text x = KBI_BLANK, y = KBI_BLANK;
+    bool one_place = kbi_is(a->entry->file, b->entry->file) && a->entry->line == b->entry->line && *a->entry->file;
+    kbi_entry_place(&x, a->entry), kbi_entry_place(&y, b->entry);
+    kbi_error(
+        "%s is registered twice: at %s and at %s.%s Results of one name could not be told apart; rename one, as "
+        "with KBENCH_IMPL(%s, OTHER)",
+        a->name, x.s, y.s, one_place ? " (A header in two files, or a macro used twice?)" : "", a->entry->operation);
+    kbi_text_free(&x), kbi_text_free(&y);
+}
+
+// Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
+// entries have one case.
+static bool kbi_plan_unique(kbi_plan* plan) {
+    kbi_map seen;
+    kbi_set said = KBI_BLANK;
+    int n = 0, twice = 0;
+    memset(&seen, 0, sizeof seen);
+    for (int i = 0; i < plan->n; i++) {
+        kbi_case* c = &plan->cases[i];
+        uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
+        const kbi_case* before = NULL;
+        for (int k = 0; k < KBI_COUNT(keys) && !before; k++) {
+            kbi_mapped* slot = kbi_map_find(&seen, keys[k]);
+            if (!slot->key)
+                kbi_map_take(&seen, slot, keys[k], n);
+            else if (kbi_same_case(&plan->cases[slot->at], c))
+                before = &plan->cases[slot->at];
+        }
+        if (before && before->entry != c->entry) {
+            uint64_t pair = (uint64_t)(uintptr_t)before->entry * 31 + (uint64_t)(uintptr_t)c->entry;
+            if (kbi_set_add(&said, pair) && twice++ < 8) kbi_say_twice(before, c); // each pair of places once
+        }
+        if (!before) plan->cases[n++] = *c;
+    }
     plan->n = n;
-    KBENCH_FREE(keyed);
+    KBENCH_FREE(seen.slots);
+    kbi_set_free(&said);
+    return !twice;
 }
 
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
@@ -7825,11 +8071,16 @@ static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming wha
     return found;
 }
 
-// A word must be the name of something registered.
+// Whether a word is the name of something registered; best: the nearest one.
+static bool kbi_is_named(const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
+    for (int e = 0; e < all->n; e++)
+        if (kbi_offer_entry(best, all->of[e], what)) return true;
+    return false;
+}
+
 static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_naming what, const char* noun) {
     kbi_nearest best = { word, NULL, 64 };
-    for (int e = 0; e < all->n; e++)
-        if (kbi_offer_entry(&best, all->of[e], what)) return true;
+    if (kbi_is_named(all, &best, what)) return true;
     if (best.distance > 3)
         kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word,
                   what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops");
@@ -7845,7 +8096,9 @@ static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_nami
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
     kbi_text word = KBI_BLANK;
     bool good = true;
-    for (int i = 0; i < lists->n && good; i++)
+    for (int i = 0; i < lists->n && good; i++) {
+        kbi_nearest whole = { lists->of[i], NULL, 64 };
+        if (strchr(lists->of[i], ',') && kbi_is_named(all, &whole, what)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
             next = p + strlen(p);
@@ -7854,6 +8107,7 @@ static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists,
             kbi_put(&word, p, n);
             good = kbi_check_name(all, word.s, what, noun);
         }
+    }
     kbi_text_free(&word);
     return good;
 }
@@ -7893,7 +8147,7 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     good = good && kbi_plan_filter(plan, o);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n) return kbi_plan_free(plan), false;
-    kbi_plan_unique(plan);
+    if (!kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
     plan->n_matched = plan->n;
     if (o->part > 0 && !kbi_plan_part(plan, o)) {
@@ -8017,7 +8271,7 @@ struct kbi_run;
 // How a block is timed. begin answers how often the block is to run before end; end adds samples with kbi_add_sample,
 // perhaps several at once, and perhaps only at the end of several launches.
 typedef struct kbi_timer {
-    const char* mode;
+    const char* name; // in the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
     void (*alone)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
@@ -8119,7 +8373,7 @@ typedef struct kbi_memory {
     struct kbi_block* before; // the blocks, what they take of a stage and their number, when KB_SAMPLE was entered
     size_t laid_before;
     int taken_before;
-    bool keeps;               // the last call left its blocks to the next one
+    bool keeps;                    // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
     bool unheld;                   // what an output held was not kept, for want of room
@@ -8592,15 +8846,15 @@ static struct kbi_lab {
     double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
     double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
     int placement;                                                            // of the recipe, for the script
-    kbi_roofs roofs, core;         // that another process of this run measured, of this device and of a core
+    kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
     double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
-    bool told;                     // them
-    int64_t wall_start, wall_end; // of the runs that are timed, ns
-    double wall_step, wall_bias;  // the clock's step; ns that two readings of it cost
-    double pass_bias;             // and those around a single run
-    volatile sig_atomic_t stops;   // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
-    int64_t stood;                 // ns of samples in which that happened
-    kbi_turn turn;                 // at the begin of a sample of host work
+    bool told;                      // them
+    int64_t wall_start, wall_end;   // of the runs that are timed, ns
+    double wall_step, wall_bias;    // the clock's step; ns that two readings of it cost
+    double pass_bias;               // and those around a single run
+    volatile sig_atomic_t stops;    // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
+    int64_t stood;                  // ns of samples in which that happened
+    kbi_turn turn;                  // at the begin of a sample of host work
     int64_t kept, lost;         // of the latest cases: samples that ran through, or that others had the processor in
     bool coarse;                // the thread's clock is too coarse to tell
     int folder;                 // in which calls begin; 0: not opened
@@ -9223,16 +9477,16 @@ static double kbi_time_empty_call(int64_t turns) {
 
 // Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind.
 static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
-    const int called_ns = 10, loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
+    const int called_ns = 10,
+              loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
     double loop[3];
     int places = 0;
     if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
-    kbi_kept kept = run->work.called ? KBI_KEPT_BY_CALL
-                                     : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
+    kbi_kept kept =
+        run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
     run->m.kept = (int32_t)kept;
     for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
-        loop[i] = run->work.called ? kbi_time_empty_call(runs)
-                                    : kbi_time_empty_loop(runs, KBI_MIN(places, 8));
+        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs, KBI_MIN(places, 8));
     run->m.loops++;
     run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
 }
@@ -9455,7 +9709,7 @@ static void kbi_script_end(kbi_run* run) {
     kbi_add_sample(run, ns);
 }
 
-static const kbi_timer kbi_script_timer = { "cold", kbi_script_begin, kbi_script_end, NULL, false, true };
+static const kbi_timer kbi_script_timer = { "events", kbi_script_begin, kbi_script_end, NULL, false, true };
 static const kbi_timer* kbi_script_choose(struct kbi_run* run) { return (void)run, &kbi_script_timer; }
 
 static void kbi_script_roof(kbi_machine* m, int which) {
@@ -9988,8 +10242,9 @@ static bool kbi_load_functions(char why[200]) {
     return true;
 }
 
-static void kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
-    kbi_lab.gpu.launch(kbi_lab.gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_lab.gpu.stream, arguments, NULL);
+static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
+    return kbi_lab.gpu.launch(kbi_lab.gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_lab.gpu.stream, arguments,
+                              NULL);
 }
 
 // An empty kernel of that shape; false where this GPU has no such launch.
@@ -10805,16 +11060,18 @@ static void kbi_both_end(kbi_run* run) {
     kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
 }
 
-static const kbi_timer kbi_cold_timer = { "cold", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_hot_timer = { "hot", kbi_events_begin, kbi_events_end, NULL, false, false };
+static const kbi_timer kbi_cold_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
+static const kbi_timer kbi_hot_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
 static const kbi_timer kbi_rotate_timer = {
-    "rotate", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
+    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
 };
-static const kbi_timer kbi_graph_timer = { "graph", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false };
+static const kbi_timer kbi_graph_timer = {
+    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
+};
 static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL, false, false };
 static const kbi_timer kbi_both_timers[] = {
-    { "cold", kbi_both_begin, kbi_both_end, NULL, false, false },
-    { "hot", kbi_both_begin, kbi_both_end, NULL, false, false },
+    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
+    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
 };
 static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_cupti_end, kbi_graph_alone, false,
                                                  false };
@@ -10831,8 +11088,9 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
         bool both = recipe->timing == KBI_BY_BOTH, open = kbi_cupti_open(); // now: opening it takes a while
         if (both) kbi_cupti_close();
         if (open && both) return &kbi_both_timers[recipe->mode == KBI_HOT];
-        if (open) return graph ? &kbi_cupti_graph_timer : &kbi_cupti_timer;
-        kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
+        if (open && graph) return &kbi_cupti_graph_timer;
+        if (open && recipe->mode < KBI_ROTATE) return &kbi_cupti_timer;
+        if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
     if (graph) return recipe->mode == KBI_GRAPH ? &kbi_graph_timer : &kbi_rotate_timer;
     if (recipe->mode == KBI_GRAPH)
@@ -11148,9 +11406,9 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Without an inspection the audit runs the block several times and looks whether the device is at work when kb->stream
-// has finished, or, where the run was captured, at all. One look may be long because the host was away, or short because
-// the work has ended: two that find nothing acquit, four that find it busy convict. Each is of a run of its own.
+// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
+// after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have been
+// preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give SIDE_STREAM.
 enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
 
 static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
@@ -12636,8 +12894,7 @@ static double kbi_reached_cold(int which, int power, double bias) {
         cudaMalloc((void**)&b, size) == cudaSuccess) {
         kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
         double ns = kbi_time_memory_cold(which, KBI_BY_KERNEL, a, b, size, bias);
-        if (which != KBI_ROOF_READ)
-            ns = KBI_MIN(ns, kbi_time_memory_cold(which, KBI_BY_RUNTIME, a, b, size, bias));
+        if (which != KBI_ROOF_READ) ns = KBI_MIN(ns, kbi_time_memory_cold(which, KBI_BY_RUNTIME, a, b, size, bias));
         if (ns > 0) *known = bytes / ns * 1e9;
     }
     cudaFree(a);
@@ -12651,7 +12908,7 @@ static double kbi_reached_cold(int which, int power, double bias) {
 // of two the rate is interpolated; from 64 times L2 on the roof itself will do. NaN: that, too.
 static void kbi_want_reached(kbi_run* run, int which) {
     double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
-    bool cold = kbi_is(run->m.mode, "cold") && run->backend->gpu && !run->machine->tool[0];
+    bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
     if (!cold || !(power >= KBI_REACHED_LEAST) || !(run->m.bytes < 64.0 * (double)run->machine->l2)) return;
     if (power >= KBI_REACHED_LEAST + KBI_REACHED - 1 || !kbi_finite(bias)) return;
     if (run->listener.beat) run->listener.beat(run->listener.to, true);
@@ -12730,7 +12987,8 @@ static void kbi_measure_memory(kbi_machine* m) {
 
 // --- its arithmetic ---
 
-// FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration.
+// FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration. A launch
+// that fails says nothing about the device: KBI_UNTOLD.
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
     float best = 0;
     void* sink = kbi_lab.gpu.touch;
@@ -12739,13 +12997,14 @@ static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t itera
     for (int i = 0; i < 5; i++) {
         float ms = 0;
         cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        kbi_launch(kernel, blocks, 256, arguments);
+        int failed = kbi_launch(kernel, blocks, 256, arguments);
         cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return 0;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
+        if (failed || cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess ||
+            cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop) != cudaSuccess)
+            return cudaGetLastError(), KBI_UNTOLD;
         if (i && (best == 0 || ms < best)) best = ms;
     }
-    return best > 0 ? 2 * each * (double)iterations * blocks * 256.0 / best * 1e3 : 0;
+    return best > 0 ? 2 * each * (double)iterations * blocks * 256.0 / best * 1e3 : KBI_UNTOLD;
 }
 
 // Tensor cores: products of square matrices by cuBLASLt, the only way to them that is the same on every GPU. The few
@@ -12917,7 +13176,7 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
 }
 
 static void kbi_gpu_roof(kbi_machine* m, int which) {
-    double fma = 0, of = KBI_UNTOLD, most = KBI_UNTOLD;
+    double fma = KBI_UNTOLD, of = KBI_UNTOLD, most = KBI_UNTOLD;
     int64_t began = kbi_now();
     kbi_cublas c;
     memset(&c, 0, sizeof c);
@@ -12932,6 +13191,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
         kbi_product_roof(&c, which, &of, &most);
         c.destroy(c.handle);
     }
+    if (which == KBI_ROOF_F64 && fma < 0 && of <= 0) of = most = KBI_UNTOLD; // every GPU has f64
     if (fma > of) of = fma;
     if (fma > most && most >= 0) most = fma; // without cuBLAS tensor cores may be faster
     kbi_roof_put(&m->roofs, which, of, most, took + kbi_seconds_since(began));
@@ -13404,9 +13664,11 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 // The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
 static void kbi_warm_begin(kbi_run* run) {
     run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
-    const char* wanted = run->recipe->mode == KBI_GRAPH ? "graph" : run->recipe->mode == KBI_ROTATE ? "rotate" : NULL;
-    bool failed = wanted && kbi_failed(run) && !run->work.host; // or was to
-    snprintf(run->m.mode, sizeof run->m.mode, "%s", failed ? wanted : run->sampling.timer->mode);
+    static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
+    bool wall = run->sampling.timer == &kbi_wall_timer, host = run->work.host || (wall && !run->kb.gpu);
+    kbi_mode mode = wall ? KBI_HOT : run->recipe->mode; // the host's clock evicts nothing
+    snprintf(run->m.timer, sizeof run->m.timer, "%s", run->sampling.timer->name);
+    snprintf(run->m.cache, sizeof run->m.cache, "%s", host ? "" : caches[mode]);
     run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
     run->call.phase_began = run->call.window.begin = kbi_now();
     bool told = run->work.verdict && run->work.verdict->known && run->work.verdict->note[0];
@@ -14685,8 +14947,7 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
     if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
     bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || (n && arms[0]->run.work.called)), good = true;
-    for (int i = 0; i < n && n > 1 && fits && !together; i++)
-        kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
+    for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         memset(&c, 0, sizeof c);
@@ -14873,9 +15134,10 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
     if (empty && (m->kept == KBI_KEPT_NOTHING || m->kept == KBI_KEPT_CONSTANTS)) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
-        r->message = m->kept ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
-                               "advance; kb_keep(x) of an input, before the work, hides x from it"
-                             : "no longer than an empty loop: nothing of the block is left, or too little to be timed";
+        r->message = m->kept
+                         ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
+                           "advance; kb_keep(x) of an input, before the work, hides x from it"
+                         : "no longer than an empty loop: nothing of the block is left, or too little to be timed";
         return;
     }
     if (!usable || !(s.median > 0)) {
@@ -14904,8 +15166,9 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
     bool floored = known ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
     if (empty) // one instruction takes as long as none: the loop's own are beside it
-        kbi_judge_say(r, "no longer than an empty %s: if that is too little for the work, the compiler did it in "
-                         "advance; kb_keep(x) of an input, before the work, hides x from it",
+        kbi_judge_say(r,
+                      "no longer than an empty %s: if that is too little for the work, the compiler did it in "
+                      "advance; kb_keep(x) of an input, before the work, hides x from it",
                       m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
     kbi_interval_add(s.median, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, s.median);
@@ -14930,7 +15193,7 @@ static void kbi_judge_above(kb_result* r, const char* unit, const char* by, doub
 static void kbi_judge_traffic(kb_result* r, const kbi_measured* m, const kbi_machine* machine, double seconds) {
     int which = kbi_traffic_roof(m->traffic);
     double held = m->traffic == KB_READ ? 0 : (double)machine->l2;
-    if (m->core || !kbi_is(m->mode, "cold") || !kbi_finite(m->bytes) || m->bytes < 4.0 * (double)machine->l2) return;
+    if (m->core || !kbi_is(m->cache, "cold") || !kbi_finite(m->bytes) || m->bytes < 4.0 * (double)machine->l2) return;
     for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
         if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
     double most = kbi_roof_known(&m->roofs, which);
@@ -15001,7 +15264,7 @@ static void kbi_judge_withdraw(kb_result* r) {
 
 // A cold time is one only where the eviction was seen to work; where nobody could look, that is said.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
-    if (!kbi_is(m->mode, "cold")) return;
+    if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
         kbi_judge_say(r, "not proven cold: whether the eviction empties L2 could not be measured on this machine");
     if (!kbi_finite(machine->cold) || machine->cold >= 0.7) return;
@@ -15021,7 +15284,7 @@ static void kbi_judge_facts(kb_result* r, const kbi_measured* m) {
 
 // Why a time is known so badly, as far as the system counted it.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
-    bool wall = kbi_is(m->mode, "wall"); // a GPU does not wait for the host's processors
+    bool wall = kbi_is(m->timer, "wall"); // a GPU does not wait for the host's processors
     if (!(r->flags >> KB_FLAG_NOISY & 1) || !wall) return;
     if (m->cpu_waited >= 1)
         kbi_judge_say(r, "other programs had the processor for %.0f %% of the time, %lld times", m->cpu_waited,
@@ -15059,7 +15322,7 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
 // compulsory.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
-    bool far = kbi_is(r->mode, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
+    bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
     double most = far ? dram + size : l2;
     char said[40], seen[40], times[40];
     if (!(r->bytes > 0) || !kbi_finite(most)) return;
@@ -15137,7 +15400,7 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     bool said = !(r->flags >> KB_FLAG_DECLARED_BYTES & 1) && !(r->flags >> KB_FLAG_DECLARED_FLOPS & 1);
     bool near = most < enough && said && r->roof && r->gpu_efficiency >= enough;
     bool moves = near && kbi_roof_is_memory(r->roof);
-    if (moves && kbi_is(r->mode, "hot")) near = false; // it may come from L2
+    if (moves && kbi_is(r->cache, "hot")) near = false; // it may come from L2
     if (near) bound = moves ? "memory" : "compute";
     if (near) kbi_putf(&why, "%s%s roof %.0f %%", n++ ? ", " : "", r->roof, r->gpu_efficiency);
     if (r->flags >> KB_FLAG_FLOOR & 1 && most < enough && !near) bound = "launch";
@@ -15173,7 +15436,7 @@ static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counte
 static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
     const double enough = 90;
     double gone = kbi_counted(in, "evicted_pct");
-    if (!kbi_is(r->mode, "cold") || !kbi_finite(gone) || gone >= enough) return;
+    if (!kbi_is(r->cache, "cold") || !kbi_finite(gone) || gone >= enough) return;
     kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
     kbi_judge_say(r, "after the eviction a read of as much as L2 holds brought %.0f %% of it from DRAM, as counted",
                   gone);
@@ -15940,6 +16203,7 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
         a.removed += !one->after;
         a.broken += kbi_has_time(one->before) && one->after && one->after->status == KB_FAILED;
         a.mended += one->before && one->before->status == KB_FAILED && kbi_has_time(one->after);
+        a.apart += one->apart;
         if (!kbi_comparable(one)) continue;
         a.compared++;
         a.grounds[one->ground]++;
@@ -16153,10 +16417,11 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     r->cpu_clock_mhz = m->cpu_clock, r->cpu_waited = m->cpu_waited, r->cpu_stolen = m->cpu_stolen;
     r->preemptions = m->preemptions;
     if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
-    if (m->mode[0]) r->mode = kbi_arena_text(r->owned, m->mode);
+    if (m->cache[0]) r->cache = kbi_arena_text(r->owned, m->cache);
+    if (m->timer[0]) r->timer = kbi_arena_text(r->owned, m->timer);
     r->wall_ms = m->wall_ns * 1e-6;
     r->bytes = m->bytes, r->flops = m->flops;
-    r->stage_shared = m->rounds ? m->stage : -1;
+    r->shared_buffers = m->rounds ? m->stage : -1;
     if (m->bias_fitted) {
         static const kbi_facts fitted = { { { "bias", "fitted" } }, 1 };
         kbi_record_facts(r, &fitted);
@@ -16425,7 +16690,8 @@ typedef struct kbi_records { // of one or several files, in their order
     int64_t n, size;
     kbi_arena arena;
     kbi_map texts, cases; // texts that are there already; the case of a run on a device
-    int64_t replaced;     // records that a later one of the same case and run took the place of
+    int64_t replaced;     // records that were there already
+    int64_t twice;        // records whose name another one of the run has
 } kbi_records;
 
 typedef struct kbi_reader {
@@ -16914,6 +17180,19 @@ static int kbi_read_key_place(const char* name, int next) {
     return -1;
 }
 
+// A key that is not in the table: in schema 1 and 2 mode said cache and timer, and shared_buffers had another name.
+static bool kbi_read_older(kbi_reader* r, kb_result* out) {
+    if (kbi_is(r->token.s, "stage_shared"))
+        return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
+    if (!kbi_is(r->token.s, "mode")) return kbi_read_any(r, 0);
+    const char* mode = NULL;
+    if (!kbi_read_field(r, kbi_key_named("cache"), &mode)) return false;
+    bool other = !mode || kbi_is(mode, "cupti") || kbi_is(mode, "wall");
+    if (!out->timer) out->timer = other ? mode : "events";
+    if (!out->cache && !other) out->cache = mode;
+    return true;
+}
+
 // Keys and values into what is there already.
 static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     bool seen[KBI_COUNT(kbi_keys)] = { false };
@@ -16927,7 +17206,7 @@ static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
             key = kbi_read_key_place(r->token.s, at + 1);
         }
         if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
-        if (key < 0 ? !kbi_read_any(r, 0) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
+        if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
             return false;
         if (key >= 0) seen[at = key] = true;
     }
@@ -16947,11 +17226,19 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
             "out",
             r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
             r->newer = true;
+    if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
     return true;
 }
 KBI_SLOW_BEGIN
 
-// A record behind the others, or in the place of an earlier one of the same case, device and run.
+// Whether two records of a name, device and run are of one measurement: of a file that was read twice, or of --json and
+// --jsonl of a run.
+static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
+    return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
+           memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
+}
+
+// A record behind the others, or in the place of an earlier one of the same measurement.
 static void kbi_records_add(kbi_records* to, const kb_result* r) {
     char device[32];
     snprintf(device, sizeof device, "|%lld|", (long long)r->device);
@@ -16960,9 +17247,15 @@ static void kbi_records_add(kbi_records* to, const kb_result* r) {
     if (slot->key && r->run_id) {
         kb_result* before = &to->of[slot->at];
         if (kbi_is(before->run_id, r->run_id) && before->device == r->device && kbi_is(before->name, r->name)) {
-            *before = *r;
-            to->replaced++;
-            return;
+            if (kbi_same_measurement(before, r)) {
+                *before = *r;
+                to->replaced++;
+                return;
+            }
+            if (to->twice++ < 8)
+                kbi_warn("run %s has two different records of %s: two benchmarks had one name. Both are kept, and "
+                         "compared in their order; rename one benchmark",
+                         r->run_id, r->name);
         }
     }
     if (to->n == to->size) {
@@ -17257,8 +17550,20 @@ static bool kbi_store_close(kbi_store* s) {
 
 bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     kbi_store store;
+    kbi_set names = KBI_BLANK;
+    const char* twice = NULL;
     if (!kbi_store_open(&store, path, NULL)) return false;
-    for (int64_t i = 0; i < n; i++) kbi_store_add(&store, &results[i], 1);
+    for (int64_t i = 0; i < n; i++) {
+        const char* name = results[i].name ? results[i].name : "";
+        if (!kbi_set_add(&names, kbi_hash(14695981039346656037u, name)) && !twice) twice = name;
+        kbi_store_add(&store, &results[i], 1);
+    }
+    kbi_set_free(&names);
+    if (twice)
+        kbi_warn(
+            "kb_write_json: several results are named %s, of which comparisons take the last: tell them apart by "
+            "kb_desc.implementation or kb_desc.params",
+            twice);
     return kbi_store_close(&store);
 }
 
@@ -18658,7 +18963,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
         compared |= column == KBI_COLUMN_SPEEDUP;
         t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
-        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->mode, "cold") && kbi_is(r->backend, "cuda") && r->roof &&
+        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && r->roof &&
                    kbi_roof_is_memory(r->roof);
         if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
             int64_t processes = KBI_MAX(r->processes, (int64_t)1);
@@ -18679,7 +18984,8 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     kbi_table_marks(t, r, used);
     kbi_table_line_end(t);
     // these two flags have numbers of their own
-    bool numbers = (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->mode, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
+    bool numbers =
+        (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->timer, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
     if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_message(t, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
     if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
@@ -18900,8 +19206,7 @@ static void kbi_summary_signs(kbi_table* t) {
     if (t->equivalent || t->unresolved || t->apart || t->energy || t->cold || intervals) kbi_puts(&t->text, "\n");
     if (intervals) kbi_table_wrap(t, 0, text);
     if (t->cold && !t->how.quiet)
-        kbi_table_wrap(t, 0,
-                       "cold: a time ends before up to an L2 of what was written last reaches memory");
+        kbi_table_wrap(t, 0, "cold: a time ends before up to an L2 of what was written last reaches memory");
     if (t->energy && !t->how.quiet)
         kbi_table_wrap(t, 0,
                        "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
@@ -19052,6 +19357,7 @@ static const char* kbi_change_words(const kbi_change* c, double threshold, const
     if (c->after->status == KB_FAILED) return *colour = "\033[31m", "failed";
     if (c->after->status == KB_SKIPPED) return "skipped";
     if (c->before->status == KB_FAILED) return "had failed";
+    if (c->apart) return "not comparable";
     if (!kbi_comparable(c)) return "no time";
     const char* verdict = c->regressed ? "REGRESSED" : c->improved ? "IMPROVED" : kbi_verdict_name(c->verdict);
     if (c->regressed)
@@ -19181,6 +19487,7 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
     kbi_count_words(line, a->mended, "had failed before");
     kbi_count_words(line, a->added, "added");
     kbi_count_words(line, a->removed, "removed");
+    kbi_count_words(line, a->apart, "not comparable");
     if (a->compared > 1)
         kbi_putf(line, "; times %s on the whole (geometric mean)", kbi_show_change(log(a->geomean), number));
     kbi_puts(line, ".");
@@ -19227,6 +19534,7 @@ static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
         kbi_table_wrap(&t, 1, line.s);
         kbi_text_free(&line);
     }
+    if (d->left) kbi_table_wrap(&t, 1, "- and more, which are not listed");
     if (off) kbi_table_wrap(&t, 0, "*: keeps times from being compared");
     kbi_table_flush(&t);
 }
@@ -19477,9 +19785,9 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     static const int columns[] = { KBI_COLUMN_TIME,   KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
                                    KBI_COLUMN_ITEMS,  KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_ENERGY,
                                    KBI_COLUMN_FLOP_J, KBI_COLUMN_BYTE_J, KBI_COLUMN_SPEEDUP };
-    kbi_cell cells[KBI_COUNT(columns) + KBI_COUNTERS];
     int count = 0, counters;
     const char** names = kbi_object_names(records, n, kbi_key_named("counters"), &counters);
+    kbi_cell* cells = (kbi_cell*)kbi_grow(NULL, sizeof(kbi_cell) * (size_t)(KBI_COUNT(columns) + counters));
     const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)n);
     for (int i = 0; i < n; i++) rows[i] = &records[i];
     for (int c = 0; c < KBI_COUNT(columns); c++) {
@@ -19494,10 +19802,9 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
         for (int i = 0; i < n; i++) some |= kbi_field_number(rows[i], cell->what.key) > 0;
         count += some;
     }
-    for (int c = 0, room = KBI_COUNTERS; c < counters && room; c++) {
+    for (int c = 0; c < counters; c++) {
         if (kbi_profilers(names[c])) continue; // too many for a page
         kbi_cell* cell = &cells[count++];
-        room--;
         memset(cell, 0, sizeof *cell);
         cell->what.column = -1;
         cell->what.key = kbi_key_named("counters");
@@ -19516,6 +19823,7 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     for (int c = 0; c < count; c++) kbi_puts(t, "--:|");
     kbi_puts(t, "---|\n");
     for (int i = 0; i < n; i++) kbi_md_row(t, rows[i], cells, count);
+    KBENCH_FREE(cells);
     KBENCH_FREE((void*)rows);
     KBENCH_FREE((void*)names);
 }
@@ -19553,36 +19861,41 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
 #if KBI_REPORT
 // --- repetitions, which those tools test ---
 
-enum { KBI_REPETITIONS = 10 }; // Mann and Whitney's test in those tools wants nine or more
+// Independent repetitions are processes; stretches of one process's samples agree more than runs do, and a test takes
+// noise for a change. Every case of a file has as many, because tools test cases of one run alike: the fewest that any
+// case has.
+static int kbi_repetitions(const kb_result* records, int64_t n) {
+    int64_t count = KBI_PROCESSES;
+    bool some = false;
+    for (int64_t i = 0; i < n; i++)
+        if (kbi_has_time(&records[i])) some = true, count = KBI_MIN(count, records[i].process_ms.n);
+    return some && count > 1 ? (int)count : 1;
+}
 
-// What those tools take for independent repetitions, in ms: the medians of the processes, else of ten equal stretches
-// of the samples; the median alone where there are too few. 0: it has no time.
-static int kbi_repetitions(const kb_result* r, double* out, int most) {
-    int64_t n = r->samples_ms.n, stretch = n / most;
-    if (r->status != KB_OK || !kbi_finite(r->time_ms)) return 0;
-    if (r->process_ms.n >= 2) {
-        int count = (int)KBI_MIN(r->process_ms.n, (int64_t)most);
-        for (int i = 0; i < count; i++) out[i] = r->process_ms.of[i];
-        return count;
-    }
-    out[0] = r->time_ms;
-    if (most < 2 || stretch < 3) return 1;
-    double* x = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(stretch + most));
-    int count = 0;
-    for (int i = 0; i < most; i++) {
-        int64_t from = n * i / most, to = n * (i + 1) / most;
-        memcpy(x, r->samples_ms.of + from, sizeof(double) * (size_t)(to - from));
-        kb_stats s = kb_summarize(x, to - from);
-        if (kbi_finite(s.median)) out[count++] = s.median;
-    }
-    KBENCH_FREE(x);
-    if (!count) out[count++] = r->time_ms;
-    return count;
+static double kbi_repetition(const kb_result* r, int count, int which) { // ms
+    return count > 1 ? r->process_ms.of[which] : r->time_ms;
 }
 
 // --- Google Benchmark's JSON ---
 
-static void kbi_gbench_context(kbi_text* t, const kb_result* r) {
+// Cases without a time are no benchmarks here: many tools show an entry's time whatever else it says.
+static void kbi_gbench_failed(kbi_text* t, const kb_result* records, int64_t n) {
+    for (int status = KB_FAILED, some; status <= KB_SKIPPED; status++) {
+        some = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const kb_result* r = &records[i];
+            if (kbi_has_time(r) || (r->status == KB_SKIPPED) != (status == KB_SKIPPED)) continue;
+            kbi_text said = KBI_BLANK;
+            kbi_putf(&said, "%s: %s", r->name, r->message ? r->message : kbi_md_word(r));
+            kbi_puts(t, some++ ? ", " : status == KB_FAILED ? ", \"failed\": [" : ", \"skipped\": [");
+            kbi_json_text(t, said.s);
+            kbi_text_free(&said);
+        }
+        if (some) kbi_puts(t, "]");
+    }
+}
+
+static void kbi_gbench_context(kbi_text* t, const kb_result* r, int64_t n) {
     const char* texts[][2] = { { "date", r ? r->date : NULL },
                                { "host_name", r ? r->host : NULL },
                                { "executable", r ? r->command : NULL },
@@ -19605,10 +19918,12 @@ static void kbi_gbench_context(kbi_text* t, const kb_result* r) {
              r && kbi_finite(r->cpu_clock_mhz) ? r->cpu_clock_mhz : 0);
     kbi_puts(t, ", \"caches\": [], \"load_avg\": [], \"library_version\": ");
     kbi_json_text(t, r && r->kbench_version ? r->kbench_version : KBENCH_VERSION);
-    kbi_putf(t, ", \"library_build_type\": \"%s\", \"json_schema_version\": 1},\n\"benchmarks\": [",
+    kbi_putf(t, ", \"library_build_type\": \"%s\", \"json_schema_version\": 1",
              r && r->build && (strstr(r->build, ", not optimised") || strstr(r->build, ", instrumented ("))
                  ? "debug"
                  : "release");
+    kbi_gbench_failed(t, r, n);
+    kbi_puts(t, "},\n\"benchmarks\": [");
 }
 
 typedef struct kbi_gbench_family { // which of the families the record is of, and which of its instances
@@ -19689,42 +20004,33 @@ static void kbi_gbench_aggregates(kbi_text* t, const kb_result* r, const double*
     }
 }
 
-static void kbi_gbench_record(kbi_text* t, const kb_result* r, kbi_gbench_family f) {
-    double ms[KBI_REPETITIONS];
-    int n = kbi_repetitions(r, ms, KBI_REPETITIONS);
-    f.repetitions = KBI_MAX(n, 1);
-    int64_t launches =
-        KBI_MAX(r->launches_per_sample, (int64_t)1) * (KBI_MAX(r->samples, (int64_t)1) / f.repetitions);
-    for (int i = 0; i < n; i++) {
-        kbi_gbench_begin(t, r, "", &f);
+static void kbi_gbench_record(kbi_text* t, const kb_result* r, const kbi_gbench_family* f) {
+    double ms[KBI_PROCESSES];
+    int64_t launches = KBI_MAX(r->launches_per_sample, (int64_t)1) * KBI_MAX(r->samples, (int64_t)1);
+    for (int i = 0; i < f->repetitions; i++) {
+        ms[i] = kbi_repetition(r, f->repetitions, i);
+        kbi_gbench_begin(t, r, "", f);
         kbi_putf(t, "\"run_type\": \"iteration\", \"repetition_index\": %d, \"iterations\": %lld, ", i,
-                 (long long)KBI_MAX(launches, (int64_t)1));
+                 (long long)launches);
         kbi_gbench_time(t, ms[i] * 1e6);
         kbi_gbench_rates(t, r, ms[i]);
         kbi_puts(t, "}");
     }
-    if (n > 1) kbi_gbench_aggregates(t, r, ms, &f);
-    if (n) return;
-    bool failed = r->status != KB_SKIPPED;
-    kbi_gbench_begin(t, r, "", &f);
-    kbi_putf(t, "\"run_type\": \"iteration\", \"repetition_index\": 0, \"%s\": true, \"%s\": ",
-             failed ? "error_occurred" : "skipped", failed ? "error_message" : "skip_message");
-    kbi_json_text(t, r->message ? r->message : kbi_md_word(r));
-    kbi_puts(t, ", \"iterations\": 0, ");
-    kbi_gbench_time(t, 0);
-    kbi_puts(t, "}");
+    if (f->repetitions > 1) kbi_gbench_aggregates(t, r, ms, f);
 }
 
 static void kbi_gbench(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_gbench_family f = { -1, 0, 1 };
-    kbi_gbench_context(t, n ? &records[0] : NULL);
-    for (int64_t i = 0; i < n; i++) {
-        const kb_result *r = &records[i], *before = i ? r - 1 : NULL;
+    kbi_gbench_family f = { -1, 0, kbi_repetitions(records, n) };
+    const kb_result* before = NULL;
+    kbi_gbench_context(t, n ? records : NULL, n);
+    for (const kb_result* r = records; r < records + n; r++) {
+        if (!kbi_has_time(r)) continue;
         bool same =
             before && kbi_same_operation(before, r) && kbi_same_text(before->implementation, r->implementation);
         f.instance = same ? f.instance + 1 : 0;
         f.family += !same;
-        kbi_gbench_record(t, r, f);
+        kbi_gbench_record(t, r, &f);
+        before = r;
     }
     kbi_puts(t, "\n]\n}\n");
 }
@@ -19787,20 +20093,21 @@ static void kbi_go_machine(kbi_text* t, const kb_result* r) {
 static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_puts(t, "pkg: kbench\nUnit B/s better=higher\nUnit FLOP/s better=higher\nUnit items/s better=higher\n"
                 "Unit %roof better=higher\nUnit peak-B better=lower assume=exact\n");
+    const int repetitions = kbi_repetitions(records, n);
     for (int64_t i = 0; i < n; i++) {
         const kb_result* r = &records[i];
-        double ms[KBI_REPETITIONS];
-        int count = kbi_repetitions(r, ms, KBI_REPETITIONS);
+        const int count = kbi_has_time(r) ? repetitions : 0;
         if (!i || !kbi_same_text(r->gpu, r[-1].gpu) || !kbi_same_text(r->cpu, r[-1].cpu)) kbi_go_machine(t, r);
         if (!count) kbi_puts(t, "--- FAIL: Benchmark"), kbi_go_name(t, r->name), kbi_puts(t, "\n");
         for (int k = 0; k < count; k++) {
+            const double ms = kbi_repetition(r, count, k);
             kbi_puts(t, "Benchmark"), kbi_go_name(t, r->name);
-            kbi_putf(t, " %lld", (long long)KBI_MAX(r->samples / count, (int64_t)1));
-            kbi_go_value(t, ms[k] * 1e6, "ns/op");
-            kbi_go_value(t, r->bytes / (ms[k] / 1e3), "B/s");
-            kbi_go_value(t, r->flops / (ms[k] / 1e3), "FLOP/s");
-            kbi_go_value(t, r->items_per_second * r->time_ms / ms[k], "items/s");
-            kbi_go_value(t, r->gpu_efficiency * r->time_ms / ms[k], "%roof");
+            kbi_putf(t, " %lld", (long long)KBI_MAX(r->samples, (int64_t)1));
+            kbi_go_value(t, ms * 1e6, "ns/op");
+            kbi_go_value(t, r->bytes / (ms / 1e3), "B/s");
+            kbi_go_value(t, r->flops / (ms / 1e3), "FLOP/s");
+            kbi_go_value(t, r->items_per_second * r->time_ms / ms, "items/s");
+            kbi_go_value(t, r->gpu_efficiency * r->time_ms / ms, "%roof");
             if (r->memory_bytes != KB_NONE) kbi_go_value(t, (double)r->memory_bytes, "peak-B");
             kbi_go_counters(t, r);
             kbi_puts(t, "\n");
@@ -20397,7 +20704,7 @@ static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
 
 // --- what belongs together ---
 
-typedef struct kbi_trait { // what those of a lot have in common beside machine and mode
+typedef struct kbi_trait { // what those of a lot have in common beside machine, cache and timer
     bool operation, implementation, params, run;
     bool numbers;          // params: those that are numbers may differ
     const char *but, *nor; // params: these may
@@ -20410,7 +20717,8 @@ static bool kbi_param_is_number(const kb_param* p) {
 static uint64_t kbi_trait_key(const kb_result* r, const kbi_trait* w) {
     const char* parts[] = { r->gpu,
                             r->gpu ? NULL : r->cpu,
-                            r->mode,
+                            r->cache,
+                            r->timer,
                             w->operation ? r->operation : NULL,
                             w->operation ? r->direction : NULL,
                             w->operation ? r->dtype : NULL,
@@ -20482,7 +20790,7 @@ static int64_t kbi_axis_distinct(kbi_lot lot, const char* name) { // 0: some hav
     return n;
 }
 
-enum { KBI_AXES = 8 };
+enum { KBI_AXES = KBI_DIMENSIONS };
 typedef struct kbi_swept { // the axes that a lot was swept along, those with most values first
     const char* of[KBI_AXES];
     int64_t values[KBI_AXES];
@@ -20703,7 +21011,11 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // a picture for 
     for (int64_t i = 0; i < out->n; i++) {
         const kb_result* r = out->of[i].lot.of[0];
         out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
-        out->of[i].under = r->mode ? r->mode : "";
+        char how[64];
+        bool timer = r->timer && !(r->cache && kbi_is(r->timer, "events")); // events are the usual one
+        snprintf(how, sizeof how, "%.20s%s%.20s", r->cache ? r->cache : "", r->cache && timer ? ", " : "",
+                 timer ? r->timer : "");
+        out->of[i].under = kbi_arena_text(&s->arena, how);
     }
 }
 
@@ -22543,7 +22855,8 @@ static void kbi_page_machines(kbi_page* p) {
              c ? "<thead><tr><th></th><th>this run</th><th>before</th></tr></thead>" : "");
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
-        bool shown = kbi_is(key->group, "machine") || kbi_is(key->group, "run") || kbi_is(key->name, "mode");
+        bool shown = kbi_is(key->group, "machine") || kbi_is(key->group, "run") || kbi_is(key->name, "cache") ||
+                     kbi_is(key->name, "timer");
         if (!shown || kbi_is(key->name, "command")) continue;
         kbi_page_said(&now, p->scene.of, p->scene.n, key);
         if (c) kbi_page_said(&before, c->before, c->n_before, key);
@@ -22577,7 +22890,7 @@ static void kbi_page_lessons(kbi_page* p) {
           "Cold: the data was driven out of the cache before each launch, as when other work runs in between. "
           "Hot: the same "
           "data again, still in cache. Rotate: launches back to back on copies of the data. Compare only times "
-          "of one mode." },
+          "of one cache state and one timer." },
         { "What is a roof?",
           "What this very machine reached when it was asked for nothing but copying, or nothing but arithmetic "
           "of one type. A "
@@ -23218,8 +23531,9 @@ static void kbi_send_inside(void* to, int index, const kbi_inside* in) {
 // A result whose counts are those of the values that follow, and whose texts end.
 static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
     size_t most = size / sizeof(double);
-    const char* ends[] = { m->message + sizeof m->message - 1, m->mode + sizeof m->mode - 1,
-                           m->kernel + sizeof m->kernel - 1, m->throttle + sizeof m->throttle - 1 };
+    const char* ends[] = { m->message + sizeof m->message - 1, m->cache + sizeof m->cache - 1,
+                           m->timer + sizeof m->timer - 1, m->kernel + sizeof m->kernel - 1,
+                           m->throttle + sizeof m->throttle - 1 };
     for (int i = 0; i < KBI_COUNT(ends); i++)
         if (*ends[i]) return false;
     if (m->n < 0 || m->rounds < 0 || m->again < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
@@ -23319,8 +23633,15 @@ typedef struct kbi_output {
     kbi_render render;    // NULL: --html or --svg, which are told more
     const kbi_plot* plot; // of --svg
 } kbi_output;
+enum { // --github, and the three files of --report, beside those of the table
+    KBI_OUTPUT_FILES = 4
+#define KBI_X(id, write) +1
+    KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+};
+
 typedef struct kbi_outputs {
-    kbi_output of[12];
+    kbi_output of[KBI_OUTPUT_FILES];
     int n;
     const kbi_options* o;
     kbi_records kept; // of a run, whose own records do not outlive their group
@@ -23352,6 +23673,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option, kbi_render ren
     kbi_output* out = &all->of[all->n];
     kbi_text full = KBI_BLANK;
     if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
+    if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
     if (folder) kbi_putf(&full, "%s/", folder);
     kbi_puts(&full, path);
     memset(out, 0, sizeof *out);
@@ -23409,9 +23731,11 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
     const struct {
         const char *option, *path;
         kbi_render render;
-    } files[] = { { "csv", o->csv, kbi_csv }, { "md", o->md, kbi_md },          { "gbench", o->gbench, kbi_gbench },
-                  { "go", o->go, kbi_go },    { "trace", o->trace, kbi_trace }, { "html", o->html, NULL },
-                  { "svg", o->svg, NULL } };
+    } files[] = {
+#define KBI_X(id, write) { #id, o->id, write },
+        KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+    };
     const char* summary = getenv("GITHUB_STEP_SUMMARY");
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -23435,7 +23759,11 @@ static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
 }
 
 static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
-    const char* paths[] = { o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->trace };
+    const char* paths[] = { o->json, o->jsonl,
+#define KBI_X(id, write) o->id,
+                            KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+    };
     for (int i = 0; i < KBI_COUNT(paths); i++)
         if (kbi_is(paths[i], "-")) return true;
     return false;
@@ -23555,14 +23883,10 @@ static bool kbi_outputs_apart(const kbi_options* o) {
         const char *option, *path;
     } files[] = { { "json", o->json },
                   { "jsonl", o->jsonl },
-                  { "csv", o->csv },
-                  { "md", o->md },
-                  { "gbench", o->gbench },
-                  { "go", o->go },
-                  { "trace", o->trace },
-                  { "html", o->html },
-                  { "svg", o->svg },
-                  { "history", o->n_load || o->compare[0] ? NULL : o->history },
+#define KBI_X(id, write) { #id, o->id },
+                  KBI_OUTPUTS(KBI_X)
+#undef KBI_X
+                      { "history", o->n_load || o->compare[0] ? NULL : o->history },
                   { "github", o->on[KBI_OPTION_github] ? getenv("GITHUB_STEP_SUMMARY") : NULL } };
     kbi_destination all[20];
     kbi_text name = KBI_BLANK;
@@ -23603,8 +23927,10 @@ static bool kbi_outputs_apart(const kbi_options* o) {
 
 // Where the files are, for a person who looks on.
 static void kbi_say_files(const kbi_options* o) {
-    const char* paths[] = {
-        o->json, o->jsonl, o->csv, o->md, o->gbench, o->go, o->html, o->svg, o->report, o->trace
+    const char* paths[] = { o->json, o->jsonl, o->report,
+#define KBI_X(id, write) o->id,
+                            KBI_OUTPUTS(KBI_X)
+#undef KBI_X
     };
     kbi_text line = KBI_BLANK;
     for (int i = 0; i < KBI_COUNT(paths); i++)
@@ -23900,6 +24226,7 @@ static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
     bool failed = m->status == KB_FAILED;
     if (!s->isolated) return false;
     s->worker.failed |= failed;
+    if (s->group.verdicts && s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
     if (!failed || !s->worker.mixed || again->due || again->done) return false;
     again->due = true;
     again->flags = m->flags;
@@ -24169,8 +24496,7 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
     kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)(g->n + 1));
     memset(none, 0, sizeof(kbi_verdict) * (size_t)(g->n + 1));
-    bool good = kbi_worker_tell(s, &job, sizeof job) &&
-                kbi_worker_tell(s, wanted, (size_t)g->n) &&
+    bool good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, (size_t)g->n) &&
                 kbi_write_all(s->worker.to, (const char*)(g->verdicts ? g->verdicts : none),
                               sizeof(kbi_verdict) * (size_t)g->n);
     KBENCH_FREE(none);
@@ -25667,14 +25993,14 @@ static int kbi_fail_on(const kbi_options* o) {
     return KBI_FAIL_REGRESS;
 }
 
-// The exit code of changes and goals. off: a difference of machines keeps the times from being compared.
-static int kbi_toll_code(const kbi_options* o, const kbi_assessment* a, bool compared, bool off, int64_t missed) {
+// The exit code of changes and goals.
+static int kbi_toll_code(const kbi_options* o, const kbi_assessment* a, bool compared, int64_t missed) {
     int on = kbi_fail_on(o);
-    bool worse = !off && (a->regressed || a->more), other = a->added || a->removed || a->mended;
+    bool worse = a->regressed || a->more, other = a->added || a->removed || a->mended;
     if (on == KBI_FAIL_NEVER) return KBI_EXIT_FINE;
     if (worse || missed) return KBI_EXIT_REGRESSED;
-    if (on == KBI_FAIL_CHANGE && ((!off && (a->improved || a->less)) || other)) return KBI_EXIT_REGRESSED;
-    if (on == KBI_FAIL_NOISE && compared && (off || a->open || !a->compared)) return KBI_EXIT_UNCERTAIN;
+    if (on == KBI_FAIL_CHANGE && (a->improved || a->less || other)) return KBI_EXIT_REGRESSED;
+    if (on == KBI_FAIL_NOISE && compared && (a->apart || a->open || !a->compared)) return KBI_EXIT_UNCERTAIN;
     return KBI_EXIT_FINE;
 }
 
@@ -25870,28 +26196,35 @@ static void kbi_toll_free(kbi_toll* g) {
 }
 
 // All that the machines of the pairs differ in; then what keeps the times of a pair from being compared, once of each
-// kind. False: nothing does.
-static bool kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const kbi_how* how) {
+// kind.
+static void kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const kbi_how* how) {
     kbi_set said = KBI_BLANK;
     kbi_differences all;
-    bool off = false;
     kbi_differences_of(&all, c);
     if (all.n) fprintf(how->out, "\nBefore and after differ in\n");
     kbi_differences_show(how, &all);
     kbi_arena_free(&all.texts);
     for (int64_t i = 0; i < c->n; i++) {
+        const kbi_change* one = &c->of[i];
         kbi_text what = KBI_BLANK;
-        if (kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what)) {
-            off = !o->on[KBI_OPTION_ignore_env];
-            if (kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
-                kbi_warn("before and after differ in %s%s", what.s,
-                         off ? ": the gate is off (--ignore-env has it on)"
-                             : "; --ignore-env compares them all the same");
-        }
+        if (kbi_has_time(one->before) && kbi_has_time(one->after) &&
+            kbi_env_differs(one->before, one->after, &what) &&
+            kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
+            kbi_warn("before and after differ in %s%s", what.s,
+                     o->on[KBI_OPTION_ignore_env] ? "; --ignore-env compares them all the same"
+                                                  : ": the gate is off (--ignore-env has it on)");
         kbi_text_free(&what);
     }
     kbi_set_free(&said);
-    return off;
+}
+
+// Marks the pairs whose times say nothing about each other.
+static void kbi_toll_apart(const kbi_options* o, kbi_changes* c) {
+    for (int64_t i = 0; i < c->n && !o->on[KBI_OPTION_ignore_env]; i++) {
+        kbi_text what = KBI_BLANK;
+        c->of[i].apart = kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what);
+        kbi_text_free(&what);
+    }
 }
 
 // Which run a side is: what a gate is for may differ, and is named.
@@ -25938,6 +26271,7 @@ static void kbi_toll_contrast(kbi_contrast* c, const kbi_options* o, const kbi_r
     c->rules = kbi_rules_of(o);
     c->changes = kbi_pair_records(before->of, before->n, now, n);
     kbi_changes_learn(&c->changes, trends, trends_n);
+    kbi_toll_apart(o, &c->changes);
     kbi_compare(&c->changes, &c->rules);
     c->sum = kbi_assess(&c->changes);
     KBENCH_FREE(trends);
@@ -25949,14 +26283,13 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
                           const kb_result* now, int64_t n, const char* name, FILE* out) {
     kbi_how how = kbi_how_of(o, out);
     kbi_assessment none;
-    bool off = false;
     memset(&none, 0, sizeof none);
     if (c) {
         fprintf(out, "\n");
         kbi_toll_side(out, "before", c->name, &c->before[0]);
         if (n) kbi_toll_side(out, "after ", name, &now[0]);
+        kbi_toll_machines(o, &c->changes, &how); // the reason stands before the table
         kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
-        off = kbi_toll_machines(o, &c->changes, &how);
     }
     if (o->history) {
         int64_t past_n = 0, trends_n = 0;
@@ -25969,7 +26302,7 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
     }
     int64_t missed = kbi_goals_show(o, out, now, n);
     fflush(out);
-    return kbi_toll_code(o, c ? &c->sum : &none, c != NULL, off, missed);
+    return kbi_toll_code(o, c ? &c->sum : &none, c != NULL, missed);
 }
 
 // A line a record behind those that are there.
@@ -26130,15 +26463,15 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
 
 // What differs between the machines of these records: each such difference is said once.
 static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // that is no host work, which has a mode of its own
+    const kb_result* first = &r->of[0]; // that is no host work, which has a timer of its own
     kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
-        if (r->of[i].mode && !kbi_is(r->of[i].mode, "wall")) first = &r->of[i];
+        if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];
     for (int64_t i = 0; i < r->n; i++) {
         kb_result x = r->of[i];
         kbi_text what = KBI_BLANK;
         if (kbi_is(x.run_id, first->run_id)) continue;
-        if (kbi_is(x.mode, "wall")) x.mode = NULL;
+        if (kbi_is(x.timer, "wall")) x.cache = x.timer = NULL;
         if (kbi_env_differs(first, &x, &what) && kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
             kbi_warn("these records are not of one kind: %s; times of the one say nothing about the other", what.s);
         kbi_text_free(&what);
@@ -26573,12 +26906,13 @@ static int kbi_race_show(kbi_race* r) {
     kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
     if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
         kbi_warn(
-            "the race ended at its --budget: changes are known to %s, not to the %s that a third of the threshold is",
-            kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "nobody knows what",
+            "the race ended at its --budget: changes are %s%s, not to within the %s that a third of the threshold is",
+            kbi_finite(r->widest) ? "known to within " : "not known to within any bound",
+            kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "",
             kbi_show_percent(log1p(rules.threshold) / 3, wanted));
     KBENCH_FREE(c.of);
     KBENCH_FREE((void*)names);
-    int code = kbi_toll_code(r->o, &a, true, false, 0);
+    int code = kbi_toll_code(r->o, &a, true, 0);
     if (!a.compared)
         return kbi_error("--race: the programs have no case in common that has a time; --list of each names theirs"),
                KBI_EXIT_FAILED;
@@ -26663,6 +26997,10 @@ static const char* kbi_params_fault(const kb_desc* d) {
         bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
         if (!p->name || !*p->name || !known)
             return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
+        for (const kb_param* q = d->params; q < p; q++)
+            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
+        if (d->dtype && kbi_is(p->name, "dtype"))
+            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
     }
     return NULL;
 }
@@ -26944,6 +27282,9 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
         if (!g->fn && !g->fault) g->fault = "the function is NULL";
         kbi_given_join(g, &given[0].desc);
         cases[i] = kbi_given_case(g, &arena, kbi_given_body, build);
+        for (int k = 0; k < i && !g->fault; k++)
+            if (!given[k].fault && kbi_same_case(&cases[k], &cases[i]))
+                g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
     }
     kbi_recipe_of_desc(&recipe, &given[0].desc);
     kbi_host_program_open(&recipe);

@@ -4,12 +4,12 @@
     nvcc -O3 -I. examples/01_first.cu -o 01_first && ./01_first
 
     It prints the machine, then one line: the median time of a launch with the data not in cache, how well that
-    median is known, GB/s, and the share of what this GPU copies at best:
+    median is known, GB/s, and the share of what this GPU copies at best (here an H200):
 
-                               time     +-     GB/s   roof   memory
-    scale                  50.21 us  0.35%     2673  63.1%  132 MiB UNVERIFIED
+                           time us     +-     GB/s   roof  mem MiB
+    scale                    48.45  0.38%     2770  65.3%      132 UV
 
-    UNVERIFIED says that nobody looked at y. 03_compare.cu shows how to.                                      */
+    UV is explained below the table: UNVERIFIED, no kb_check looked at y. 03_compare.cu shows how to.         */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

@@ -38,7 +38,7 @@ mkdir -p "$logs" || exit 2
 passed=0 failed=0 skipped=0
 cflags="-O2 -g -Wall -Wextra -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # as compilers of some distributions do unasked
 if [ -n "$sanitize" ]; then
-    cflags="-O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE"
+    cflags="-O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE -DKBI_NO_INSTRUMENTS"
 fi
 TEST_CFLAGS=$cflags && export TEST_CFLAGS # for scripts that build host programs
 if command -v timeout > /dev/null 2>&1; then limit="timeout -k 5 $TEST_TIMEOUT"; else limit=; fi

@@ -2657,7 +2657,7 @@ class Contests(Records):
 
     def markdown(self) -> str:
         """Every row; below, means()."""
-        if self and all(r.mode == "graph" for r in self):
+        if self and all(r.cache == "graph" for r in self):
             return self._graphs()
         lines = [
             "| operation | shape | best of kbench | of the machine | of a copy | best peer | kbench is |",

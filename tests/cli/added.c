@@ -32,6 +32,9 @@ static const kb_axis numbered[] = { KB_AXIS("dir", 1, 2), KB_AXIS("n", 7), KBI_A
 static const kb_axis scaled[] = { KB_AXIS_REAL("dir", 0.25, 0.5), KB_AXIS("n", 7), KBI_AXES_END };
 static const kb_axis from_zero[] = { KB_AXIS("m", 0, 4), KB_AXIS("shift", -1, 1), KB_AXIS("n", 4), KBI_AXES_END };
 static const kb_axis sizes[] = { KB_SIZE("small", "m=1 n=1"), KB_SIZE("edge", "m=0 n=1"), KBI_AXES_END };
+static const kb_axis null[] = { KB_AXIS_STR("m", "a", NULL, "b"), KBI_AXES_END };
+static const kb_axis lowest[] = { KB_AXIS("m", 1, KB_LAST_INT, 2), KBI_AXES_END };
+static kb_axis endless[] = { KB_AXIS("m", 1), KBI_AXES_END };
 static const kb_axis counted[] = { KB_AXIS("dtype", 32), KBI_AXES_END };
 static const kb_axis rows_first[] = { KB_AXIS("rows", 1, 2), KB_AXIS("cols", 3), KBI_AXES_END };
 static const kb_axis cols_first[] = { KB_AXIS("cols", 3), KB_AXIS("rows", 1, 2), KBI_AXES_END };
@@ -76,6 +79,8 @@ static const struct {
 } odd[] = {
     { "empty", "odd", "i", empty },           { "nameless", "odd", "i", nameless },
     { "twice", "odd", "i", twice },           { "typed", "odd", "i", typed },
+    { "null", "odd", "i", null },             { "lowest", "odd", "i", lowest },
+    { "endless", "odd", "i", endless },
     { "counted", "odd", "i", counted },       { "unnamed", NULL, "i", NULL },
     { "unnamed", "odd", NULL, NULL },         { "same", "ladder", "naive", axes },
     { "order", "order", "rows", rows_first }, { "order", "order", "cols", cols_first },
@@ -103,6 +108,7 @@ int main(int argc, char** argv) {
     table[3].needs = KB_NEEDS_CPU;
     for (int i = 0; i < 4; ++i) kb_add(&table[i]);
     const char* kind = getenv("ADDED");
+    for (int i = 0; i <= KB_AXIS_MAX; i++) endless[0].i[i] = i + 1;
     for (int i = 0; kind && i < (int)(sizeof odd / sizeof *odd); ++i) {
         if (strcmp(odd[i].kind, kind) != 0) continue;
         more[i].operation = odd[i].operation;

@@ -42,6 +42,9 @@ odd nameless "odd/i: axis '' is without a name"
 odd twice "odd/i: axis 'm' is there twice"
 odd typed "'fp16' is no dtype.*bf16"
 odd counted "is no dtype"
+odd null "odd/i: axis 'm' holds a NULL"
+odd lowest "odd/i: axis 'm' holds INT64_MIN"
+odd endless "odd/i: axis 'm' has more than 32 values"
 odd nan "odd/i: axis 'p' holds a NaN"
 ADDED=unnamed run "$tmp/added" --list
 check_rc "entries without a name" 0
@@ -50,8 +53,8 @@ check_out "an entry without an implementation" '^odd/impl=default$'
 ADDED=again run "$tmp/added" --list
 check_same "an entry that is added again" "$(wc -l < "$out" | tr -d ' ')" 4
 ADDED=same run "$tmp/added" $quick --device cpu --op ladder --impl naive
-check_rc "two entries of one name" 0
-check_err "two entries of one name" 'ladder/naive is registered twice'
+check_rc "two entries of one name" 2
+check_err "two entries of one name" 'ladder/impl=naive/n=7 is registered twice: at kb_add \(entry 1;.* and at kb_add \(entry 5;'
 run "$tmp/added" $quick --device cpu --op ladder
 check_not_err "no two entries of one name" 'twice'
 # the same shape, though the axes are named in another order: rivals
@@ -119,7 +122,7 @@ refuses m=4,-1 'm below 0'
 refuses n=0 'odd/i takes no n below 1: it declares none \(its lowest is 4\)'
 refuses n=-8 'n below 1'
 refuses n=0:8:+4 'n below 1'
-refuses n=9100000000000000 'not a list'
+refuses n=9100000000000000 'not a whole number of at most 15 digits'
 ADDED=sizes
 takes m=0 1
 refuses n=0 'n below 1'

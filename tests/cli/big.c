@@ -30,7 +30,7 @@ static void make(kb_result* all, int n, kbi_arena* texts, uint64_t seed) {
         r->run_id = seed ? "00000000000000a1" : "00000000000000a0";
         r->command = "./suite --size small,medium --json results.json --md results.md";
         r->cpu = "A processor of some make, with 64 cores", r->host = "machine-17", r->date = "2026-11-22T11:44:15Z";
-        r->backend = "cpu", r->mode = "wall", r->build = "12.2.0, optimised", r->status = KB_OK;
+        r->backend = "cpu", r->timer = "wall", r->build = "12.2.0, optimised", r->status = KB_OK;
         params[i].name = "n", params[i].type = KB_AXIS_INTS, params[i].i = i % 100;
         r->params.of = &params[i], r->params.n = 1;
         for (int k = 0; k < SAMPLES; ++k) {

@@ -69,23 +69,23 @@ def check_gbench(records, path):
         rows.setdefault(b["run_name"], []).append(b)
         if b["run_type"] == "iteration":
             places.add((b["family_index"], b["per_family_instance_index"], b["repetition_index"]))
-    if list(rows) != [r["name"] for r in records]:
+    timed = [r for r in records if r["status"] == "ok"]
+    if list(rows) != [r["name"] for r in timed]:
         bad("gbench: names are", list(rows))
+    for status, key in ("failed", "failed"), ("skipped", "skipped"):
+        said = [x.split(": ")[0] for x in context.get(key, [])]
+        if said != [r["name"] for r in records if r["status"] == status]:
+            bad("gbench: context says", key, said)
+    count = max(1, min((len(r["process_ms"] or []) for r in timed), default=1))
     runs = 0
-    for r in records:
+    for r in timed:
         of = [b for b in rows[r["name"]] if b["run_type"] == "iteration"]
         runs += len(of)
-        if r["status"] != "ok":
-            if len(of) != 1 or not (of[0].get("error_occurred") or of[0].get("skipped")):
-                bad("gbench:", r["name"], "failed, and is", of)
-            continue
         times = [b["real_time"] for b in of]
-        n = len(r["samples_ms"])
-        if len(of) != (10 if n >= 30 else 1) or of[0]["repetitions"] != len(of):
-            bad("gbench:", r["name"], "has", len(of), "repetitions of", n, "samples")
-        parts = [r["samples_ms"][n * i // len(of):n * (i + 1) // len(of)] for i in range(len(of))]
-        for b, part in zip(of, parts):
-            want = 1e6 * (statistics.median(part) if len(of) > 1 else r["time_ms"])
+        if len(of) != count or any(b["repetitions"] != count for b in of):
+            bad("gbench:", r["name"], "has", len(of), "repetitions, not", count)
+        for b, ms in zip(of, r["process_ms"] if count > 1 else [r["time_ms"]]):
+            want = 1e6 * ms
             if abs(b["real_time"] - want) > 1e-9 * want:
                 bad("gbench:", r["name"], "is", b["real_time"], "not", want)
             if r["bytes"] and abs(b["bytes_per_second"] * b["real_time"] * 1e-9 - r["bytes"]) > 1e-6 * r["bytes"]:

@@ -123,6 +123,26 @@ sed 's/"cpu": "[^"]*"/"cpu": "Abacus 3000"/' "$work/first.json" > "$work/other.j
 files --compare other.json slow
 check_rc "another processor" 0
 check_err "another processor" "differ in CPU \(Abacus 3000, .*the gate is off"
+check_not_out "another processor: the table calls nothing worse" 'REGRESSED|Slower|SLOWER'
+check_out "another processor: the table" 'not comparable'
+check_same "another processor: the reason stands before the table" \
+    "$(grep -n -e 'differ in' -e '^ *change .*verdict' "$out" | sed 's/^[0-9]*: *//; s/ .*//' | tr '\n' ' ')" "Before change "
+# another cache state or timer says nothing either; schema 2 called both of them mode
+sed 's/"cache": "cold"/"cache": "hot"/' "$work/.kbench/slow.json" > "$work/hot.json"
+sed 's/"timer": "events"/"timer": "cupti"/' "$work/.kbench/slow.json" > "$work/cupti.json"
+sed 's/"cache": "cold", "timer": "events"/"mode": "cold"/; s/"schema": 3/"schema": 2/' "$work/.kbench/slow.json" > "$work/older.json"
+for other in "hot:cache .cold, hot." "cupti:timer .events, cupti."; do
+    files --compare first "${other%%:*}.json"
+    check_rc "another ${other#*:}" 0
+    check_err "another ${other#*:}" "differ in ${other#*:}: the gate is off"
+    check_not_out "another ${other#*:}: the table" 'REGRESSED|SLOWER|EQUIVALENT'
+    files --compare first "${other%%:*}.json" --fail-on noise
+    check_rc "another ${other#*:}, --fail-on noise" 4
+done
+files --compare first older.json
+check_rc "schema 2 is compared" 3
+check_out "schema 2 is compared" REGRESSED
+check_not_err "schema 2 is compared" 'gate is off'
 files --compare other.json slow --fail-on noise
 check_rc "another processor, --fail-on noise" 4
 files --compare other.json slow --ignore-env

@@ -47,10 +47,10 @@ taken "an alternative for each of 200 names" 1 --filter "^(mse|$(many 'layernorm
 
 # --- axes
 for list in 10^400 10^-400 1e400 1e-400 nan nan^0 1^inf '' , 1, 0:1:+1e-300 1:2:+0 1:2:+-1 2:1 1:2:*1 -1:2:*2 1:inf 1:1e300:+1; do
-    refused "-a p=$list" 'not a list of at most 4096 numbers' --list -a "p=$list" --op dropout
+    refused "-a p=$list" '-a p=.*: .*; as in p=1,2' --list -a "p=$list" --op dropout
 done
 for list in 1:1e18:+1 1:9e14:+1 1e15 9223372036854775808 -1e18 2^62 0.5 inf 1:4097; do
-    refused "-a n=$list" 'not a list of at most 4096 whole numbers of up to 15 digits' --list -a "n=$list" --op dropout
+    refused "-a n=$list" '-a n=.*: .*; as in n=1,2' --list -a "n=$list" --op dropout
 done
 refused "more than a million cases" 'more than 1000000 cases' --list --op dropout -a n=1:4096 -a p=1:4096
 refused "-a without a name's list" 'takes NAME=LIST' --list -a n

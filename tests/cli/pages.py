@@ -27,9 +27,9 @@ def case(op, impl, params, ms, bytes_=None, flops=None, samples=20, **more):
              time_ms=ms, time_ms_mean=ms, time_ms_std=ms / 99, time_ms_min=ms * .9, time_ms_max=ms * 1.2,
              time_ms_p5=ms * .97, time_ms_p95=ms * 1.03, time_ms_ci_low=ms * .99, time_ms_ci_high=ms * 1.01,
              precision=.01, samples=samples, samples_ms=[ms * random.gauss(1, .01) for _ in range(samples)],
-             memory_bytes=1 << 20, memory_mb=1, max_error=1e-7, mode='cold', backend='cuda', device=0, gpu='NVIDIA H200',
+             memory_bytes=1 << 20, memory_mb=1, max_error=1e-7, cache='cold', timer='events', backend='cuda', device=0, gpu='NVIDIA H200',
              compute_capability='9.0', driver='580.1', cuda='13.0', cpu='Xeon', copy_roof_gbps=4200,
-             compute_roof='f32', compute_roof_gflops=58000, l2_bytes=50 << 20, schema=2, run_id='r',
+             compute_roof='f32', compute_roof_gflops=58000, l2_bytes=50 << 20, schema=3, run_id='r',
              kernel='void %s<float, %s>(float const*, float*, int)' % (op, impl), grid='64x1x1', block='256x1x1',
              registers=32, shared_bytes=0, local_bytes=0, occupancy_theoretical=100, command='prog --html x.html',
              kbench_version='0.1.0', date='2026-01-31T00:00:00Z', build='13.3.0, optimised, CUDA')

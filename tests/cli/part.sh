@@ -84,6 +84,13 @@ unset USUAL
 run "$tmp/part_of" --all
 check_rc "--all of a program that leaves nothing out" 2
 check_err "--all of a program that leaves nothing out" '--all: this program leaves no case out by itself'
+many=$(printf -- '-q %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32)
+USUAL=$many run "$tmp/part_of" --dry-run
+check_rc "more usual options than there is room for" 2
+check_err "more usual options than there is room for" 'kb_default: more than 31 words'
+USUAL="--fast $(printf -- '--op %300s' x)" run "$tmp/part_of" --dry-run
+check_rc "usual options that are too long" 2
+check_err "usual options that are too long" 'kb_default: more than 255 characters'
 USUAL=--nonsense run "$tmp/part_of" --dry-run
 check_rc "a mistake in what the program says" 2
 check_err "a mistake in what the program says" 'unknown option --nonsense'

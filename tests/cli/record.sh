@@ -46,7 +46,7 @@ while [ $i -lt "$records" ]; do
     i=$((i + 1))
 done
 # kinds of values: text, numbers, null
-for key in name operation implementation origin dtype mode backend status kbench_version date command host; do
+for key in name operation implementation origin dtype timer backend status kbench_version date command host; do
     case $(value 0 $key) in \"?*\") pass ;; *) fail "$key is $(value 0 $key), expected text" ;; esac
 done
 for key in time_ms time_ms_mean time_ms_std time_ms_min time_ms_max time_ms_mad time_ms_p5 time_ms_p25 time_ms_p75 time_ms_p95 \
@@ -75,12 +75,13 @@ case $(value 0 gpu_efficiency) in [0-9]*) pass ;; *) fail "gpu_efficiency on a C
 case $(value 0 roof) in '"copy"' | '"f32"') pass ;; *) fail "roof on a CPU is $(value 0 roof)" ;; esac
 check_same "status" "$(value 0 status)" '"ok"'
 check_same "verified" "$(value 0 verified)" true
-check_same "schema" "$(value 0 schema)" 2
+check_same "schema" "$(value 0 schema)" 3
 check_same "no_gpu" "$(value 0 no_gpu)" '"built without CUDA"'
 check_same "planned" "$(value 0 planned)" 24
 check_same "backend" "$(value 0 backend)" '"cpu"'
 check_same "samples_ms are all there" "$(($(value 0 samples_ms | tr -cd , | wc -c) + 1))" "$(value 0 samples)"
-check_same "mode" "$(value 0 mode)" '"wall"'
+check_same "timer" "$(value 0 timer)" '"wall"'
+check_same "cache: host work has none" "$(value 0 cache)" null
 check_same "params: numbers are numbers" "$(value 0 params | tr -d ' ')" '{"dtype":"f32","batch_size":1,"sequence_length":4,"tensor_dimension":64}'
 check_same "name" "$(value 0 name)" '"layernorm/impl=naive/dtype=f32/batch_size=1/sequence_length=4/tensor_dimension=64"'
 # times are in order, rates follow from them, the baseline is the first

@@ -40,7 +40,7 @@ check "lines: the same table" cmp "$out" "$tmp/shown"
 check "the file is written again" "$tmp/shows" "$tmp/table.json" --json "$tmp/again.json"
 check "the file written again is the same" cmp "$tmp/table.json" "$tmp/again.json"
 same "sorted" 80 "$script --sort -GFLOP/s,implementation" "--sort -GFLOP/s,implementation"
-same "other columns" 140 "$script --columns time,samples,gflops,mode,winner" "--columns time,samples,gflops,mode,winner"
+same "other columns" 140 "$script --columns time,samples,gflops,cache,winner" "--columns time,samples,gflops,cache,winner"
 
 # --- what has no record is a note on stderr, and no part of the table
 tail -n 1 "$out" > "$tmp/last"

@@ -36,12 +36,12 @@ for name in halves halves_for_good runs_out every_second every_second_long every
 for name in sorts starts_slowly varies; do right $name; done
 right kept
 check "launches_per_sample: the calls that the clock needs" test "$(of honest launches_per_sample)" -gt 1
-check_same "stage_shared: nobody to share it with" "$(of honest stage_shared)" null
+check_same "shared_buffers: nobody to share it with" "$(of honest shared_buffers)" null
 run "$tmp/work" own
 check_out "without a registry" "^embedded_once/impl=default STALE$"
 check_out "a function that does nothing" "^called/impl=default FLOOR$"
 check "launches_per_sample: the calls that the clock needs" test "$(of honest launches_per_sample)" -gt 1
-check_same "stage_shared: nobody to share it with" "$(of honest stage_shared)" null
+check_same "shared_buffers: nobody to share it with" "$(of honest shared_buffers)" null
 run "$tmp/work" --fast --no-verify --op once --json "$tmp/none.json"
 check_rc "nobody asks" 0
 # what was measured while the process was stopped is measured again, and counted

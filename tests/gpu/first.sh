@@ -12,7 +12,7 @@ check_rc "the five-line program" 0
 build "its record" "$tmp/flat" "$tmp/first.json"
 "$tmp/flat" "$tmp/first.json" > "$tmp/flat.txt"
 check_same "backend" "$(value backend)" '"cuda"'
-check_same "mode" "$(value mode)" '"cold"'
+check_same "cache" "$(value cache)" '"cold"'
 case $(value kernel) in *scale*) pass ;; *) fail "kernel is $(value kernel)" ;; esac
 check_same "memory_bytes covers the two arrays" "$(awk -v m="$(value memory_bytes)" 'BEGIN { print (m >= 134217728 && m < 140000000) }')" 1
 # 128 MiB in a time that the memory of a GPU allows: 10 us to 20 ms
@@ -34,7 +34,7 @@ run "$tmp/extern" --fast --no-progress --json "$tmp/extern.json"
 cat "$out"
 check_rc "a C file with an extern launcher" 0
 "$tmp/flat" "$tmp/extern.json" > "$tmp/flat.txt"
-check_same "extern: mode" "$(value mode)" '"cold"'
+check_same "extern: cache" "$(value cache)" '"cold"'
 # a read and a write of 64 MiB each: about as fast as the five-line program
 check_same "extern: efficiency is plausible" "$(awk -v e="$(value gpu_efficiency)" 'BEGIN { print (e > 30 && e < 110) }')" 1
 finish

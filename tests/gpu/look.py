@@ -47,7 +47,7 @@ told(c['conflicts/1']['bank_conflicts'] < 0.01 * c['conflicts/32']['bank_conflic
      'conflicts: %d without, %d with' % (c['conflicts/1']['bank_conflicts'], c['conflicts/32']['bank_conflicts']))
 told(abs(c['chains']['occupancy_pct'] - 12.5) <= 5, 'chains: %.1f %% of the warps, of 12.5' % c['chains']['occupancy_pct'])
 for name, r in looked.items():
-    if r['mode'] == 'cold':
+    if r['cache'] == 'cold':
         told(c[name]['evicted_pct'] >= 90, '%s: %.1f %% of what L2 holds came from DRAM behind the eviction' % (name, c[name]['evicted_pct']))
 level = c['triad/2048']
 told(abs(level['intensity_dram'] * level['dram_bytes'] / t['flops'] - 1) < 1e-9 and level['intensity_l2'] < level['intensity_dram'],

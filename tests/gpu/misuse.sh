@@ -77,8 +77,8 @@ for op in copy_expected sync_expected alloc_expected host_timed reset_each_time 
     case $(field $op default time_ms) in [0-9]*) pass ;; *) fail "$op: no number" ;; esac
 done
 check_same "reset_each_time: verified" "$(field reset_each_time default verified)" true
-check_same "copy_expected: mode" "$(field copy_expected default mode)" '"cold"'
-for op in sync_expected alloc_expected host_timed; do check_same "$op: mode" "$(field $op default mode)" '"wall"'; done
+check_same "copy_expected: cache" "$(field copy_expected default cache)" '"cold"'
+for op in sync_expected alloc_expected host_timed; do check_same "$op: timer" "$(field $op default timer)" '"wall"'; done
 case $(field leaves_memory default flags) in *LEAK*) pass ;; *) fail "leaves_memory: flags $(field leaves_memory default flags)" ;; esac
 case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "leaves_memory: leaked_bytes $(field leaves_memory default leaked_bytes)" ;; esac
 [ -z "$MISUSE" ] || finish

@@ -27,7 +27,7 @@ with open(out, "w") as f:
 
 print("%-8s %-10s %18s %22s %22s" % ("mode", "operation", "equal: different", "2 % slower, from 5 us", "5 %, from 1.5 us"))
 for mode in modes:
-    rows = [r for r in kept if r["mode"] == mode and r.get("time_ms")]
+    rows = [r for r in kept if r["cache"] == mode and r.get("time_ms")]
     total = {}
     for op in sorted({r["operation"] for r in rows}) + ["all"]:
         mine = [r for r in rows if op in ("all", r["operation"])]
@@ -42,6 +42,6 @@ for mode in modes:
             for r in wrong:
                 print("    %-40s %8.2f us  %.4f [%.4f, %.4f] floor %.4f" %
                       (r["name"], r["time_ms"] * 1e3, r["speedup"], r["speedup_low"], r["speedup_high"], r["noise_floor"]))
-    failed = [r["name"] for r in kept if r["mode"] == mode and r["status"] == "failed"]
+    failed = [r["name"] for r in kept if r["cache"] == mode and r["status"] == "failed"]
     if failed:
         print("    failed:", ", ".join(failed[:5]), "..." if len(failed) > 5 else "")

@@ -937,7 +937,7 @@ static void test_devices(void) {
 
 static void test_timers(void) {
     run("--op several --fast --timer Wall");
-    CHECK_STR(text(0, "mode"), "\"wall\"");
+    CHECK_STR(text(0, "timer"), "\"wall\"");
     // groups by events and by CUPTI in turn: that tracing slows a launch down shows in CUPTI's own groups at most
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_SLOWS=1 --op known --filter bytes=8$ --iters 20 --timer both --no-isolate");
     CHECK_INT(file.n, 6);
@@ -947,7 +947,7 @@ static void test_timers(void) {
         at = strstr(text(i, "counters"), "\"cupti\": ");
         double traced = at ? atof(at + 9) : NAN;
         CHECK_INT(number(i, "samples"), 20);
-        CHECK_STR(text(i, "mode"), "\"cold\"");
+        CHECK_STR(text(i, "cache"), "\"cold\"");
         CHECK_REAL(1e6 * number(i, "time_ms"), ns, 150 / ns);
         CHECK_REAL(1e3 * traced, ns, 1 / ns);
         CHECK_HAS(text(i, "counter_units"), "\"cupti\": \"us\"");
@@ -1100,7 +1100,7 @@ static void test_states(void) {
     CHECK_HAS(text(0, "message"), "from 1980 MHz (burst) to 1500 MHz (sustained)");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1500, 0.01);
     run("--op slows_in_graph --rotate --iters 300"); // seen on the way
-    CHECK_STR(text(0, "mode"), "\"rotate\"");
+    CHECK_STR(text(0, "cache"), "\"rotate\"");
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1980, 0.01);
     // what the program sets aside in L2 is given up before each launch, or it would be warm
@@ -1124,7 +1124,7 @@ static void test_states(void) {
             CHECK_STR(last ? last : "", at[base]);
             CHECK_THAT(!i || strstr(text(i, "verdict"), "EQUIVALENT") != NULL, "%s: %s %s", text(i, "name"),
                        text(i, "verdict"), text(i, "speedup"));
-            CHECK_STR(text(i, "stage_shared"), "true");
+            CHECK_STR(text(i, "shared_buffers"), "true");
         }
         ms[base] = number(0, "time_ms");
     }
@@ -1218,8 +1218,8 @@ static void test_rotation(void) {
     run("VIRTUAL_L2=4 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
-        CHECK_STR(text(i, "mode"), "\"rotate\"");
-        CHECK_STR(text(i, "stage_shared"), STAGES ? "true" : "false");
+        CHECK_STR(text(i, "cache"), "\"rotate\"");
+        CHECK_STR(text(i, "shared_buffers"), STAGES ? "true" : "false");
         CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 18, 0.02); // the case's own, without copies
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - 5400) < 30, "%s: %g ms", text(i, "name"), number(i, "time_ms"));
     }
@@ -1236,18 +1236,18 @@ static void test_rotation(void) {
     run("VIRTUAL_L2=4 --op in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7 * 8);
     run("VIRTUAL_L2=4 --op in_turn --impl two --fast --rotate"); // alone
-    CHECK_STR(text(0, "stage_shared"), "null");
+    CHECK_STR(text(0, "shared_buffers"), "null");
     two = ends_of("in_turn", "two");
     CHECK_INT(two.places, 10);
     CHECK_INT(two.gone, 0);
     run("VIRTUAL_PREEMPTED=1 VIRTUAL_L2=4 --op in_turn --impl one,two --fast --rotate"); // in the audit of each copy
-    for (int i = 0; i < 2; i++) CHECK_STR(text(i, "mode"), "\"rotate\"");
+    for (int i = 0; i < 2; i++) CHECK_STR(text(i, "cache"), "\"rotate\"");
     CHECK_STR(text(1, "verdict"), "\"EQUIVALENT\"");
     // who allocates otherwise in its second call has copies beside the stage, and is measured all the same
     run("VIRTUAL_L2=4 --op unsteady --fast --rotate");
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "status"), "\"ok\"");
-        CHECK_STR(text(i, "stage_shared"), STAGES && !i ? "true" : "false");
+        CHECK_STR(text(i, "shared_buffers"), STAGES && !i ? "true" : "false");
     }
     CHECK_INT(ends_of("unsteady", "").gone, 0);
     run("VIRTUAL_L2=4 --op broken --fast --rotate");
@@ -1406,10 +1406,10 @@ static void test_audit(void) {
     check_word("--op beside_always --iters 1 --warmup 0 --no-audit", "SIDE_STREAM"); // as few runs as there can be
     check_word("--op several --fast --rotate", "NOT_COLD");
     CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
-    CHECK_STR(text(0, "mode"), "\"rotate\"");
+    CHECK_STR(text(0, "cache"), "\"rotate\"");
     check_word("VIRTUAL_L2=64 --op in_turn --impl two --fast --rotate", "NOT_COLD"); // MiB, and the data is 1
     CHECK_HAS(text(0, "message"), "it takes 130 copies of this data to exceed L2 twice; at most 64 rotate");
-    CHECK_STR(text(0, "mode"), "\"rotate\"");
+    CHECK_STR(text(0, "cache"), "\"rotate\"");
     run("VIRTUAL_DEVICES=2 --device 2 --op several --fast");
     CHECK_INT(code, 2);
     check_output("no GPU 2: this machine has 2");
@@ -1462,6 +1462,9 @@ static void test_inspected(void) {
     check_word("--op calls --impl hangs --fast --timeout 1s", "TIMEOUT");
     check_output("hangs inspected");
     CHECK(!strstr(output(), "hangs measured"));
+    run("--op known,calls --impl default,hangs -a bytes=8 -a ns=5600 --fast --timeout 1s"); // nor behind another case
+    CHECK_INT(file.n, 2);
+    CHECK_HAS(text(1, "flags"), "TIMEOUT"), CHECK(!strstr(output(), "hangs measured"));
     run("--op invalidates --fast");
     CHECK_STR(text(0, "status"), "\"ok\"");
     CHECK_HAS(text(0, "message"),
@@ -1533,18 +1536,18 @@ static void test_graphs(void) {
     CHECK(!kb_compare(d, fns, NULL, 3, r));
     for (int i = 0; i < 2; i++) {
         CHECK_THAT(r[i].status == KB_OK, "%d: %s", i, r[i].message);
-        CHECK_STR(r[i].mode, "graph");
+        CHECK_STR(r[i].cache, "graph");
         CHECK_REAL(r[i].time_ms, (i + 1) * each, 0.01);
         CHECK(r[i].bias_ms <= 0 && r[i].launches_per_sample > 10);
     }
     CHECK_REAL(r[1].speedup, 0.5, 0.01);
     CHECK_INT(r[2].status, KB_FAILED);
-    CHECK_STR(r[2].mode, "graph");
+    CHECK_STR(r[2].cache, "graph");
     CHECK(r[2].flags >> KB_FLAG_BAD_CASE & 1 && isnan(r[2].time_ms));
     CHECK_HAS(r[2].message, "mode graph needs a function that can be captured");
     for (int i = 0; i < 3; i++) kb_result_free(&r[i]);
     r[0] = kb_run(&d[0], launch_5us, NULL); // alone
-    CHECK_STR(r[0].mode, "graph");
+    CHECK_STR(r[0].cache, "graph");
     CHECK_REAL(r[0].time_ms, each, 0.01);
     kb_result_free(&r[0]);
 }
@@ -1717,7 +1720,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 2; i++) { // nor is a graph: it may have been let go by the watchdog, or not
         run(i ? "VIRTUAL_STOP=1300 --op stops_in_graph --rotate --iters 60"
               : "VIRTUAL_STOP=200 --op stops_in_graph --rotate --iters 60");
-        CHECK_STR(text(0, "mode"), "\"rotate\"");
+        CHECK_STR(text(0, "cache"), "\"rotate\"");
         CHECK_INT(number(0, "samples"), 60), CHECK_INT(number(0, "samples_retaken"), 1);
         CHECK_THAT(number(0, "time_ms_min") > 0.0053 && number(0, "time_ms_max") < 0.0055, "%d: %g to %g ms", i,
                    number(0, "time_ms_min"), number(0, "time_ms_max"));

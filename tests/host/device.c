@@ -1483,6 +1483,25 @@ static void test_products(void) {
     }
 }
 
+// A launch that fails is no proof that the device has no such unit.
+static void test_failed_peak(void) {
+    static const struct {
+        int which;
+        const char* function;
+    } rows[] = { { KBI_ROOF_F32, "kbi_fma" }, { KBI_ROOF_F64, "kbi_fma64" } };
+    for (int i = 0; i < 2; i++) {
+        kbi_machine m = machine;
+        kbi_roofs_clear(&m.roofs);
+        setenv("VIRTUAL_NO_LAUNCH", rows[i].function, 1);
+        kbi_gpu_roof(&m, rows[i].which);
+        CHECK_REAL(m.roofs.of[rows[i].which], KBI_UNTOLD, 0), CHECK_REAL(m.roofs.most[rows[i].which], KBI_UNTOLD, 0);
+        unsetenv("VIRTUAL_NO_LAUNCH");
+        kbi_roofs_clear(&m.roofs);
+        kbi_gpu_roof(&m, rows[i].which);
+        CHECK(m.roofs.of[rows[i].which] > 1e12);
+    }
+}
+
 int main(void) {
     kbi_lab.calibration.truth.ns[0][0][0][0] = 0;
     if (!CHECK(kbi_gpu_open(&machine, 0))) return test_end();
@@ -1510,5 +1529,6 @@ int main(void) {
     test_opened();
     test_group_here();
     test_products();
+    test_failed_peak();
     return test_end();
 }

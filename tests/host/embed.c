@@ -223,6 +223,22 @@ static void test_descriptions(void) {
                           { .name = "n", .type = KB_AXIS_STRINGS },
                           { .name = "n", .type = KB_AXIS_SIZE },
                           fine };
+    // a case has one name: neither two functions nor two parameters share one
+    game_of(&g, 20000, 20000, 20000);
+    g.descs[2].implementation = g.descs[1].implementation;
+    CHECK(!play(&g));
+    CHECK_INT(g.results[0].status, KB_OK), CHECK_INT(g.results[1].status, KB_OK);
+    CHECK_HAS(g.results[2].message, "two functions have one name");
+    game_free(&g);
+    for (int i = 0; i < 2; i++) {
+        kb_param two[] = { fine, fine };
+        if (i) two[0].name = "dtype";
+        game_of(&g, 20000, 20000, 20000);
+        g.descs[0].dtype = "f32", g.descs[0].samples = 10, g.descs[0].params = two, g.descs[0].n_params = 2;
+        r = kb_run(&g.descs[0], spin, &g.jobs[0]);
+        CHECK_HAS(r.message, i ? "dtype is there twice" : "two have one name");
+        kb_result_free(&r);
+    }
     for (int i = 0; i < 5; i++) {
         kb_param two[] = { fine, params[i] };
         two[0].name = "m";

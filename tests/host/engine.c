@@ -42,7 +42,7 @@ static double chain_ms(int64_t length, double max_time) {
     kb_result r = kb_close(kb);
     double ms = r.time_ms;
     CHECK_INT(r.status, KB_OK);
-    CHECK_STR(r.mode, "wall");
+    CHECK_STR(r.timer, "wall"), CHECK(!r.cache);
     CHECK(r.time_ms_min <= r.time_ms && r.time_ms <= r.time_ms_max);
     kb_result_free(&r);
     return ms;

@@ -109,29 +109,30 @@ static void test_differs(void) {
     const struct {
         const char** of[2];
         const char *values[2], *said; // NULL: they may be compared
-    } rows[] = { { { &a.backend, &b.backend }, { "cpu", "cuda" }, "backend (cpu, cuda)" },
-                 { { &a.gpu, &b.gpu }, { "A", "B" }, "GPU (A, B)" },
-                 { { &a.gpu, &b.gpu }, { "A", NULL }, "GPU (A, none)" },
-                 { { &a.driver, &b.driver }, { "550.1", "535.9" }, "driver (550.1, 535.9)" },
-                 { { &a.driver, &b.driver }, { "550.1", "550.9" }, NULL },
-                 { { &a.driver, &b.driver }, { "550.1", NULL }, NULL },
-                 { { &a.cpu, &b.cpu }, { "P", "Q" }, "CPU (P, Q)" },
-                 { { &a.mode, &b.mode }, { "hot", "cold" }, "mode (hot, cold)" },
-                 { { &a.build, &b.build },
-                   { "12, optimised", "12, not optimised" },
-                   "build (optimised, not optimised)" },
-                 { { &a.build, &b.build }, { "12, optimised", "13, optimised; kbench: 13, not optimised" }, NULL },
-                 { { &a.build, &b.build },
-                   { "12, optimised", "12, optimised, instrumented (ASan UBSan), CUDA; kbench: 13, optimised" },
-                   "build (optimised, optimised, instrumented (ASan UBSan))" },
-                 { { &a.build, &b.build },
-                   { "12, not optimised, instrumented (gcov)", "13, not optimised, instrumented (-pg)" },
-                   "build (not optimised, instrumented (gcov), not optimised, instrumented (-pg))" },
-                 { { &a.build, &b.build },
-                   { "12, optimised", "12, optimised; kbench: 12, optimised, instrumented (ASan)" },
-                   NULL },
-                 { { &a.cpu_governor, &b.cpu_governor }, { "performance", "powersave" }, NULL },
-                 { { &a.kernel_version, &b.kernel_version }, { "6.1", "6.2" }, NULL } };
+    } rows[] = {
+        { { &a.backend, &b.backend }, { "cpu", "cuda" }, "backend (cpu, cuda)" },
+        { { &a.gpu, &b.gpu }, { "A", "B" }, "GPU (A, B)" },
+        { { &a.gpu, &b.gpu }, { "A", NULL }, "GPU (A, none)" },
+        { { &a.driver, &b.driver }, { "550.1", "535.9" }, "driver (550.1, 535.9)" },
+        { { &a.driver, &b.driver }, { "550.1", "550.9" }, NULL },
+        { { &a.driver, &b.driver }, { "550.1", NULL }, NULL },
+        { { &a.cpu, &b.cpu }, { "P", "Q" }, "CPU (P, Q)" },
+        { { &a.cache, &b.cache }, { "hot", "cold" }, "cache (hot, cold)" },
+        { { &a.timer, &b.timer }, { "cupti", "events" }, "timer (cupti, events)" },
+        { { &a.build, &b.build }, { "12, optimised", "12, not optimised" }, "build (optimised, not optimised)" },
+        { { &a.build, &b.build }, { "12, optimised", "13, optimised; kbench: 13, not optimised" }, NULL },
+        { { &a.build, &b.build },
+          { "12, optimised", "12, optimised, instrumented (ASan UBSan), CUDA; kbench: 13, optimised" },
+          "build (optimised, optimised, instrumented (ASan UBSan))" },
+        { { &a.build, &b.build },
+          { "12, not optimised, instrumented (gcov)", "13, not optimised, instrumented (-pg)" },
+          "build (not optimised, instrumented (gcov), not optimised, instrumented (-pg))" },
+        { { &a.build, &b.build },
+          { "12, optimised", "12, optimised; kbench: 12, optimised, instrumented (ASan)" },
+          NULL },
+        { { &a.cpu_governor, &b.cpu_governor }, { "performance", "powersave" }, NULL },
+        { { &a.kernel_version, &b.kernel_version }, { "6.1", "6.2" }, NULL }
+    };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         kbi_text what = { NULL, 0, 0 };
         *rows[i].of[0] = rows[i].values[0];
@@ -228,25 +229,25 @@ static void test_case(void) {
           r.launches_per_sample == KB_NONE);
     CHECK_REAL(r.memory_mb, 3, 0), CHECK_REAL(r.host_memory_mb, 0.5, 0), CHECK_REAL(r.wall_ms, 2.5, 1e-12);
     CHECK_REAL(r.bytes, 100, 0), CHECK_REAL(r.flops, 200, 0), CHECK_REAL(r.occupancy_theoretical, 75, 0);
-    CHECK(r.stage_shared == -1 && !r.kernel && !r.grid && !r.block && !r.throttle);
+    CHECK(r.shared_buffers == -1 && !r.kernel && !r.grid && !r.block && !r.throttle);
     m.n = 1, m.rounds = 1, m.memory = m.host_memory = KB_NONE, m.sm_clock = 1, m.memory_clock = 2, m.power = 3,
     m.temperature = 4;
     m.cpu_clock = 5, m.cpu_waited = 6, m.cpu_stolen = 7, m.preemptions = 8, m.registers = 9, m.shared_bytes = 10,
     m.local_bytes = 11;
     for (int i = 0; i < 3; i++) m.grid[i] = 12 + i, m.block[i] = 15 + i;
     snprintf(m.kernel, sizeof m.kernel, "k"), snprintf(m.throttle, sizeof m.throttle, "hot"),
-        snprintf(m.mode, sizeof m.mode, "cold");
+        snprintf(m.cache, sizeof m.cache, "cold"), snprintf(m.timer, sizeof m.timer, "cupti");
     kb_result_free(&r), kbi_result_clear(&r);
     kbi_record_measured(&r, &m);
-    CHECK(r.samples_retaken == 5 && r.launches_per_sample == 8 && r.stage_shared == 1 && r.memory_bytes == KB_NONE &&
-          isnan(r.memory_mb));
+    CHECK(r.samples_retaken == 5 && r.launches_per_sample == 8 && r.shared_buffers == 1 &&
+          r.memory_bytes == KB_NONE && isnan(r.memory_mb));
     CHECK_STR(r.grid, "12x13x14"), CHECK_STR(r.block, "15x16x17"), CHECK_STR(r.kernel, "k"),
         CHECK_STR(r.throttle, "hot");
     CHECK(r.sm_clock_mhz == 1 && r.memory_clock_mhz == 2 && r.power_w == 3 && r.temperature_c == 4 &&
           r.cpu_clock_mhz == 5);
     CHECK(r.cpu_waited == 6 && r.cpu_stolen == 7 && r.preemptions == 8 && r.registers == 9 && r.shared_bytes == 10 &&
           r.local_bytes == 11);
-    CHECK_STR(r.mode, "cold"), CHECK(isnan(r.host_memory_mb));
+    CHECK_STR(r.cache, "cold"), CHECK_STR(r.timer, "cupti"), CHECK(isnan(r.host_memory_mb));
     kb_result_free(&r);
     // who was compared: nobody with one alone, and nobody won where there are fewer than two times
     kb_result group[3];
@@ -297,8 +298,7 @@ static void test_machine(void) {
     kb_build b = { "13.2.0", true, true, NULL, NULL, 0, NULL, NULL };
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "gcc 13.2.0, optimised, CUDA");
     b.instruments = 1 << 4 | 1;
-    kbi_show_build(text, sizeof text, &b),
-        CHECK_STR(text, "gcc 13.2.0, optimised, instrumented (ASan UBSan), CUDA");
+    kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "gcc 13.2.0, optimised, instrumented (ASan UBSan), CUDA");
     b.compiler = "Clang 14", b.optimised = b.cuda = false, b.instruments = 0;
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "Clang 14, not optimised");
 }

@@ -55,7 +55,7 @@ static kb_result result;
 
 static void begin(kbi_measured* m, const char* mode) {
     kbi_measured_clear(m);
-    snprintf(m->mode, sizeof m->mode, "%s", mode);
+    snprintf(m->cache, sizeof m->cache, "%s", mode);
     m->status = KB_OK;
     m->bias_ns = m->floor_ns = 0;
     m->bias_error_ns = 0;

@@ -214,7 +214,7 @@ static void test_flags(void) {
     CHECK(!strstr(get(OF("constant"), "flags"), "BIMODAL"));
     CHECK_INT(number(OF("steady"), "samples"), 200);
     CHECK_REAL(number(OF("steady"), "time_ms"), 0.01, 1e-3);
-    CHECK_STR(get(OF("steady"), "mode"), "\"cold\"");
+    CHECK_STR(get(OF("steady"), "cache"), "\"cold\"");
     CHECK_STR(get(OF("steady"), "backend"), "\"script\"");
     CHECK(number(OF("noisy"), "time_ms_ci_high") - number(OF("noisy"), "time_ms_ci_low") >
           number(OF("steady"), "time_ms_ci_high") - number(OF("steady"), "time_ms_ci_low"));
@@ -252,7 +252,7 @@ static void test_cold(void) {
         kbi_measured_clear(&m);
         kbi_machine_clear(&machine, "cuda");
         machine.cold = shares[i];
-        snprintf(m.mode, sizeof m.mode, "%s", modes[i]);
+        snprintf(m.cache, sizeof m.cache, "%s", modes[i]);
         kbi_judge_cold(&r, &m, &machine);
         CHECK_INT(r.flags >> KB_FLAG_NOT_COLD & 1, i == 1);
         CHECK_INT(r.status, i == 1 ? KB_FAILED : KB_OK);
@@ -336,7 +336,7 @@ static void test_apart(void) {
     CHECK_FLAGS(more, "[]");
     CHECK_STR(get(twin, "verdict"), "\"EQUIVALENT\"");
     CHECK_FLAGS(twin, "[]");
-    CHECK_STR(get(twin, "stage_shared"), "false");
+    CHECK_STR(get(twin, "shared_buffers"), "false");
     CHECK_STR(get(twin, "winner_certain"), "false");
 }
 

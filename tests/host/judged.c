@@ -17,10 +17,11 @@ static void fresh(const char* mode) {
     kbi_result_clear(&r);
     r.status = KB_OK;
     r.time_ms = 1;
-    r.mode = mode;
+    bool wall = strcmp(mode, "wall") == 0;
+    r.cache = wall ? NULL : mode, r.timer = wall ? mode : "events";
     kbi_measured_clear(&m);
     m.status = KB_OK;
-    snprintf(m.mode, sizeof m.mode, "%s", mode);
+    snprintf(m.cache, sizeof m.cache, "%s", wall ? "" : mode), snprintf(m.timer, sizeof m.timer, "%s", r.timer);
     kbi_machine_clear(&machine, "cuda");
     machine.cold = 1;
     machine.l2 = 1000;

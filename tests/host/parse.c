@@ -145,7 +145,7 @@ static void test_axis_ends(void) {
                                     KB_AXIS_REAL("nan", NAN, 1),
                                     KB_AXIS_REAL("nan", 1, NAN),
                                     KB_AXIS_REAL("nan", NAN, 0) };
-    static const int n[] = { 5, 1, 32, 2, 2, 2 };
+    static const int n[] = { 5, 1, 32, 0, 1, 0 };
     kbi_arena a = { NULL, 0, 0 };
     for (int i = 0; i < KBI_COUNT(axes); i++) {
         kbi_dimension d = kbi_axis_dimension(&a, &axes[i]);
@@ -153,34 +153,99 @@ static void test_axis_ends(void) {
         for (int k = 0; k < d.n; k++)
             CHECK(d.values[k].r == axes[i].r[k] || (isnan(d.values[k].r) && isnan(axes[i].r[k])));
     }
-    kb_axis endless; // C only warns of a value too many, and that lies where the end would
+    for (int i = 0; i < KBI_COUNT(axes); i++) // a value that ends the list, and something behind it
+        CHECK_INT(kbi_axis_dimension(&a, &axes[i]).wrong != NULL, i >= 3);
+    static const kb_axis ends[] = { KB_AXIS("i", 1, KB_LAST_INT, 2), KB_AXIS_STR("s", "a", NULL, "b"),
+                                    KB_AXIS("i", 1, 0, 0), KB_AXIS("i", KB_LAST_INT), KB_AXIS_STR("s", "a") };
+    for (int i = 0; i < KBI_COUNT(ends); i++) CHECK_INT(kbi_axis_dimension(&a, &ends[i]).wrong != NULL, i < 2);
+    kb_axis endless; // made by hand
     memset(&endless, 0, sizeof endless);
     endless.name = "i", endless.type = KB_AXIS_INTS;
-    for (int i = 0; i <= KB_AXIS_MAX; i++) endless.i[i] = i;
-    kbi_dimension d = kbi_axis_dimension(&a, &endless);
-    CHECK_INT(d.n, KB_AXIS_MAX), CHECK_INT(d.values[d.n - 1].i, KB_AXIS_MAX - 1);
+    for (int i = 0; i <= KB_AXIS_MAX; i++) endless.i[i] = i + 1;
+    CHECK(strstr(kbi_axis_dimension(&a, &endless).wrong, "more than 32 values"));
     kbi_arena_free(&a);
 }
 
-// KBENCH_IMPL's words without the blanks around them
-static void next_word(const char** left, const char* want) {
-    const char* word = kbi_next_word(left, "none");
-    CHECK_STR(word, want);
-    if (strcmp(word, "none") != 0) KBENCH_FREE((void*)word);
-}
+// names as the macros give them: any text, or string literals
 static void test_words(void) {
-    static const char* const lists[][3] = { { "norm, fast, KB_AXIS(n, 1)", "norm", "fast" },
-                                            { "norm , fast", "norm", "fast" },
-                                            { " norm  ,  fast  ", "norm", "fast" },
-                                            { "norm,fast,x", "norm", "fast" },
-                                            { "a ,", "a", "none" },
-                                            { "", "none", "none" },
-                                            { " ", "none", "none" },
-                                            { ", ", "none", "none" } };
-    for (int i = 0; i < KBI_COUNT(lists); i++) {
-        const char* left = lists[i][0];
-        next_word(&left, lists[i][1]), next_word(&left, lists[i][2]);
+    static const char* const names[][2] = { { "norm", "norm" },
+                                            { "tile(64, (1, 2))", "tile(64, (1, 2))" },
+                                            { "", "none" },
+                                            { "\"\"", "none" },
+                                            { "\"a, b\"", "a, b" },
+                                            { "\"a\" \"b\"\"c\"", "abc" },
+                                            { "\"a\\\"b\\\\c\"", "a\"b\\c" },
+                                            { "\"a\" b", "\"a\" b" } };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        const char* word = kbi_name_of(names[i][0], "none");
+        CHECK_STR(word, names[i][1]);
+        if (strcmp(word, "none") != 0) KBENCH_FREE((void*)word);
     }
+    static const char list[] = "tile(64, 2),plain,a[1,{2,3}],odd),last(";
+    static const char* const words[] = { "tile(64, 2)", "plain", "a[1,{2,3}]", "odd)", "last(" };
+    const char* p = list;
+    for (int i = 0; i < KBI_COUNT(words); i++) {
+        size_t n;
+        const char* next = kbi_word(p, &n);
+        CHECK_THAT(n == strlen(words[i]) && strncmp(p, words[i], n) == 0, "%s: %d bytes", p, (int)n);
+        p = next;
+    }
+    CHECK(!*p && kbi_lists(list, "PLAIN") && kbi_lists("a, b", "a, b") && !kbi_lists(list, "2)"));
+}
+
+// what a list of numbers breaks is said; numbers of ranges have the digits that were written
+static void test_list_rules(void) {
+    static const struct {
+        kb_axis_type type;
+        const char *list, *wrong;
+    } rows[] = { { KB_AXIS_INTS, "5:2", "ends above its start" },
+                 { KB_AXIS_INTS, "1:9:-1", "a step is + or *" },
+                 { KB_AXIS_INTS, "1:9:+0", "added is above 0" },
+                 { KB_AXIS_INTS, "1:9:+-2", "added is above 0" },
+                 { KB_AXIS_INTS, "1:9:*1", "a factor is above 1" },
+                 { KB_AXIS_INTS, "0:9:*2", "starts above 0" },
+                 { KB_AXIS_REALS, "1:inf", "finite" },
+                 { KB_AXIS_INTS, "1,x", "'x' is not a number" },
+                 { KB_AXIS_INTS, "1k2", "'1k2' is not a number" },
+                 { KB_AXIS_REALS, "1k", "'1k' is not a number" },
+                 { KB_AXIS_REALS, "nan", "'nan' is not a number" },
+                 { KB_AXIS_REALS, "1e999", "beyond the range" },
+                 { KB_AXIS_INTS, "1,,2", "missing" },
+                 { KB_AXIS_INTS, "1,", "missing" },
+                 { KB_AXIS_INTS, "1.5", "1.5 is not a whole number" },
+                 { KB_AXIS_INTS, "1:8:*1.5", "1.5 is not a whole number" },
+                 { KB_AXIS_INTS, "1000T", "is not a whole number" },
+                 { KB_AXIS_INTS, "1:5000", "more than 4096" },
+                 { KB_AXIS_INTS, "1:2:+1:3", "a comma is missing before ':3'" },
+                 { KB_AXIS_STRINGS, "a,,b", "a word is missing" },
+                 { KB_AXIS_STRINGS, "a\tb", "control" } };
+    static const struct {
+        const char *list, *values;
+    } reals[] = { { "0.1:0.5:+0.1", "0.1 0.2 0.3 0.4 0.5" },
+                  { "-0.3:0.3:+0.1", "-0.3 -0.2 -0.1 0 0.1 0.2 0.3" },
+                  { "1:1.3:+0.05", "1 1.05 1.1 1.15 1.2 1.25 1.3" },
+                  { "1e-3:4e-3:+1e-3", "0.001 0.002 0.003 0.004" },
+                  { "0.1:9:*3", "0.1 0.3 0.9 2.7 8.1" },
+                  { "1e-9:1e-5:*10", "1e-09 1e-08 1e-07 1e-06 1e-05" },
+                  { "0.7:0.7", "0.7" },
+                  { "1e-30:3e-30:+1e-30", "1e-30 2e-30 3e-30" },
+                  { "1e22:3e22:+1e22", "1e+22 2e+22 3e+22" },
+                  { "0.123456789012345678:1", "0.12345678901234568" } };
+    kbi_arena a = { NULL, 0, 0 };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_dimension d = kbi_parse_list(&a, "n", rows[i].type, rows[i].list, strlen(rows[i].list));
+        CHECK_THAT(!d.n && d.wrong && strstr(d.wrong, rows[i].wrong), "%s: %s", rows[i].list, d.wrong ? d.wrong : "");
+    }
+    for (int i = 0; i < KBI_COUNT(reals); i++) {
+        char all[400] = "", number[40];
+        kbi_dimension d = kbi_parse_list(&a, "n", KB_AXIS_REALS, reals[i].list, strlen(reals[i].list));
+        for (int k = 0; k < d.n; k++)
+            sprintf(all + strlen(all), "%s%s", k ? " " : "", kbi_number(d.values[k].r, number));
+        CHECK_STR(all, reals[i].values);
+    }
+    CHECK_STR(values(KB_AXIS_INTS, "1k,4M,2G,1T,3K,0k,-2k"), "1024 4194304 2147483648 1099511627776 3072 0 -2048");
+    CHECK_STR(values(KB_AXIS_INTS, "1k:4k:*2,1.5k"), "1024 2048 4096 1536");
+    kbi_arena_free(&a);
 }
 
 // a set of keys: new once, however many there are and wherever they lie
@@ -226,6 +291,7 @@ int main(void) {
     test_lists();
     test_axis_ends();
     test_words();
+    test_list_rules();
     test_set();
     test_fuzz();
     return test_end();

@@ -122,6 +122,34 @@ static void test_limits(void) {
     CHECK(!parse("--save-baseline .a") && !parse("--save-baseline a/b") && parse("--save-baseline a.b_+-"));
 }
 
+// No option with a value is read and then forgotten, and every file has somebody who writes it.
+static void test_wired(void) {
+    static const char* const tries[] = { "a",   "1",    "2",     "0.1", "time", "2s", "2/5",  "few",
+                                         "5 b", "wall", "never", "all", "x=1",  "0",  "json", "true" };
+    for (int id = 0; id < KBI_OPTION_COUNT; id++) {
+        const kbi_option* option = &kbi_options_table[id];
+        bool taken = false, kept = false;
+        for (int i = 0; option->argument && i < KBI_COUNT(tries); i++) {
+            kbi_options before;
+            KBENCH_FREE(options.load);
+            kbi_options_default(&options);
+            options.argc = 4;
+            before = options;
+            if (!kbi_option_set(&options, id, tries[i])) continue;
+            before.on[id] = options.on[id];
+            taken = true, kept |= memcmp(&before, &options, sizeof before) != 0;
+        }
+        // of these nothing but the one value that is taken is to be had; --cpu: of this machine's
+        bool says = id == KBI_OPTION_benchmark_out_format || id == KBI_OPTION_benchmark_display_aggregates_only;
+        if (option->argument) CHECK_THAT(taken && (kept || says), "--%s is forgotten", option->name);
+        bool file = kbi_is(option->argument, "FILE") && (kbi_is(option->section, "out") || id == KBI_OPTION_trace);
+        if (file)
+            CHECK_THAT(kbi_option_is_of(id, kbi_output_options, KBI_COUNT(kbi_output_options)), "nobody writes --%s",
+                       option->name);
+    }
+    options.load = NULL;
+}
+
 // What each option becomes, and what an effort stands for beside others.
 static void test_values(void) {
     CHECK(parse("--max-time 2s --min-time 500ms --timeout 3m --precision 0.25% --warmup 7 --iters 9 --seed 11"));
@@ -351,7 +379,7 @@ static void test_axes(void) {
     for (int i = 0; i < KBI_COUNT(sizes); i++) {
         kbi_dimension of[KBI_DIMENSIONS];
         int n = 0;
-        bool good = kbi_size_dimensions(&a, sizes[i].spec, of, &n);
+        bool good = !kbi_size_dimensions(&a, sizes[i].spec, of, &n);
         CHECK_THAT(good == (sizes[i].n >= 0) && (!good || n == sizes[i].n), "'%s': %d axes", sizes[i].spec, n);
         if (!good || !n) continue;
         CHECK_STR(of[n - 1].name, sizes[i].last);
@@ -552,7 +580,7 @@ static void test_plans(void) {
                "[b.one/fwd/bf16/n8][b.one/fwd/bf16/n16][b.one/bwd/bf16/n8][b.one/bwd/bf16/n16]");
     check_plan("--op b --fast --dtype f32", 2, 2, "[b.one/fwd/f32/n4][b.one/bwd/f32/n4]");
     check_plan("--op b --size small,large -a n=3 --dtype f32", 2, 2, "[b.one/fwd/f32/n3][b.one/bwd/f32/n3]");
-    check_plan("--op a -a x=7 -a Y=1,1:2 --exclude two", 2, 2, "[a.one/x7/y1][a.one/x7/y2]");
+    check_plan("--op a -a x=7 -a Y=1:2 --exclude two", 2, 2, "[a.one/x7/y1][a.one/x7/y2]");
     check_plan("--op c", 1, 2, "[c.gpu c.cpu]");
     check_plan("x=1/y=[35] --exclude two", 2, 2, "[a.one/x1/y3][a.one/x1/y5]");
     check_plan("--op a --impl one --shard 1/4", 1, 6, "[a.one/x1/y3]");
@@ -725,6 +753,7 @@ int main(void) {
     for (int i = 0; i < 2; i++) unsetenv(variables[i]);
     if (!freopen("/dev/null", "w", stderr)) return SKIP("nowhere to put what is refused"), test_end();
     test_limits();
+    test_wired();
     test_values();
     test_recipe();
     test_shards_by_environment();

@@ -299,7 +299,7 @@ static void test_large(void) {
     kbi_records_free(&r);
 }
 
-// A record takes the place of one of the same case, device and run; of another run it stands behind.
+// A record takes the place of the same measurement's; of another run, or another benchmark of its name, it stands behind.
 static void test_again(void) {
     kbi_records r;
     bool good;
@@ -308,13 +308,52 @@ static void test_again(void) {
           "{\"name\": \"b\", \"operation\": \"o\", \"run_id\": \"1\", \"device\": 0, \"time_ms\": 2}\n" A
           ", \"run_id\": \"1\", \"device\": 1, \"time_ms\": 3}\n" A
           ", \"run_id\": \"2\", \"device\": 0, \"time_ms\": 4}\n" A
-          ", \"run_id\": \"1\", \"device\": 0, \"time_ms\": 5}\n" A ", \"time_ms\": 6}\n" A ", \"time_ms\": 7}\n";
-    static const double want[] = { 5, 2, 3, 4, 6, 7 };
+          ", \"run_id\": \"1\", \"device\": 0, \"time_ms\": 1, \"samples\": 5}\n" A ", \"time_ms\": 6}\n" A
+          ", \"time_ms\": 7}\n" A ", \"run_id\": \"1\", \"device\": 0, \"time_ms\": 10}\n";
+    static const double want[] = { 1, 2, 3, 4, 6, 7, 10 };
     put_file(text, strlen(text));
-    CHECK_STR(said(&r, &good), "");
-    CHECK_INT(r.n, 6);
+    const char* warned = said(&r, &good);
+    CHECK_HAS(warned, "run 1 has two different records of a: two benchmarks had one name");
+    CHECK_INT(r.n, 7);
     CHECK_INT(r.replaced, 1);
-    for (int i = 0; i < 6 && i < r.n; ++i) CHECK_REAL(r.of[i].time_ms, want[i], 0);
+    CHECK_INT(r.of[0].samples, 5);
+    for (int i = 0; i < 7 && i < r.n; ++i) CHECK_REAL(r.of[i].time_ms, want[i], 0);
+    kbi_records_free(&r);
+}
+
+// What schema 1 and 2 called mode is cache and timer, wherever it stands; a record is written as what it is.
+static void test_older(void) {
+    static const struct {
+        const char *keys, *cache, *timer;
+        int shared;
+    } rows[] = { { ", \"mode\": \"cold\", \"schema\": 2", "cold", "events", -1 },
+                 { ", \"mode\": \"hot\", \"stage_shared\": true, \"schema\": 1", "hot", "events", 1 },
+                 { ", \"schema\": 2, \"stage_shared\": false, \"mode\": \"rotate\"", "rotate", "events", 0 },
+                 { ", \"mode\": \"graph\"", "graph", "events", -1 },
+                 { ", \"mode\": \"cupti\", \"stage_shared\": null, \"schema\": 2", NULL, "cupti", -1 },
+                 { ", \"mode\": \"wall\", \"schema\": 2", NULL, "wall", -1 },
+                 { ", \"mode\": null, \"schema\": 2", NULL, NULL, -1 },
+                 { ", \"cache\": \"cold\", \"timer\": \"cupti\", \"shared_buffers\": true, \"schema\": 3", "cold",
+                   "cupti", 1 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kbi_records r;
+        bool good;
+        char text[400];
+        snprintf(text, sizeof text, "%s%s}\n", A, rows[i].keys);
+        put_file(text, strlen(text));
+        CHECK_STR(said(&r, &good), "");
+        if (!CHECK(good && r.n == 1)) continue;
+        CHECK_THAT(kbi_same_text(r.of[0].cache, rows[i].cache) && kbi_same_text(r.of[0].timer, rows[i].timer),
+                   "%s: %s, %s", rows[i].keys, r.of[0].cache ? r.of[0].cache : "-",
+                   r.of[0].timer ? r.of[0].timer : "-");
+        CHECK_INT(r.of[0].shared_buffers, rows[i].shared);
+        CHECK(r.of[0].schema == KB_NONE || r.of[0].schema == KBI_SCHEMA);
+        kbi_records_free(&r);
+    }
+    kbi_records r;
+    bool good;
+    put_file(A ", \"mode\": 3}\n", strlen(A) + 12);
+    CHECK_HAS(said(&r, &good), "a text or null");
     kbi_records_free(&r);
 }
 
@@ -323,21 +362,20 @@ static void test_env(void) {
     kbi_text what = { NULL, 0, 0 };
     kbi_result_clear(&a);
     kb_result_free(&a);
-    a.backend = "cuda", a.gpu = "G", a.driver = "580.1", a.cpu = "C", a.mode = "cold",
+    a.backend = "cuda", a.gpu = "G", a.driver = "580.1", a.cpu = "C", a.cache = "cold",
     a.build = "gcc, optimised, CUDA";
     b = a;
     b.driver = "580.9", b.build = "nvcc, optimised; kbench: gcc, not optimised", b.git_commit = "other";
     CHECK(!kbi_env_differs(&a, &b, &what));
-    b = a, b.cpu = NULL, b.mode = NULL, b.driver = NULL, b.build = NULL; // not known is not different
+    b = a, b.cpu = NULL, b.cache = NULL, b.driver = NULL, b.build = NULL; // not known is not different
     CHECK(!kbi_env_differs(&a, &b, &what));
     b = a, b.gpu = "H", b.driver = "590.1";
     CHECK(kbi_env_differs(&a, &b, &what));
     CHECK_STR(what.s, "GPU (G, H)");
-    b = a, b.driver = "58.1", b.cpu = "D", b.mode = "hot", b.build = "gcc, not optimised, CUDA";
+    b = a, b.driver = "58.1", b.cpu = "D", b.cache = "hot", b.build = "gcc, not optimised, CUDA";
     CHECK(kbi_env_differs(&a, &b, &what));
-    CHECK_STR(
-        what.s,
-        "GPU (G, H), driver (580.1, 58.1), CPU (C, D), mode (cold, hot), build (optimised, not optimised)");
+    CHECK_STR(what.s,
+              "GPU (G, H), driver (580.1, 58.1), CPU (C, D), cache (cold, hot), build (optimised, not optimised)");
     what.n = 0;
     b = a, b.backend = "cpu", b.gpu = NULL, b.driver = NULL;
     CHECK(kbi_env_differs(&a, &b, &what));
@@ -780,6 +818,7 @@ int main(void) {
     test_chosen();
     test_large();
     test_again();
+    test_older();
     test_env();
     test_resume();
     test_temporary();

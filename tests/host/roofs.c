@@ -302,7 +302,7 @@ static void test_judge(void) {
     kbi_measured m;
     kbi_measured_clear(&m);
     for (int i = 0; i < KBI_ROOFS; i++) kbi_roof_put(&m.roofs, i, planted(i), planted(i), 0);
-    snprintf(m.mode, sizeof m.mode, "hot"); // from L2, many times faster than memory
+    snprintf(m.cache, sizeof m.cache, "hot"); // from L2, many times faster than memory
     kb_result r = judged(&m, 4e12 * SECONDS, NAN);
     CHECK(!above(&r) && r.status == KB_OK);
     CHECK_REAL(r.gpu_efficiency, 400, 1e-9);
@@ -310,7 +310,7 @@ static void test_judge(void) {
     r = judged(&m, NAN, 2000e12 * SECONDS); // no cache makes arithmetic faster
     CHECK(above(&r));
     kb_result_free(&r);
-    snprintf(m.mode, sizeof m.mode, "cold"); // and small: it may be in cache all the same
+    snprintf(m.cache, sizeof m.cache, "cold"); // and small: it may be in cache all the same
     r = judged_in(&m, 1e-6, 4e6, NAN);
     CHECK(!above(&r));
     kb_result_free(&r);

@@ -46,7 +46,7 @@ static void test_record(void) {
     kbi_result_clear(&r), kbi_measured_clear(&m), kbi_machine_clear(&machine, "cuda");
     m.memory = 3 << 20, m.host_memory = 5 << 19, m.leaked = 7;
     m.grid[0] = 11, m.grid[1] = 12, m.grid[2] = 13, m.block[0] = 14, m.block[1] = 15, m.block[2] = 16;
-    snprintf(m.kernel, sizeof m.kernel, "of_mine"), snprintf(m.mode, sizeof m.mode, "hot");
+    snprintf(m.kernel, sizeof m.kernel, "of_mine"), snprintf(m.cache, sizeof m.cache, "hot"), snprintf(m.timer, sizeof m.timer, "cupti");
     snprintf(m.throttle, sizeof m.throttle, "too warm");
     m.registers = 17, m.shared_bytes = 18, m.local_bytes = 19, m.occupancy = 20.5;
     m.sm_clock = 21, m.memory_clock = 22, m.power = 23, m.temperature = 24;
@@ -67,8 +67,8 @@ static void test_record(void) {
     CHECK_REAL(r.sm_clock_mhz, 21, 0), CHECK_REAL(r.memory_clock_mhz, 22, 0), CHECK_REAL(r.power_w, 23, 0);
     CHECK_REAL(r.temperature_c, 24, 0), CHECK_REAL(r.wall_ms, 26, 1e-15);
     CHECK_REAL(r.bytes, 27, 0), CHECK_REAL(r.flops, 28, 0);
-    CHECK_INT(r.samples_retaken, 30), CHECK_INT(r.launches_per_sample, 31), CHECK_INT(r.stage_shared, 1);
-    CHECK_STR(r.mode, "hot"), CHECK_STR(r.throttle, "too warm"), CHECK_STR(r.backend, "cuda"), CHECK_STR(r.tool, "T");
+    CHECK_INT(r.samples_retaken, 30), CHECK_INT(r.launches_per_sample, 31), CHECK_INT(r.shared_buffers, 1);
+    CHECK_STR(r.cache, "hot"), CHECK_STR(r.timer, "cupti"), CHECK_STR(r.throttle, "too warm"), CHECK_STR(r.backend, "cuda"), CHECK_STR(r.tool, "T");
     CHECK_INT(r.device, 2), CHECK_STR(r.gpu, "G"), CHECK_STR(r.compute_capability, "10.3");
     CHECK_STR(r.driver, "D"), CHECK_STR(r.cuda, "C"), CHECK(r.no_gpu == NULL);
     CHECK_REAL(r.copy_roof_gbps, 1000, 1e-15), CHECK_REAL(r.read_roof_gbps, 2000, 1e-15);
@@ -83,7 +83,7 @@ static void test_record(void) {
         CHECK_INT(r.launches_per_sample, KB_NONE);
     CHECK(isnan(r.memory_mb) && isnan(r.host_memory_mb) && isnan(r.power_w) && isnan(r.bytes) &&
           isnan(r.copy_roof_gbps));
-    CHECK(!r.kernel && !r.grid && !r.block && !r.throttle && !r.gpu && !r.tool && r.stage_shared == -1);
+    CHECK(!r.kernel && !r.grid && !r.block && !r.throttle && !r.gpu && !r.tool && r.shared_buffers == -1);
     CHECK(r.no_gpu != NULL && r.ecc == -1 && r.device == KB_NONE);
     kb_result_free(&r);
 }
@@ -98,7 +98,7 @@ static void test_remarks(void) {
     memset(longer, 'x', sizeof longer), longer[sizeof longer - 1] = 0;
     for (int i = 0; i < 3; i++) kbi_remark(&m, "%s", longer);
     CHECK_INT(strlen(m.message), sizeof m.message - 1);
-    CHECK_INT(m.mode[0], 0); // what follows it
+    CHECK_INT(m.cache[0], 0); // what follows it
 }
 
 // --- the judge ---
@@ -498,7 +498,8 @@ static void test_possible(void) {
     IMPOSSIBLE(n, 6), IMPOSSIBLE(n, -1), IMPOSSIBLE(rounds, -3), IMPOSSIBLE(again, -2);
     IMPOSSIBLE(status, -1), IMPOSSIBLE(status, KB_SKIPPED + 1);
     IMPOSSIBLE(n_counters, -1), IMPOSSIBLE(n_counters, KBI_COUNTERS + 1);
-    IMPOSSIBLE(message[sizeof m.message - 1], 'x'), IMPOSSIBLE(mode[sizeof m.mode - 1], 'x');
+    IMPOSSIBLE(message[sizeof m.message - 1], 'x'), IMPOSSIBLE(cache[sizeof m.cache - 1], 'x');
+    IMPOSSIBLE(timer[sizeof m.timer - 1], 'x');
     IMPOSSIBLE(kernel[sizeof m.kernel - 1], 'x'), IMPOSSIBLE(throttle[sizeof m.throttle - 1], 'x');
     IMPOSSIBLE(counters[0].name[sizeof m.counters[0].name - 1], 'x');
     IMPOSSIBLE(counters[KBI_COUNTERS - 1].unit[sizeof m.counters[0].unit - 1], 'x');

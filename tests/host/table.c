@@ -242,9 +242,9 @@ static void test_sort(void) {
 
 static void test_columns(void) {
     kb_result* r = add("one", "default", 1, 0.5);
-    r->gflops = 1234.5, r->verified = 1, r->seed = 42, r->mode = "cold", r->verdict = KB_FASTER;
-    CHECK_HAS(shown(80, 0, NULL, "GFLOP/s,gflops,time,time_ms,mode,seed,verified,status,verdict,baseline,roof"),
-              " TFLOP/s   gflops  time us  time_ms     mode     seed verified   status  verdict baseline   roof\n"
+    r->gflops = 1234.5, r->verified = 1, r->seed = 42, r->cache = "cold", r->verdict = KB_FASTER;
+    CHECK_HAS(shown(80, 0, NULL, "GFLOP/s,gflops,time,time_ms,cache,seed,verified,status,verdict,baseline,roof"),
+              " TFLOP/s   gflops  time us  time_ms    cache     seed verified   status  verdict baseline   roof\n"
               "one ");
     CHECK_HAS(text,
               "   1.234     1234    500.0   0.5000     cold       42      yes       ok   FASTER        -      -\n");

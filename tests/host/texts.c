@@ -770,30 +770,57 @@ static void test_tools(void) {
         kbi_go_name(&t, names[i][0]);
         CHECK_STR(t.s, names[i][1]), kbi_text_free(&t);
     }
-    // repetitions: medians of processes, else of stretches of the samples, which are three at least
-    kb_result r;
-    double out[10], samples[100], processes[12];
-    kbi_result_clear(&r);
-    for (int i = 0; i < 100; i++) samples[i] = i;
-    for (int i = 0; i < 12; i++) processes[i] = 100 + i;
-    CHECK_INT(kbi_repetitions(&r, out, 10), 0); // no time
-    r.time_ms = 7;
-    static const struct {
-        int samples, processes, most, n;
-        double first, last;
-    } rows[] = { { 0, 0, 10, 1, 7, 7 },        { 29, 0, 10, 1, 7, 7 },        { 30, 0, 10, 10, 1, 28 },
-                 { 31, 1, 10, 10, 1, 28.5 },   { 100, 0, 10, 10, 4.5, 94.5 }, { 100, 0, 1, 1, 7, 7 },
-                 { 100, 0, 2, 2, 24.5, 74.5 }, { 100, 2, 10, 2, 100, 101 },   { 0, 10, 10, 10, 100, 109 },
-                 { 0, 12, 10, 10, 100, 109 } };
-    for (int i = 0; i < KBI_COUNT(rows); i++) {
-        r.samples_ms.of = samples, r.samples_ms.n = rows[i].samples;
-        r.process_ms.of = processes, r.process_ms.n = rows[i].processes;
-        int n = kbi_repetitions(&r, out, rows[i].most);
-        CHECK_THAT(n == rows[i].n, "row %d: %d repetitions", i, n);
-        CHECK_REAL(out[0], rows[i].first, 1e-12), CHECK_REAL(out[KBI_MAX(n, 1) - 1], rows[i].last, 1e-12);
+    // Markdown has every counter of kb_count, however many the cases of an operation have together
+    kb_param counters[40];
+    char counter_names[40][8];
+    kb_result of[2];
+    for (int i = 0; i < 40; i++) {
+        memset(&counters[i], 0, sizeof counters[i]);
+        snprintf(counter_names[i], sizeof counter_names[i], "c%02d", i);
+        counters[i].name = counter_names[i], counters[i].type = KB_AXIS_REALS, counters[i].r = i;
     }
-    r.status = KB_FAILED, CHECK_INT(kbi_repetitions(&r, out, 10), 0);
-    kb_result_free(&r);
+    for (int i = 0; i < 2; i++) {
+        kbi_result_clear(&of[i]);
+        of[i].name = "n", of[i].operation = "o", of[i].time_ms = 7;
+        of[i].counters.of = counters + 20 * i, of[i].counters.n = 20;
+    }
+    kbi_md(&t, of, 2);
+    for (int i = 0; i < 40; i++) CHECK_HAS(t.s, counter_names[i]);
+    kbi_text_free(&t);
+    for (int i = 0; i < 2; i++) kb_result_free(&of[i]);
+    // repetitions: medians of processes, as many for every case of a file; never parts of one process's samples
+    static const double processes[] = { 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111 };
+    static const double samples[60] = { 1 };
+    static const struct {
+        int of[3], want; // processes of three cases; -1: the case failed
+    } rows[] = { { { 0, 0, 0 }, 1 }, { { 12, 12, 12 }, 12 }, { { 5, 3, 4 }, 3 },   { { 5, -1, 4 }, 4 },
+                 { { 5, 0, 4 }, 1 }, { { 2, 2, -1 }, 2 },    { { -1, -1, -1 }, 1 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kb_result r[3];
+        for (int k = 0; k < 3; k++) {
+            kbi_result_clear(&r[k]);
+            r[k].name = "n", r[k].operation = "o", r[k].time_ms = 7, r[k].samples_ms.of = samples,
+            r[k].samples_ms.n = 60;
+            r[k].process_ms.of = processes, r[k].process_ms.n = KBI_MAX(rows[i].of[k], 0);
+            if (rows[i].of[k] < 0) r[k].status = KB_FAILED, r[k].time_ms = (double)NAN, r[k].message = "is \"wrong\"";
+        }
+        CHECK_THAT(kbi_repetitions(r, 3) == rows[i].want, "row %d: %d", i, kbi_repetitions(r, 3));
+        if (rows[i].of[0] >= 0)
+            CHECK_REAL(kbi_repetition(r, rows[i].want, rows[i].want - 1), rows[i].want > 1 ? 99 + rows[i].want : 7,
+                       0);
+        kbi_gbench(&t, r, 3);
+        int failed = 0, entries = 0;
+        for (int k = 0; k < 3; k++) failed += rows[i].of[k] < 0;
+        for (const char* p = t.s; (p = strstr(p, "\"run_type\": \"iteration\"")) != NULL; p++) entries++;
+        CHECK_THAT(entries == (3 - failed) * rows[i].want, "row %d: %d entries", i, entries);
+        CHECK(!strstr(t.s, "_time\": 0,") && !strstr(t.s, "error_occurred"));
+        CHECK_INT(strstr(t.s, "\"failed\": [\"n: is \\\"wrong\\\"\"") != NULL, failed > 0);
+        kbi_text_free(&t);
+        kbi_go(&t, r, 3);
+        CHECK(!strstr(t.s, " 0 ns/op")), CHECK_INT(strstr(t.s, "--- FAIL: Benchmarkn\n") != NULL, failed > 0);
+        kbi_text_free(&t);
+        for (int k = 0; k < 3; k++) kb_result_free(&r[k]);
+    }
 }
 
 // --- which records lie where ---

@@ -394,7 +394,7 @@ def record(operation, implementation, origin, ms, **more):
     }
     params = {"batch_size": 1, "sequence_length": 64, "tensor_dimension": 128}
     made.update(
-        dtype="f32", params=params, time_ms=ms, time_ms_raw=ms, gpu_efficiency=50, bytes=1e6, status="ok", mode="cold"
+        dtype="f32", params=params, time_ms=ms, time_ms_raw=ms, gpu_efficiency=50, bytes=1e6, status="ok", cache="cold"
     )
     made.update(more)
     return kbench.Record(made)
@@ -490,7 +490,7 @@ def tables():
 def graphs():
     """The table of launches in graphs: every peer of a row, how the times are to be read, and nobody by events."""
     hot = [("vec", "own", 0.002), ("unroll", "own", 0.003), ("torch", "user", 0.004), ("compile", "user", 0.001)]
-    rows = kbench_kernels.Contests(record("add", name, origin, ms, mode="graph") for name, origin, ms in hot)
+    rows = kbench_kernels.Contests(record("add", name, origin, ms, cache="graph") for name, origin, ms in hot)
     text = rows.markdown()
     want = "| add fwd f32 | 64 x 128 | 2.00 us `vec` | 4.00 us | 1.00 us | 0.50 x torch.compile |"
     check("a row of graphs", text.splitlines()[2] == want, text)

@@ -148,9 +148,9 @@ def of_two_us(stream=0):
 
 # --- modes: a graph has the gaps between its kernels; to rotate takes data that kbench can lay out again
 hot = kbench.time(of_two_us, mode="hot", samples=30)
-check("hot", hot.mode == "hot" and abs(hot.time_ms - 0.002) <= hot.precision * hot.time_ms, hot.to_dict())
+check("hot", hot.cache == "hot" and hot.timer == "events" and abs(hot.time_ms - 0.002) <= hot.precision * hot.time_ms, hot.to_dict())
 rows = kbench.compare({"one": of_two_us, "two": of_two_us}, mode="graph", samples=30)
-good = [r.mode == "graph" and abs(r.time_ms - 0.0024) < 1e-5 and r.launches_per_sample > 10 for r in rows]
+good = [r.cache == "graph" and abs(r.time_ms - 0.0024) < 1e-5 and r.launches_per_sample > 10 for r in rows]
 check("graph", all(good), [r.to_dict() for r in rows])
 (row,) = kbench.compare({"one": of_two_us}, mode="graph", expect=["no_capture"])
 check("graph: who is not captured", row.time_ms is None and "can be captured" in row.message, row.to_dict())
@@ -175,7 +175,7 @@ with tempfile.TemporaryDirectory() as folder:
     words = "--op rotates --no-isolate --rotate --fast --no-progress --json".split()
     kbench._captured(["kbench", *words, path])
     own, other = kbench.load(path)
-check("rotate: kb.alloc", own.mode == "rotate" and own.time_ms and len(addresses) > 8, (own.to_dict(), addresses))
+check("rotate: kb.alloc", own.cache == "rotate" and own.time_ms and len(addresses) > 8, (own.to_dict(), addresses))
 check("rotate: memory that is not kbench's", other.time_ms is None and "KB_ALLOC" in other.message, other.to_dict())
 
 # --- a backward of PyTorch runs on the stream of its forward: where that is another, nothing is captured
