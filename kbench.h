@@ -9439,8 +9439,7 @@ KBI_SLOW_BEGIN
 
 // A turn is a cycle, and two or four where its jump lies across two lines. Where the compiler puts the user's loop
 // nobody knows: what takes no longer than the slowest may be an empty one. kept: values that it keeps, half a cycle
-// each, which are loaded or stored; a block that keeps some is not empty at first sight, and takes more than the
-// fastest.
+// each, which are loaded or stored.
 static double kbi_time_empty_loop(int64_t turns, int kept) {
     double least = (double)INFINITY, most = 0;
     for (int place = 0; place < 64; place += 8) {
@@ -9448,7 +9447,7 @@ static double kbi_time_empty_loop(int64_t turns, int kept) {
         least = KBI_MIN(least, ns), most = KBI_MAX(most, ns);
     }
     // 1.5 times of it, which the caller allows, are no more than 1.2 times the slowest
-    return kept ? KBI_MAX(least * (1 + kept / 3.0), 0.53 * most) : KBI_MAX(least, 0.8 * most);
+    return KBI_MAX(least, 0.8 * most) + least * kept / 3;
 }
 
 // What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where

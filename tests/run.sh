@@ -42,6 +42,8 @@ if [ -n "$sanitize" ]; then
 fi
 TEST_CFLAGS=$cflags && export TEST_CFLAGS # for scripts that build host programs
 if command -v timeout > /dev/null 2>&1; then limit="timeout -k 5 $TEST_TIMEOUT"; else limit=; fi
+# A shell starts background jobs with SIGINT and SIGQUIT ignored, which programs inherit and kbench respects.
+if env --default-signal=HUP,INT,QUIT true 2> /dev/null; then limit="env --default-signal=HUP,INT,QUIT $limit"; fi
 
 # count NAME LOG RC: adds up the last line of a test's log
 count() {

@@ -26,7 +26,7 @@ rows() {
 # due PROGRAM: each case of it against expect.txt
 due() {
     rows "$tmp/$1.json" > "$tmp/$1.rows"
-    grep "^$1" tests/gpu/cases/expect.txt | sed "s/^[^ ]* //" | while read -r name words low high; do
+    grep "^$1" tests/fixtures/gpu_cases.txt | sed "s/^[^ ]* //" | while read -r name words low high; do
         awk -v name="$name" -v words="$words" -v low="$low" -v high="$high" '
             $1 == name {
                 n = split(words, word, "|"); seen = 1
@@ -44,7 +44,7 @@ $(grep '^FAIL' "$tmp/$1.due" | cut -c 1-400)
 END
 }
 for program in p01_streams p03_graph p04_long p09_bad refused; do
-    grep "^${program%%_*}" tests/gpu/cases/expect.txt > /dev/null || fail "$program: nothing is expected"
+    grep "^${program%%_*}" tests/fixtures/gpu_cases.txt > /dev/null || fail "$program: nothing is expected"
     [ -x "$tmp/$program" ] || continue
     run "$tmp/$program" --fast --timeout 10s --no-progress --json "$tmp/${program%%_*}.json"
     cat "$out" "$err"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // honest blocks of every kind that an inspection looks at, as many as are asked for: none of them may be flagged
 #include "h.cuh"
 #define REP KB_AXIS("rep", 1)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Unlicense
 // calls that stream capture refuses, each with its word, or with its time
 #include "h.cuh"
 #include <thrust/reduce.h>
