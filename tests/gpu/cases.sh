@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: programs of what people time, with what each case has to say (cases/expect.txt: PROGRAM CASE and the flags that
+# On a GPU: programs of what people time, with what each case has to say (tests/fixtures/gpu_cases.txt: PROGRAM CASE and the flags that
 # may stand there, or ok and between how many microseconds). Then honest blocks, 2,000 of them: none is flagged.
 . tests/lib.sh
 
@@ -23,7 +23,7 @@ rows() {
         $2 == "message" { message = $3 }
         END { say() }'
 }
-# due PROGRAM: each case of it against expect.txt
+# due PROGRAM: each case of it against that file
 due() {
     rows "$tmp/$1.json" > "$tmp/$1.rows"
     grep "^$1" tests/fixtures/gpu_cases.txt | sed "s/^[^ ]* //" | while read -r name words low high; do
