@@ -11008,10 +11008,15 @@ static void kbi_graph_forget(kbi_run* run) {
 // --- CUPTI's durations instead of events ---
 
 // The mean of a group whose launches are all through: the median of single ones lies elsewhere, and is not what events
-// give. NaN: not all were recorded, and it has to be taken again.
+// give. NaN: not all were recorded, and it has to be taken again. How many kernels and copies a launch has is known from
+// stream capture; of a block that cannot be captured the first group that divides evenly tells.
 static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
+    if (!run->work.recorded) {
+        kbi_lab.cupti.flush(1);
+        if (kbi_lab.cupti.n % size == 0) run->work.recorded = kbi_lab.cupti.n / size;
+    }
     int n = kbi_cupti_read((int)KBI_MAX(run->work.recorded, (int64_t)1), ns, KBI_COUNT(ns));
     for (int i = 0; i < n; i++) sum += ns[i];
     s->missed = n == size ? 0 : s->missed + 1;

@@ -917,6 +917,13 @@ static void test_spans(void) {
     CHECK(!isnan(kbi_cupti_group(run, 5))), CHECK_INT(run->sampling.missed, 0), CHECK_INT(run->m.retaken, 2);
     for (int i = 0; i < 3; i++) c->n = 6, kbi_cupti_group(run, 5);
     CHECK(kbi_failed(run)), CHECK_HAS(run->m.message, "CUPTI recorded 6 of 5 launches");
+    // of a block that could not be captured the first group tells how many kernels a launch has
+    kbi_run* unseen = new_run();
+    for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
+    c->n = 4;
+    CHECK_REAL(kbi_cupti_group(unseen, 2), (two[0] + two[1]) / 2, 1e-12), CHECK_INT(unseen->work.recorded, 2);
+    c->n = 2; // one launch of two
+    CHECK(isnan(kbi_cupti_group(unseen, 2))), CHECK_INT(unseen->sampling.missed, 1), CHECK(!kbi_failed(unseen));
     c->flush = flush;
 }
 
