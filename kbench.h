@@ -11510,7 +11510,7 @@ static void kbi_audit_not_captured(kbi_run* run, cudaError_t inside, cudaError_t
         run->work.expect |= KB_EXPECT_NO_CAPTURE;
         kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
                 cudaGetErrorName(inside != cudaSuccess ? inside : end));
-    } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in) {
+    } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
         run->work.refused = run->work.again = true;
     } else {
         kbi_audit_refused(run, inside, end);

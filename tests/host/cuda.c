@@ -97,6 +97,13 @@ KBENCH(stops_briefly) { // so that no watchdog sees it
         kernel(20000, 24, kb->stream);
     }
 }
+KBENCH(reports_error) {
+    void* p = KB_ALLOC(kb, char, 8);
+    KB_TIME(kb) {
+        cudaMemsetAsync(p, 0, 8, kb->stream);
+        if (cudaStreamSynchronize(kb->stream) != cudaSuccess) kb_fail(kb, "not permitted during capture");
+    }
+}
 KBENCH(waits_late) { // behind its closed gate, in the middle of its samples
     int launches = 0;
     KB_TIME(kb) {
@@ -1473,6 +1480,8 @@ static void test_inspected(void) {
     CHECK_STR(text(0, "status"), "\"ok\"");
     check_word("--op calls --impl graph --fast --no-isolate", "SYNC_INSIDE");
     CHECK_HAS(text(0, "message"), "Which one is not known, because only a process of its own inspects the calls");
+    // a language that makes an exception of the refused call reports it before the captured run is over
+    check_word("--op reports_error --fast --no-isolate", "SYNC_INSIDE");
     unsetenv("VIRTUAL_CUPTI");
     check_word("--op calls --impl graph --fast", "SYNC_INSIDE");
     setenv("VIRTUAL_CUPTI", "1", 1);
