@@ -5,6 +5,8 @@
 #include "test.h"
 #include "json.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,28 +45,39 @@ static long virtual_syscall(long number, uintptr_t a, uintptr_t b, uintptr_t c, 
 }
 static int virtual_ioctl(int file, unsigned long call, void* argument);
 // What this kernel says of the processor's own events, where there are some.
-static FILE* virtual_fopen(const char* path, const char* mode) {
+static int virtual_open(const char* path, int flags, ...) {
     static const char* const files[][2] = { { "cpu_core/type", "4\n" },
                                             { "cpu_core/events/slots", "event=0x00,umask=0x4\n" },
                                             { "cpu_core/events/topdown-be-bound", "event=0x00,umask=0x83\n" },
                                             { "cpu_core/events/topdown-mem-bound", "event=0x00,umask=0x87\n" } };
     static const char root[] = "/sys/bus/event_source/devices/";
     const char* how = getenv("VIRTUAL_PERF");
-    if (strncmp(path, root, sizeof root - 1) != 0) return fopen(path, mode);
-    for (int i = 0; i < 4 && how && strncmp(how, "slots", 5) == 0; i++)
-        if (strcmp(path + sizeof root - 1, files[i][0]) == 0 && !(i == 3 && strcmp(how, "slots_old") == 0))
-            return fmemopen((void*)(uintptr_t)files[i][1], strlen(files[i][1]), "r");
-    return errno = ENOENT, NULL;
+    if (strncmp(path, root, sizeof root - 1) != 0) {
+        va_list rest;
+        va_start(rest, flags);
+        int file = open(path, flags, flags & O_CREAT ? va_arg(rest, int) : 0);
+        va_end(rest);
+        return file;
+    }
+    for (int i = 0; i < 4 && how && strncmp(how, "slots", 5) == 0; i++) {
+        char copy[] = "/tmp/kbench_perf_XXXXXX";
+        if (strcmp(path + sizeof root - 1, files[i][0]) != 0 || (i == 3 && strcmp(how, "slots_old") == 0)) continue;
+        int file = mkstemp(copy);
+        unlink(copy);
+        if (file < 0 || write(file, files[i][1], strlen(files[i][1])) < 0 || lseek(file, 0, SEEK_SET) < 0) return -1;
+        return file;
+    }
+    return errno = ENOENT, -1;
 }
 #define FIFTH(a, b, c, d, ...) (uintptr_t)(a), (uintptr_t)(b), (uintptr_t)(c), (uintptr_t)(d)
 #define syscall(number, ...) virtual_syscall((number), FIFTH(__VA_ARGS__, 0, 0, 0, 0))
-#define fopen virtual_fopen
+#define open virtual_open // members of this name are renamed with it
 #define ioctl(file, call, argument) virtual_ioctl((file), (unsigned long)(call), (void*)(uintptr_t)(argument))
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #undef ioctl
 #undef syscall
-#undef fopen
+#undef open
 
 // At the end of its runs a counter stands at 100 and its event's number for each of them; half of the time it had to make
 // room for others.

@@ -89,8 +89,7 @@ static void test_limits(void) {
                  { "--svg a --plot time", "--svg a" },
                  { "--svg a --plot time --where x", "--plot time" },
                  { "--jsonl a --resume", "--jsonl - --resume" },
-                 { "--json a --jsonl b", "--json a --jsonl a" },
-                 { "--json - --jsonl -", "--resume" },
+                 { "--jsonl a --resume", "--resume" },
                  { "--cold --timer cupti", "--cold --timer wall" },
                  { "--hot --timer events", "--hot --timer wall" },
                  { "--rotate --timer events", "--rotate --timer both" },
@@ -120,6 +119,25 @@ static void test_limits(void) {
         CHECK_THAT(parse(line) == (n < 100), "a baseline's name of %d", n);
     }
     CHECK(!parse("--save-baseline .a") && !parse("--save-baseline a/b") && parse("--save-baseline a.b_+-"));
+}
+
+// Each option writes to a file of its own, whatever the file is called.
+static void test_apart(void) {
+    static const struct {
+        const char* line;
+        bool apart;
+    } rows[] = { { "--json a --jsonl b --csv c", true },
+                 { "--json a --jsonl a", false },
+                 { "--csv a --md ./a", false },
+                 { "--json no/a --jsonl no/b", true },
+                 { "--json no/a --jsonl no/a", false },
+                 { "--json -", true },
+                 { "--json - --jsonl -", false },
+                 { "--json /dev/stdout --csv -", false },
+                 { "--json /dev/null --jsonl /dev/null", true } };
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        CHECK_THAT(parse(rows[i].line) && kbi_outputs_apart(&options) == rows[i].apart, "'%s': %d", rows[i].line,
+                   rows[i].apart);
 }
 
 // No option with a value is read and then forgotten, and every file has somebody who writes it.
@@ -176,7 +194,16 @@ static void test_values(void) {
     CHECK(parse("--race a b- x-y -q")), CHECK_INT(options.race.n, 3), CHECK(options.on[KBI_OPTION_quiet]);
     CHECK(parse("--load a - x- -q")), CHECK_INT(options.n_load, 3), CHECK(options.on[KBI_OPTION_quiet]);
     CHECK(parse("--compare a b- -q")), CHECK_STR(options.compare[1], "b-"), CHECK(!parse("--compare a -q"));
-    CHECK(!parse("--json -q") && parse("--json -") && parse("--csv -q") && !parse("--csv --quiet"));
+    static const char* const files[] = { "json", "jsonl", "csv", "trace", "svg" };
+    for (int i = 0; i < KBI_COUNT(files); i++) { // an option is not taken for the name of a file
+        const char *name = files[i], *figure = i == 4 ? " --plot time" : "";
+        char line[4][60];
+        snprintf(line[0], sizeof line[0], "--%s -q%s", name, figure);
+        snprintf(line[1], sizeof line[1], "--%s --quiet%s", name, figure);
+        snprintf(line[2], sizeof line[2], "--%s -%s", name, figure);
+        snprintf(line[3], sizeof line[3], "--%s=-q%s", name, figure);
+        for (int k = 0; k < 4; k++) CHECK_THAT(parse(line[k]) == (k >= 2), "'%s': %d", line[k], k < 2);
+    }
     CHECK(parse("--race a b --budget 5s")), CHECK_REAL(options.budget, 5, 0);
     CHECK(parse("--compare old new x")), CHECK_STR(options.compare[0], "old"), CHECK_STR(options.compare[1], "new");
     CHECK_INT(options.filter.n, 1);
@@ -753,6 +780,7 @@ int main(void) {
     for (int i = 0; i < 2; i++) unsetenv(variables[i]);
     if (!freopen("/dev/null", "w", stderr)) return SKIP("nowhere to put what is refused"), test_end();
     test_limits();
+    test_apart();
     test_wired();
     test_values();
     test_recipe();

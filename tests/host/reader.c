@@ -394,6 +394,9 @@ static const char* value_of(const char* line, const char* key) {
     return out;
 }
 
+// The begin of a record.
+#define RECORD(name) "{\"name\": \"" name "\", \"operation\": \"o\""
+
 static void test_resume(void) {
     static const char line[] =
         "{\"name\": \"a,\\\"}b\", \"params\": {\"seed\": 7, \"x\": [1, {\"gpu\": 2}]}, \"seed\":42, "
@@ -462,111 +465,91 @@ static void test_resume(void) {
     kbi_text text = { NULL, 0, 0 }, out = { NULL, 0, 0 };
     static const struct {
         const char* line;
-        bool done;
-    } file[] = { { "{\"name\": \"0\", \"status\": \"ok\"}", true },
-                 { "{\"name\": \"1\", \"status\": \"skipped\"}", true },
-                 { "{\"name\": \"2\", \"status\": \"failed\"}", false },
-                 { "{\"name\": \"3\", \"status\": \"ok\"", false },
-                 { "\"name\": \"4\", \"status\": \"ok\"}", false },
-                 { "{\"name\": \"5\", \"status\": \"ko\"}", false },
-                 { "{\"name\": \"6\", \"status\": \"skippee\"}", false },
-                 { "", false },
-                 { "{\"name\": \"8\", \"status\": null}", false },
-                 { "{\"name\": \"9\"}", false } };
-    for (int again = 0; again < 12; again++)
-        for (int i = 0; i < KBI_COUNT(file); i++) kbi_putf(&text, "%s\n", file[i].line);
-    kbi_puts(&text, "{\"name\": \"torn\", \"status\": \"ok\"}"); // without its end
-    put_file(text.s, text.n);
-    CHECK(kbi_resume_open(&r, path));
-    CHECK_INT(r.n, 12 * KBI_COUNT(file) + 1);
-    for (int i = 0; i < r.n; i++) {
-        bool last = i + 1 == r.n;
-        const char* want = last ? "{\"name\": \"torn\", \"status\": \"ok\"}" : file[i % KBI_COUNT(file)].line;
-        CHECK_THAT(r.lines[i].n == strlen(want) && memcmp(r.text.s + r.lines[i].at, want, strlen(want)) == 0,
-                   "line %d", i);
-        CHECK_THAT(r.lines[i].done == (!last && file[i % KBI_COUNT(file)].done) && r.lines[i].old == last, "line %d",
-                   i);
+        bool record, done, old;
+    } file[] = { { RECORD("0") ", \"status\": \"ok\"}", true, true, false },
+                 { RECORD("1") ", \"status\": \"skipped\"}", true, true, false },
+                 { RECORD("2") ", \"status\": \"failed\"}", true, false, false },
+                 { RECORD("3") ", \"status\": \"ok\"", false, false, true },
+                 { "\"name\": \"4\", \"status\": \"ok\"}", false, false, false },
+                 { RECORD("5") ", \"status\": \"ko\"}", true, false, false },
+                 { RECORD("6") ", \"status\": \"skippee\"}", true, false, false },
+                 { "", false, false, false },
+                 { RECORD("8") ", \"status\": null}", true, false, false },
+                 { RECORD("9") "}", true, false, false },
+                 { "{\"name\": \"10\", \"status\": \"ok\"}", false, false, false }, // of another tool
+                 { "{\"name\":", false, false, false } };                           // perhaps of another tool
+    static const struct {
+        const char* line; // the last one, without its end
+        bool done, old;
+    } last[] = { { RECORD("all") ", \"status\": \"ok\"}", true, false },
+                 { RECORD("torn") ", \"status\": \"o", false, true },
+                 { "{\"na", false, true },
+                 { "# notes", false, false } };
+    for (int k = 0; k < KBI_COUNT(last); k++) {
+        kbi_text want = { NULL, 0, 0 };
+        for (int again = 0; again < 12; again++)
+            for (int i = 0; i < KBI_COUNT(file); i++) {
+                kbi_putf(&text, "%s\n", file[i].line);
+                if (!file[i].old) kbi_putf(&want, "%s\n", file[i].line);
+            }
+        kbi_puts(&text, last[k].line);
+        if (!last[k].old) kbi_putf(&want, "%s\n", last[k].line);
+        put_file(text.s, text.n);
+        CHECK(kbi_resume_open(&r, path));
+        CHECK_INT(r.n, 12 * KBI_COUNT(file) + 1);
+        for (int i = 0, in = 0; i < r.n; i++, in = i % KBI_COUNT(file)) {
+            bool end = i + 1 == r.n, done = end ? last[k].done : file[in].done, old = end ? last[k].old : file[in].old;
+            const char* line = end ? last[k].line : file[in].line;
+            CHECK_THAT(r.lines[i].n == strlen(line) && memcmp(r.text.s + r.lines[i].at, line, strlen(line)) == 0,
+                       "line %d", i);
+            CHECK_THAT(r.lines[i].record == (end ? done : file[in].record), "line %d: %s", i, line);
+            CHECK_THAT(r.lines[i].done == done && r.lines[i].old == old, "line %d: %s", i, line);
+        }
+        CHECK(kbi_resume_lines(&r, &out)); // the torn ones go
+        CHECK_STR(out.s, want.s);
+        kbi_text_free(&out), kbi_text_free(&text), kbi_text_free(&want);
+        for (int i = 0; i < r.n; i++) r.lines[i].old = false;
+        CHECK(!kbi_resume_lines(&r, &out));
+        r.lines[0].old = true, out.n = 0;
+        CHECK(kbi_resume_lines(&r, &out) && strncmp(out.s, file[1].line, strlen(file[1].line)) == 0);
+        kbi_resume_free(&r), kbi_text_free(&out);
     }
-    CHECK(kbi_resume_lines(&r, &out)); // the torn one goes
-    CHECK_INT(out.n, text.n - strlen("{\"name\": \"torn\", \"status\": \"ok\"}")),
-        CHECK(memcmp(out.s, text.s, out.n) == 0);
-    r.lines[r.n - 1].old = false, kbi_text_free(&out);
-    CHECK(!kbi_resume_lines(&r, &out));
-    r.lines[0].old = true, out.n = 0;
-    CHECK(kbi_resume_lines(&r, &out) && strncmp(out.s, file[1].line, strlen(file[1].line)) == 0);
-    kbi_resume_free(&r), kbi_text_free(&out), kbi_text_free(&text);
+    kbi_text_free(&text);
     CHECK(kbi_resume_open(&r, "build/test/no_such_file") && !r.n && !r.text.n);
     kbi_resume_free(&r);
 }
 
-// --- files on their way ---
+// --- files that are written ---
 
-static void test_temporary(void) {
-    char name[300];
-    static const char* const folders[] = { "", "a/b/" };
-    for (int f = 0; f < 2; f++)
-        for (int n = 239; n < 243; n++) {
-            kbi_text stem = { NULL, 0, 0 };
-            size_t before = strlen(folders[f]);
-            snprintf(name, sizeof name, "%s", folders[f]), memset(name + before, 'n', (size_t)n),
-                name[before + (size_t)n] = 0;
-            kbi_temporary_stem(&stem, name);
-            CHECK_THAT((n <= 240) == (strncmp(stem.s, name, strlen(name)) == 0), "%d characters: %s", n, stem.s);
-            CHECK_THAT(n <= 240
-                           ? strcmp(stem.s + strlen(name), ".tmp") == 0
-                           : strncmp(stem.s, folders[f], before) == 0 &&
-                                 strncmp(stem.s + before, "kbench-", 7) == 0 && strlen(stem.s) == before + 7 + 16 + 4,
-                       "%d characters: %s", n, stem.s);
-            kbi_text_free(&stem);
-        }
-    // whose file it is
+// Whose file it is: empty, of the mark that files of its kind begin with, or without a mark an array of records.
+static void test_marks(void) {
+    static const kbi_signature mark = { "# A", "mark", 2 }, whole = { "", "mark", 1 };
     static const struct {
-        const char *text, *mark;
-        bool foreign;
-    } rows[] = { { "", NULL, false },   { "[]", NULL, false },       { " \r\n\t{}", NULL, false },
-                 { "x", NULL, true },   { "   ", NULL, true },       { "int x[1];", NULL, true },
-                 { "", "mark", false }, { "a mark", "mark", false }, { "[a mar]", "mark", true },
-                 { "[]", "mark", true } };
+        const char* text;
+        const kbi_signature* mark;
+        bool ours;
+    } rows[] = { { "", NULL, true },
+                 { "[]", NULL, true },
+                 { " \r\n\t{}", NULL, false },
+                 { "x", NULL, false },
+                 { "int x[1];", NULL, false },
+                 { "", &mark, true },
+                 { "# A\na mark\n", &mark, true },
+                 { "# A mark", &mark, true },
+                 { "# A\n\na mark\n", &mark, false }, // it stands too far down
+                 { "# A mar\nk", &mark, false },
+                 { "x\n# A mark\n", &mark, false },
+                 { "[]", &mark, false },
+                 { "a mark\n", &whole, true },
+                 { "\nmark\n", &whole, false } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         put_file(rows[i].text, strlen(rows[i].text));
-        CHECK_THAT(kbi_is_foreign(path, rows[i].mark) == rows[i].foreign, "'%s'", rows[i].text);
+        int file = kbi_open_input(path, false);
+        CHECK_THAT(kbi_file_ours(file, rows[i].mark) == rows[i].ours && errno == 0, "'%s'", rows[i].text);
+        close(file);
     }
-    CHECK(!kbi_is_foreign("build/test/no_such_file", NULL) && !kbi_is_foreign("build/test", NULL) &&
-          !kbi_is_foreign("/dev/null", "x"));
-    // what a run left: nobody holds it, or somebody does, or it is no file of that kind
-    kbi_text left = { NULL, 0, 0 };
-    kbi_putf(&left, "%s.tmp", path);
-    int file = kbi_open_temporary(left.s);
-    CHECK(file >= 0 && kbi_file_is(file, left.s) && !kbi_file_is(file, path));
-    CHECK(!kbi_remove_left(left.s) && access(left.s, F_OK) == 0); // it is locked
-    close(file);
-    file = kbi_open_temporary(left.s); // takes the place of what was left
-    CHECK(file >= 0 && kbi_file_is(file, left.s));
-    unlink(left.s), CHECK(!kbi_file_is(file, left.s));
-    close(file), put_file("x", 1), rename(path, left.s);
-    CHECK(kbi_remove_left(left.s) && access(left.s, F_OK) != 0 && !kbi_remove_left(left.s) &&
-          !kbi_remove_left("build/test"));
-    CHECK(symlink("nowhere", left.s) == 0 && !kbi_remove_left(left.s) && kbi_open_temporary(left.s) < 0 &&
-          errno == EEXIST);
-    unlink(left.s);
-    // of runs that are no more: by number, and by name alone
-    static const char* const ends[] = { "999999999", "99999999", "1", "", "12x", "x12", "9999999999" };
-    static const bool goes[] = { true, true, false, false, false, false, false };
-    for (int i = 0; i < KBI_COUNT(ends); i++) {
-        char other[100];
-        snprintf(other, sizeof other, "%s%s", left.s, ends[i]), put_file("x", 1), rename(path, other);
-    }
-    kbi_remove_all_left(path);
-    for (int i = 0; i < KBI_COUNT(ends); i++) {
-        char other[100];
-        snprintf(other, sizeof other, "%s%s", left.s, ends[i]);
-        CHECK_THAT((access(other, F_OK) != 0) == goes[i], "what is left ends with '%s'", ends[i]);
-        unlink(other);
-    }
-    kbi_text_free(&left);
+    CHECK(!kbi_file_ours(-1, &mark) && errno == EBADF && !kbi_file_ours(-1, NULL) && errno == EBADF);
 }
-
-// --- what records of several runs make of the exit code, and of each other ---
 
 // What is said on stderr until heard() is called.
 static int heard_kept;
@@ -585,17 +568,17 @@ static const char* heard(void) {
     return out;
 }
 
-// Each thing that may have become of a case, by itself and with machines that differ, under each --fail-on.
+// Each thing that may have become of a case, by itself and beside a pair that is not comparable, under each --fail-on.
 static void test_toll(void) {
     static const char* const on[] = { "regress", "change", "noise", "never", NULL, "unknown" };
     static const struct {
         int regressed, improved, more, less, open, added, removed, mended, missed, none; // none: nothing was compared
-        int codes[3], off[3];                                                            // regress, change, noise
+        int codes[3], apart[3];                                                          // regress, change, noise
     } rows[] = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 4 } },
-                 { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 3, 3, 3 }, { 0, 0, 4 } },
-                 { 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 3, 0 }, { 0, 0, 4 } },
-                 { 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, { 3, 3, 3 }, { 0, 0, 4 } },
-                 { 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, { 0, 3, 0 }, { 0, 0, 4 } },
+                 { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 3, 3, 3 }, { 3, 3, 3 } },
+                 { 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 3, 0 }, { 0, 3, 4 } },
+                 { 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, { 3, 3, 3 }, { 3, 3, 3 } },
+                 { 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, { 0, 3, 0 }, { 0, 3, 4 } },
                  { 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, { 0, 0, 4 }, { 0, 0, 4 } },
                  { 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, { 0, 3, 0 }, { 0, 3, 4 } },
                  { 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, { 0, 3, 0 }, { 0, 3, 4 } },
@@ -611,16 +594,33 @@ static void test_toll(void) {
         a.less = rows[i].less, a.open = rows[i].open, a.added = rows[i].added, a.removed = rows[i].removed,
         a.mended = rows[i].mended;
         for (int k = 0; k < KBI_COUNT(on); k++)
-            for (int off = 0; off < 2; off++) {
-                int way = k < 3 ? k : 0, want = k == 3 ? 0 : (off ? rows[i].off : rows[i].codes)[way];
-                o.fail_on = on[k];
-                int code = kbi_toll_code(&o, &a, true, off == 1, rows[i].missed);
+            for (int apart = 0; apart < 2; apart++) {
+                int way = k < 3 ? k : 0, want = k == 3 ? 0 : (apart ? rows[i].apart : rows[i].codes)[way];
+                o.fail_on = on[k], a.apart = apart;
+                int code = kbi_toll_code(&o, &a, true, rows[i].missed);
                 CHECK_THAT(code == want, "row %d, --fail-on %s%s: %d, not %d", i, on[k] ? on[k] : "(none)",
-                           off ? ", off" : "", code, want);
+                           apart ? ", one not comparable" : "", code, want);
             }
-        o.fail_on = "noise"; // goals alone are certain
-        int code = kbi_toll_code(&o, &a, false, false, rows[i].missed);
+        o.fail_on = "noise", a.apart = 0; // goals alone are certain
+        int code = kbi_toll_code(&o, &a, false, rows[i].missed);
         CHECK_INT(code, rows[i].codes[2] == 4 ? 0 : rows[i].codes[2]);
+    }
+    // a regression between two machines is none, unless --ignore-env has them compared
+    kb_result pair[2];
+    kbi_change change;
+    kbi_changes all;
+    for (int i = 0; i < 2; i++) {
+        kbi_result_clear(&pair[i]);
+        pair[i].name = pair[i].operation = "o", pair[i].time_ms = 1 + i, pair[i].cpu = i ? "B" : "A";
+    }
+    for (int ignore = 0; ignore < 2; ignore++) {
+        memset(&change, 0, sizeof change), memset(&all, 0, sizeof all), memset(&o, 0, sizeof o);
+        change.before = &pair[0], change.after = &pair[1], change.regressed = true;
+        all.of = &change, all.n = 1, o.on[KBI_OPTION_ignore_env] = ignore;
+        kbi_toll_apart(&o, &all);
+        kbi_assessment a = kbi_assess(&all);
+        CHECK_INT(a.apart, !ignore), CHECK_INT(a.regressed, ignore), CHECK_INT(a.compared, ignore);
+        CHECK_INT(kbi_toll_code(&o, &a, true, 0), ignore ? KBI_EXIT_REGRESSED : KBI_EXIT_FINE);
     }
     static const char* const names[] = { "a", "A-z_0.9+", "9", "", ".a", "-a", "a/b", "a b", "\xc3\xa4" };
     for (int i = 0; i < KBI_COUNT(names); i++) CHECK_THAT(kbi_plain_name(names[i]) == (i < 3), "'%s'", names[i]);
@@ -765,25 +765,27 @@ static void test_race(void) {
 // Behind what is there: a line that an earlier run was killed in is ended, and no other.
 static void test_added(void) {
     static kbi_options o;
-    static const char* const before[] = { "", "{\"name\": \"old\"}\n", "{\"name\": \"torn\"" };
+    static const char* const before[] = { "", RECORD("old") "}\n", RECORD("torn") };
     kb_result r[2];
     kbi_toll g;
     for (int i = 0; i < 2; i++) kbi_result_clear(&r[i]), r[i].name = i ? "two" : "one", r[i].operation = "o";
     for (int i = 0; i < 3; i++) {
-        kbi_text got = { NULL, 0, 0 }, want = { NULL, 0, 0 };
+        kbi_text got = { NULL, 0, 0 }, want = { NULL, 0, 0 }, here = { NULL, 0, 0 };
         memset(&g, 0, sizeof g), g.o = &o, g.now = r, g.n = 2;
-        kbi_path_here(&g.history_path, path);
-        CHECK(g.history_path.s[0] == '/' && strcmp(g.history_path.s + g.history_path.n - strlen(path), path) == 0);
         put_file(before[i], strlen(before[i]));
+        if (!CHECK(kbi_lines_open(&g.lines, "history", path))) continue;
+        kbi_putf(&here, "%s", g.lines.path);
+        CHECK(here.s[0] == '/' && strcmp(here.s + here.n - strlen(path), path) == 0);
         CHECK(kbi_history_add(&g) && kbi_file_text(path, &got));
+        kbi_lines_free(&g.lines);
         kbi_putf(&want, "%s%s", before[i], i == 2 ? "\n" : "");
         for (int k = 0; k < 2; k++) kbi_json_result(&want, &r[k]), kbi_puts(&want, "\n");
         CHECK_STR(got.s, want.s);
         kbi_text_free(&got), kbi_text_free(&want);
         unlink(path); // an array, by a path from the root on, where there is none and where there is one
-        for (int k = 0; k < 2 && !i; k++) CHECK(kb_write_json(r, 2 - k, g.history_path.s));
-        if (!i) CHECK(kb_write_json(r, 0, g.history_path.s) && kbi_file_text(path, &got)), CHECK_STR(got.s, "[]\n");
-        kbi_text_free(&got), kbi_text_free(&g.history_path);
+        for (int k = 0; k < 2 && !i; k++) CHECK(kb_write_json(r, 2 - k, here.s));
+        if (!i) CHECK(kb_write_json(r, 0, here.s) && kbi_file_text(path, &got)), CHECK_STR(got.s, "[]\n");
+        kbi_text_free(&got), kbi_text_free(&here);
     }
     for (int i = 0; i < 2; i++) kb_result_free(&r[i]);
     // a pipe whose reader comes later
@@ -797,7 +799,7 @@ static void test_added(void) {
         kbi_readable(-1, 300);
         _exit(file < 0);
     }
-    int file = kbi_open_in_place(pipe.s, O_CREAT | O_TRUNC), status = -1;
+    int file = kbi_open_in_place(pipe.s), status = -1;
     CHECK(file >= 0);
     if (file >= 0) close(file);
     kill(reader, SIGKILL), waitpid(reader, &status, 0); // it may still wait for a writer
@@ -821,7 +823,7 @@ int main(void) {
     test_older();
     test_env();
     test_resume();
-    test_temporary();
+    test_marks();
     test_toll();
     test_goals();
     test_shards();
