@@ -6,6 +6,7 @@
 
 build "around.c" $CC -O1 -I. tests/cli/around.c -o "$tmp/around" $libs
 build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+build_heeds
 prog=$tmp/around
 quick="--iters 10 --warmup 1 --no-progress"
 json=$tmp/around_results.json
@@ -34,7 +35,7 @@ check_same "measured again: status" "$(values status)" '"ok" "failed" '
 check_same "measured again: flags" "$(values flags | grep -c TIMEOUT)" 0
 
 # --- a block that hangs in one process: the second signal ends it
-"$prog" --no-progress --no-isolate --op hangs > "$tmp/hang.out" 2>&1 < /dev/null &
+"$heeds" "$prog" --no-progress --no-isolate --op hangs > "$tmp/hang.out" 2>&1 < /dev/null &
 pid=$!
 sleep 0.4 2> /dev/null || sleep 1
 kill -INT $pid
@@ -48,7 +49,7 @@ kill $killer 2> /dev/null
 # --- one that hangs in a worker: the first one does, and a second one costs no result
 for gap in 0 0.01 0.03; do
     rm -f "$json" "$tmp/hang.out"
-    "$prog" $quick --op quick,hangs --timeout 20s --json "$json" > "$tmp/hang.out" 2>&1 < /dev/null &
+    "$heeds" "$prog" $quick --op quick,hangs --timeout 20s --json "$json" > "$tmp/hang.out" 2>&1 < /dev/null &
     pid=$!
     i=0
     while [ $i -lt 40 ] && ! grep -q '^quick' "$tmp/hang.out"; do sleep 0.1 2> /dev/null || sleep 1; i=$((i + 1)); done
