@@ -75,6 +75,22 @@ build() {
 }
 # the libraries a host program links
 libs="-lm -ldl -lpthread"
+# build_heeds: "$heeds" PROGRAM... starts a program that SIGINT and SIGQUIT reach. A shell starts background jobs with
+# both ignored, and kbench leaves a signal ignored that it finds so.
+build_heeds() {
+    heeds=$tmp/heeds
+    cat > "$heeds.c" << 'end'
+#include <signal.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+    if (argc > 1) execvp(argv[1], argv + 1);
+    return 127;
+}
+end
+    build "heeds.c" $CC -O1 "$heeds.c" -o "$heeds"
+}
 # milliseconds since some fixed time; whole seconds where date knows no nanoseconds
 now_ms() {
     t=$(date +%s%N)

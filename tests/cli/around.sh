@@ -6,6 +6,7 @@
 
 build "around.c" $CC -O1 -I. tests/cli/around.c -o "$tmp/around" $libs
 build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+build_heeds
 prog=$tmp/around
 quick="--iters 10 --warmup 1 --no-progress"
 json=$tmp/around_results.json
@@ -34,7 +35,7 @@ check_same "measured again: status" "$(values status)" '"ok" "failed" '
 check_same "measured again: flags" "$(values flags | grep -c TIMEOUT)" 0
 
 # --- a block that hangs in one process: the second signal ends it
-"$prog" --no-progress --no-isolate --op hangs > "$tmp/hang.out" 2>&1 < /dev/null &
+"$heeds" "$prog" --no-progress --no-isolate --op hangs > "$tmp/hang.out" 2>&1 < /dev/null &
 pid=$!
 sleep 0.4 2> /dev/null || sleep 1
 kill -INT $pid
@@ -45,10 +46,26 @@ killer=$!
 wait $pid 2> /dev/null
 check_same "a block that hangs, after two SIGINT: exit code" $? 130
 kill $killer 2> /dev/null
+# --- a run that is killed leaves a file and a temporary one that the next run of the same command accepts
+for old in "" "[]"; do
+    rm -f "$json" "$json"l
+    [ -z "$old" ] || echo "$old" > "$json"
+    "$prog" $quick --op quick,hangs --timeout 20s --json "$json" --jsonl "$json"l > "$tmp/hang.out" 2>&1 < /dev/null &
+    pid=$!
+    i=0
+    while [ $i -lt 40 ] && ! grep -q '^quick' "$tmp/hang.out"; do sleep 0.1 2> /dev/null || sleep 1; i=$((i + 1)); done
+    kill -9 $pid
+    wait $pid 2> /dev/null
+    run "$prog" $quick --op quick --json "$json" --jsonl "$json"l
+    check_rc "after a killed run, old array '$old'" 0
+    check_same "after a killed run, old array '$old': status" "$(values status)" '"ok" '
+    check "after a killed run, old array '$old': whole lines" "$tmp/flat" --lines "$json"l
+    check_same "after a killed run, old array '$old': no temporary file" "$(ls "$tmp" | grep -c 'tmp[0-9]')" 0
+done
 # --- one that hangs in a worker: the first one does, and a second one costs no result
 for gap in 0 0.01 0.03; do
     rm -f "$json" "$tmp/hang.out"
-    "$prog" $quick --op quick,hangs --timeout 20s --json "$json" > "$tmp/hang.out" 2>&1 < /dev/null &
+    "$heeds" "$prog" $quick --op quick,hangs --timeout 20s --json "$json" > "$tmp/hang.out" 2>&1 < /dev/null &
     pid=$!
     i=0
     while [ $i -lt 40 ] && ! grep -q '^quick' "$tmp/hang.out"; do sleep 0.1 2> /dev/null || sleep 1; i=$((i + 1)); done
@@ -78,13 +95,16 @@ else
 fi
 
 # --- an earlier run's results outlive one that has none, and no other
-echo '[{"old": true}]' > "$json"
+echo '[{"name": "old", "operation": "old"}]' > "$json"
 run "$prog" $quick --op quick --device 0 --json "$json"
 check_rc "no GPU" 77
-check_same "no GPU: the old array is there" "$(cat "$json")" '[{"old": true}]'
+check_same "no GPU: the old array is there" "$(cat "$json")" '[{"name": "old", "operation": "old"}]'
 rm "$json"
 run "$prog" $quick --op quick --device 0 --json "$json"
 check_same "no GPU, and no old array: an empty one" "$(tr -d '[:space:]' < "$json")" '[]'
+run "$prog" $quick --op quick --json "$json"
+check_rc "the empty array is replaced" 0
+check_same "the empty array is replaced: status" "$(values status)" '"ok" '
 
 # --- rivals: with as much stack as they have alone, and not together where memory is short
 if (ulimit -s 32768) 2> /dev/null; then

@@ -412,7 +412,8 @@ for byte in 1 255; do
 done
 
 # --- SIGINT: exit code 130, what is finished is written
-$prog --no-progress --op mse,silu,slow --fast --json "$tmp/int.json" --csv "$tmp/int.csv" --md "$tmp/int.md" \
+build_heeds
+"$heeds" $prog --no-progress --op mse,silu,slow --fast --json "$tmp/int.json" --csv "$tmp/int.csv" --md "$tmp/int.md" \
     --gbench "$tmp/int.gbench" --go "$tmp/int.go" > "$tmp/int.out" 2> "$tmp/int.err" < /dev/null &
 pid=$!
 i=0
@@ -431,7 +432,7 @@ check "SIGINT: the file is whole" "$tmp/flat" "$tmp/int.json"
 check_same "SIGINT: what was finished is in it" \
     "$("$tmp/flat" "$tmp/int.json" | awk -F'\t' '$2 == "operation" { print $3 }' | grep -c silu)" 1
 run "$tmp/prog" --load "$tmp/int.json" --csv "$tmp/all.csv" --md "$tmp/all.md" --gbench "$tmp/all.gbench" --go "$tmp/all.go"
-$prog --no-progress --no-isolate --op mse,silu,slow > "$tmp/rows.out" 2>&1 < /dev/null &
+"$heeds" $prog --no-progress --no-isolate --op mse,silu,slow > "$tmp/rows.out" 2>&1 < /dev/null &
 pid=$!
 i=0
 while [ $i -lt 60 ] && ! grep -q silu "$tmp/rows.out"; do sleep 0.1 2> /dev/null || sleep 1; i=$((i + 1)); done

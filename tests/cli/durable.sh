@@ -104,7 +104,9 @@ rm "$tmp/dir/x"
 check_same "few files may be open: exit code" $? 0
 
 # --- signals that end a program without more ado: what is finished is written
-"$prog" --no-progress --iters 3 --warmup 1 --op mse,slow --thorough --json "$json" --jsonl "$tmp/dir/q.jsonl" > "$tmp/out" 2>&1 < /dev/null &
+build_heeds
+"$heeds" "$prog" --no-progress --iters 3 --warmup 1 --op mse,slow --thorough --json "$json" --jsonl "$tmp/dir/q.jsonl" \
+    > "$tmp/out" 2>&1 < /dev/null &
 pid=$!
 i=0
 while [ $i -lt 100 ] && [ ! -s "$tmp/dir/q.jsonl" ]; do sleep 0.1 2> /dev/null || sleep 1; i=$((i + 1)); done

@@ -149,7 +149,7 @@ else
     wait $pid 2> /dev/null
     skip "no /proc to find the worker in: it cannot be killed from outside"
 fi
-echo '[{"old": true}]' > "$tmp/kill.json"
+echo '[{"name": "old", "operation": "old"}]' > "$tmp/kill.json"
 rm -f "$tmp/kill.jsonl"
 "$tmp/faults" --no-progress --timeout 20s --iters 30 --op first,segfault,hangs,last --json "$tmp/kill.json" --jsonl "$tmp/kill.jsonl" > "$tmp/kill.out" 2>&1 < /dev/null &
 pid=$!
@@ -160,7 +160,7 @@ wait $pid 2> /dev/null
 check "the supervisor killed: finished lines are whole" "$tmp/flat" --lines "$tmp/kill.jsonl"
 "$tmp/flat" --lines "$tmp/kill.jsonl" > "$tmp/flat.txt"
 check_same "the supervisor killed: what was finished is there" "$(field segfault bad status)" '"failed"'
-check_same "the supervisor killed: the old array is intact" "$(cat "$tmp/kill.json")" '[{"old": true}]'
+check_same "the supervisor killed: the old array is intact" "$(cat "$tmp/kill.json")" '[{"name": "old", "operation": "old"}]'
 sleep 1
 if [ -n "$worker" ]; then
     case $(awk '{ print $3 }' "/proc/$worker/stat" 2> /dev/null) in

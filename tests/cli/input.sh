@@ -64,7 +64,7 @@ for o in json jsonl csv md go gbench; do
     cp tests/cli/odd.c "$tmp/odd.c"
     small "$prog" $quick --op mse --$o "$tmp/odd.c"
     check_rc "--$o over a source file" 2
-    check_err "--$o over a source file" 'nothing is written to it'
+    check_err "--$o over a source file" 'left as it is; name another file'
     check "--$o over a source file: it is as it was" cmp tests/cli/odd.c "$tmp/odd.c"
     rm -f "$tmp/again"
     for i in 1 2; do
@@ -73,7 +73,7 @@ for o in json jsonl csv md go gbench; do
     done
 done
 refused "--json and an option" 'is an option' --json -q --op mse
-refused "one file for two" 'both write' --json "$tmp/x.json" --jsonl "$tmp/x.json" --op mse
+refused "one file for two" 'are one file; give each its own' --json "$tmp/x.json" --jsonl "$tmp/x.json" --op mse
 refused "no time at all" 'a time above 0' --timeout 0s --op mse
 refused "--device -1, though nothing runs" 'a number, all or cpu' --device -1 --list
 refused "--device 1.5" 'a number, all or cpu' --device 1.5 --list
