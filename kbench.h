@@ -9397,7 +9397,7 @@ KBI_OPTIMISE static double kbi_measure_pass_bias(const kbi_run* like) {
             run->call.ready = KBI_SAMPLE;
             KBI_TIME(&run->kb, true) __asm__ __volatile__("" : : : "memory");
         }
-        mean[i] = run->alike.turns[0] / KBI_PASSES;
+        mean[i] = run->alike.turns[0] / (double)KBI_PASSES;
     }
     KBENCH_FREE(run);
     return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
@@ -12916,7 +12916,7 @@ static double kbi_reached_cold(int which, int power, double bias) {
 static void kbi_want_reached(kbi_run* run, int which) {
     double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
-    if (!cold || !(power >= KBI_REACHED_LEAST) || !(run->m.bytes < 64.0 * (double)run->machine->l2)) return;
+    if (!cold || !(power >= (double)KBI_REACHED_LEAST) || !(run->m.bytes < 64.0 * (double)run->machine->l2)) return;
     if (power >= KBI_REACHED_LEAST + KBI_REACHED - 1 || !kbi_finite(bias)) return;
     if (run->listener.beat) run->listener.beat(run->listener.to, true);
     for (int i = 0; i < 2; i++) rate[i] = kbi_reached_cold(which, (int)power + i, bias);
