@@ -92,11 +92,12 @@ check "a killed run: whole lines" "$tmp/flat" --lines "$tmp/kill.jsonl"
 check_same "a killed run has two of three laps" "$(wc -l < "$tmp/kill.jsonl" | tr -d ' ')" 32
 
 # --- interrupted in the third of five processes: those of two are judged; in the second: only what both finished
+build_heeds
 # interrupt PROCESS
 interrupt() {
     rm -f "$tmp/int.json"
-    WAIT_IN=$(($1 - 1)) "$procs" $script --op before,waits,behind --procs 5 --timeout 50s --json "$tmp/int.json" \
-        > "$tmp/int.out" 2> "$tmp/int.err" < /dev/null &
+    WAIT_IN=$(($1 - 1)) "$heeds" "$procs" $script --op before,waits,behind --procs 5 --timeout 50s \
+        --json "$tmp/int.json" > "$tmp/int.out" 2> "$tmp/int.err" < /dev/null &
     pid=$!
     sleep 2
     kill -INT $pid

@@ -231,7 +231,8 @@ run env WRONG=1 "$prog" $script --ncu
 check_rc "a case that is wrong" 1
 
 # --- interrupted: the tool ends, and nothing is left
-FAKE_ILL=hangs "$prog" $script --ncu --json "$tmp/cut.json" > "$tmp/out" 2> "$tmp/err" &
+build_heeds
+FAKE_ILL=hangs "$heeds" "$prog" $script --ncu --json "$tmp/cut.json" > "$tmp/out" 2> "$tmp/err" &
 sleep 1
 kill -INT $!
 wait $!
