@@ -1111,7 +1111,12 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
                             : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1;                  \
                     })))
 #endif
+// In C 0, not NULL: KBENCH(op, "name") compiles then, and kbi_register's message says what it should have been.
+#ifdef __cplusplus
 #define KBI_AXES_END { NULL, KB_AXIS_END, { 0 }, { 0 }, { NULL } }
+#else
+#define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
+#endif
 #define KBI_OPERATION(...) KBI_OPERATION_(__VA_ARGS__)
 #define KBI_OPERATION_(op, ...) #op
 #define KBI_IMPLEMENTATION(...) KBI_IMPLEMENTATION_(__VA_ARGS__)
@@ -2134,7 +2139,7 @@ static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says wh
 
 // Reads what is left of a file, at most so much of it; false: errno says why not.
 static bool kbi_read_file(int file, kbi_text* out, size_t most) {
-    char some[16384];
+    char some[4096]; // kbi_born reads before a small stack can be told of
     ssize_t n = 1;
     while (n > 0 && most) {
         n = kbi_read_more(file, some, KBI_MIN(sizeof some, most));
@@ -7819,12 +7824,29 @@ static bool kbi_same_value(const kb_param* a, const kb_param* b) {
 
 static void kbi_put_param(kbi_text* t, char before, const kb_param* p);
 
-// The first value of an axis that it has once more; NULL: none.
+// The same for values that are the same, and seldom for others.
+static uint64_t kbi_value_key(const kb_param* p) {
+    uint64_t key = (uint64_t)p->i;
+    if (p->type == KB_AXIS_REALS) {
+        memcpy(&key, &p->r, sizeof key);
+    } else if (p->type != KB_AXIS_INTS) {
+        kb_dtype type = kbi_is(p->name, "dtype") ? kb_dtype_of(p->s) : (kb_dtype)0;
+        key = type ? (uint64_t)type : kbi_hash(14695981039346656037u, p->s ? p->s : "");
+    }
+    return key ^ 0x9e3779b97f4a7c15u; // a set holds 0 and 1 as one key
+}
+
+// The first value of an axis that it has once more; NULL: none. A list may hold thousands of values.
 static const kb_param* kbi_axis_repeats(const kbi_dimension* d) {
-    for (int i = 1; i < d->n; i++)
-        for (int k = 0; k < i; k++)
-            if (kbi_same_value(&d->values[i], &d->values[k])) return &d->values[i];
-    return NULL;
+    const kb_param* found = NULL;
+    kbi_set seen = KBI_BLANK;
+    for (int i = 0; i < d->n && !found; i++) {
+        if (kbi_set_add(&seen, kbi_value_key(&d->values[i]))) continue;
+        for (int k = 0; k < i && !found; k++)
+            if (kbi_same_value(&d->values[i], &d->values[k])) found = &d->values[i];
+    }
+    kbi_set_free(&seen);
+    return found;
 }
 
 // false after an error message: an axis without a name or a value, one that is there twice or holds a value twice, an

@@ -106,11 +106,11 @@ check_err "--where: no such key" "called 'row'; nearest is rows"
 run "$tmp/kbench" --load "$tmp/a.json" --svg "$tmp/x" --plot time --where rows=5
 check_rc "--where: no such value" 2
 run "$tmp/prog" $quick --filter alone --svg "$tmp/x" --plot speed --where impl=none
-check_rc "--where leaves nothing of a run" 1
+check_rc "--where leaves nothing of a run" 2
 check_err "--where leaves nothing of a run" "no record has these values"
 if [ -e "$tmp/x" ]; then fail "an empty figure was written"; else pass; fi
 run "$tmp/prog" $quick --filter alone --html /dev/full
-check_rc "a full disk" 1
+check_rc "a full disk" 2
 check_err "a full disk" 'writing --html /dev/full failed'
 build "KBENCH_NO_REPORT" $CC -O1 -DKBENCH_NO_REPORT -I. tests/cli/pages.c -o "$tmp/small" $libs
 run "$tmp/small" --html "$tmp/x"
