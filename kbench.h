@@ -20055,7 +20055,8 @@ static void kbi_gbench(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_gbench_family f = { -1, 0, kbi_repetitions(records, n) };
     const kb_result* before = NULL;
     kbi_gbench_context(t, n ? records : NULL, n);
-    for (const kb_result* r = records; r < records + n; r++) {
+    for (int64_t i = 0; i < n; i++) {
+        const kb_result* r = &records[i];
         if (!kbi_has_time(r)) continue;
         bool same =
             before && kbi_same_operation(before, r) && kbi_same_text(before->implementation, r->implementation);
