@@ -1128,10 +1128,29 @@ def save(records: Any, path: str) -> None:
         f.write("\n")
 
 
+def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
+    """A stored record with the keys of schema 3. In schema 1 and 2 one key, mode, said cache and timer, and
+    shared_buffers was called stage_shared; kbench's own --load converts them alike."""
+    if "mode" not in old and "stage_shared" not in old:
+        return old
+    new: Dict[str, Any] = {}
+    for key, value in old.items():
+        if key == "mode":
+            other = value in (None, "cupti", "wall")
+            new["cache"] = old.get("cache", None if other else value)
+            new["timer"] = old.get("timer", value if other else "events")
+        elif key == "stage_shared":
+            new["shared_buffers"] = old.get("shared_buffers", value)
+        else:
+            new[key] = value
+    new["schema"] = 3
+    return new
+
+
 def load(path: str) -> Records:
-    """Records of a file that save, or --json of any kbench program, wrote."""
+    """Records of a file that save, or --json of any kbench program, wrote; older schemas too."""
     with open(path) as f:
-        return Records(Record(d) for d in json.load(f))
+        return Records(Record(_current_keys(d)) for d in json.load(f))
 
 
 def _call_main(words: Sequence[str]) -> int:

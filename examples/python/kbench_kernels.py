@@ -25,7 +25,6 @@ from __future__ import annotations
 import ctypes as C
 import difflib
 import itertools
-import json
 import math
 import os
 import re
@@ -2565,8 +2564,7 @@ class Contests(Records):
     @classmethod
     def load(cls, path: str) -> "Contests":
         """Records of a file that kbench.save wrote of a suite."""
-        with open(path) as f:
-            return cls(Record(d) for d in json.load(f))
+        return cls(kbench.load(path))
 
     def _look_for(self, peers: Sequence[str], progress: bool) -> List[str]:
         present = []

@@ -231,6 +231,20 @@ def records():
     kbench.save(r, path)
     again = kbench.load(path)
     check("saved and read", [v.to_dict() for v in again] == [v.to_dict() for v in r])
+    # schema 2: one key, mode, for cache and timer; stage_shared
+    older = os.path.join(scratch, "older.json")
+    for mode, want in (
+        ("cold", ("cold", "events")),
+        ("graph", ("graph", "events")),
+        ("wall", (None, "wall")),
+        (None, (None, None)),
+    ):
+        with open(older, "w") as f:
+            json.dump([{"name": "n", "operation": "o", "mode": mode, "stage_shared": True, "schema": 2}], f)
+        one = kbench.load(older)[0]
+        check(f"of schema 2, {mode}", (one.cache, one.timer) == want and one.shared_buffers is True, one.to_dict())
+        check(f"of schema 2, {mode}: keys", "mode" not in one.to_dict() and one.schema == 3, one.to_dict())
+    os.remove(older)
     with open(path) as f:
         check("plain JSON", isinstance(json.load(f), list) and os.listdir(scratch).count("records.json") == 1)
     link = os.path.join(scratch, "link.json")
