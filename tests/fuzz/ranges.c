@@ -58,7 +58,7 @@ FUZZ_MAIN(":", "*", "+", ",", "^", "e", "inf", "nan", "-", "0", "1e308", "1e-320
         kbi_dimension d = kbi_parse_list(&arena, "x", types[i], s, strlen(s));
         check_list(&arena, &d);
     }
-    if (kbi_size_dimensions(&arena, s, of_size, &n))
+    if (!kbi_size_dimensions(&arena, s, of_size, &n))
         for (int i = 0; i < n; i++) check_list(&arena, &of_size[i]);
     if (n < 0 || n > KBI_DIMENSIONS) abort();
     check_words(s);
