@@ -11029,9 +11029,9 @@ static void kbi_graph_forget(kbi_run* run) {
 
 // --- CUPTI's durations instead of events ---
 
-// The mean of a group whose launches are all through: the median of single ones lies elsewhere, and is not what events
-// give. NaN: not all were recorded, and it has to be taken again. How many kernels and copies a launch has is known from
-// stream capture; of a block that cannot be captured the first group that divides evenly tells.
+// The mean of a group whose launches have all ended: the median of single launches differs from it, and is not what
+// events give. NaN: not all were recorded, and the group has to be taken again. Stream capture tells how many kernels
+// and copies a launch has. If a block cannot be captured, the first group that divides evenly tells.
 static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
