@@ -73,6 +73,7 @@ help:
 	@echo '                 make run TYPES="f32 f16 bf16"            f16 kernels, too: unless ARGS name f16, they are not built'
 	@echo 'make tool        build $(BUILD)/kbench, which shows and converts records of any run: $(BUILD)/kbench --load FILE'
 	@echo 'make test        build and run every test that this machine can run; the others are counted as skipped'
+	@echo 'make test-all    the same with 200 rounds of writers, every injected fault and 100 kills: about an hour'
 	@echo 'make test-gpu    the tests on the GPU; fails where there is none'
 	@echo 'make smoke-gpu   the short gate on the GPU: in at most 150 s on an H100 a line for each part; fails without a GPU'
 	@echo 'make examples    build the suite and the examples into $(BUILD)/'
