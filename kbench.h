@@ -990,8 +990,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 
 // kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
 // the work it hides them: somebody may have changed them, so that nothing is computed in advance. It takes any
-// expressions, in C up to 8. Hidden are in C variables and elements of arrays (written in up to 24 characters), in C++
-// all that can be changed, but for bit-fields.
+// expressions, in C up to 8. C hides variables and array elements whose text has at most 24 characters; C++ hides every
+// object that is not const, except bit-fields.
 #ifdef __cplusplus
 #define kb_keep(...)                                                                                             \
     kbi_keeper<kbi_has_member(#__VA_ARGS__, sizeof #__VA_ARGS__ - 1)>::template keep<__LINE__>(__VA_ARGS__)
@@ -1487,7 +1487,7 @@ static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of
     return code;
 }
 
-// Characters that nobody sees and that a reader obeys: controls (C0, C1), directions of writing, zero widths, tags.
+// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero widths, tags.
 static bool kbi_invisible(unsigned code) {
     static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
                                           { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
@@ -2909,7 +2909,6 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
-              Public: none      Used by: >>handed, >>record
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the code
@@ -8931,7 +8930,6 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 
 /*---------------------------------------------------------------------------------------------------------------
   >>leftovers measure: what a function changed in its process: put back before the next one, or the process ends.
-              Public: none      Used by: >>calls, >>rounds, program
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifndef __cplusplus
