@@ -1487,7 +1487,8 @@ static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of
     return code;
 }
 
-// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero widths, tags.
+// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
+// widths, tags.
 static bool kbi_invisible(unsigned code) {
     static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
                                           { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
