@@ -8949,8 +8949,8 @@ enum { KBI_MEMORY_LEFT_PART = 16 }; // and the part of the machine's memory
 
 // The process as it was before the first function ran.
 static struct kbi_before {
-    bool known;
-    mode_t mode; // umask
+    bool known, shared; // environ holds texts of variables
+    mode_t mode;        // umask
     uint64_t blocked;
     fenv_t floats;
     uint64_t limits[KBI_LIMITS][2]; // soft, hard
@@ -9034,6 +9034,16 @@ static void kbi_variables_restore(void) {
     if (!was[n] && environ && !environ[n]) return;
     while (was[n]) n++;
     environ = (char**)memcpy(kbi_grow(NULL, sizeof(char*) * (n + 1)), was, sizeof(char*) * (n + 1));
+    kbi_before.shared = true;
+}
+
+// In the user's own process, which may change its state between two groups of cases.
+static void kbi_before_forget(void) {
+    struct kbi_before* b = &kbi_before;
+    for (size_t i = 0; b->known && !b->shared && b->variables[i]; i++) KBENCH_FREE(b->variables[i]);
+    if (b->known && !b->shared) KBENCH_FREE(b->variables);
+    KBENCH_FREE(b->locale);
+    memset(b, 0, sizeof *b);
 }
 
 // Puts back what can be put back for certain. NULL, or what cannot.
@@ -24598,6 +24608,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
                      s->plan->cases[g->first].name, left);
             snprintf(s->said, sizeof s->said, "%s", left);
         }
+        kbi_before_forget();
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
         return;
