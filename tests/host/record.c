@@ -68,8 +68,7 @@ static ssize_t played_read(int file, void* to, size_t n) {
 #define localeconv played_localeconv
 #define snprintf played_snprintf
 #define strtod played_strtod
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 #undef localeconv
 #undef snprintf
 #undef strtod
