@@ -14390,7 +14390,7 @@ static void kbi_judge_group(kbi_rivals* c) {
             best = KBI_MIN(best, c->results[i].time_ms);
     if (c->n && kbi_finite(kbi_judge_ratio_over(c, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
     // measured one after another no process has a control: then as much as memory and code make by where they lie
-    if (!kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
+    if (c->n && !kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];

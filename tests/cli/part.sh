@@ -3,9 +3,10 @@
 # The part of the cases that --part chooses: of each operation some, the same every time; what a program runs by itself,
 # and --all.
 . tests/lib.sh
+. tests/cli/kit.sh
 
 build "part.c" $CC -O1 -I. tests/cli/part.c -o "$tmp/part_of" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+reader
 # dry OPTION...: the cases that would run, without the last line; that is in $last
 dry() {
     run "$tmp/part_of" --dry-run "$@"
