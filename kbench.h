@@ -426,54 +426,101 @@ typedef enum kb_expectation { // what a timed block may do because it is the thi
 // Which machine an implementation can run on; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
-// Flags: an ERROR takes the number away and puts its word in the table; a WARN stands beside the number.
-//      name           level  advice: what mends it
+// Flags: an ERROR takes the number away and puts its name in the table; a WARN stands beside the number.
+//   x(name, level, mark beside a number, what happened, why the number is not there or not all that it seems,
+//     what to do)
 // clang-format off
-#define KB_FLAGS(x)                                                                                            \
-    x(VERIFY_FAIL,    ERROR, "fix the kernel, or the tolerance of kb_check")                                    \
-    x(STALE,          ERROR, "write the output in each launch; reset in KB_SAMPLE what outlives one")           \
-    x(WORK_CHANGED,   ERROR, "do the same work in every launch: reset in KB_SAMPLE what one leaves")            \
-    x(CUDA_ERROR,     ERROR, "compute-sanitizer finds where")                                                   \
-    x(NO_WORK,        ERROR, "launch on kb->stream; time host code in KB_TIME_HOST, and kb_keep it")            \
-    x(NO_LOOP,        ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                               \
-    x(LEFT_EARLY,     ERROR, "no break, return or goto out of the timed block; continue is fine")               \
-    x(TRANSFER,       ERROR, "move copies out of the block, or kb_expect(kb, KB_EXPECT_TRANSFER)")              \
-    x(SYNC_INSIDE,    ERROR, "move the waiting out of the block, or kb_expect(kb, KB_EXPECT_SYNC)")             \
-    x(ALLOC_INSIDE,   ERROR, "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC")             \
-    x(SIDE_STREAM,    ERROR, "launch and copy on kb->stream")                                                   \
-    x(ABOVE_ROOF,     ERROR, "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed")          \
-    x(NOT_COLD,       ERROR, "take the data from KB_ALLOC, or time it in cache: --hot")                         \
-    x(TIMEOUT,        ERROR, "raise --timeout, or look for a hang")                                             \
-    x(OOM,            ERROR, "choose a smaller size, or free memory for it")                                    \
-    x(CRASHED,        ERROR, "--no-isolate under a debugger shows where")                                       \
-    x(OVERRUN,        ERROR, "compute-sanitizer finds where")                                                   \
-    x(BAD_CASE,       ERROR, "mend the benchmark's function: the message says what")                            \
-    x(FLOOR,          WARN,  "time more work per launch")                                                       \
-    x(QUANTISED,      WARN,  "time more work per launch")                                                       \
-    x(UNGATED,        WARN,  "submit less in the timed block, and do not wait there")                           \
-    x(UNVERIFIED,     WARN,  "kb_check(kb, got, want, n, tolerance) after the timed block")                     \
-    x(THROTTLED,      WARN,  "let the GPU cool, or lock a clock that it can hold: nvidia-smi -lgc")             \
-    x(CLOCK_VARIES,   WARN,  "lock the clock (nvidia-smi -lgc), or try --thorough")                             \
-    x(UNSETTLED,      WARN,  "try --thorough, or a longer --warmup")                                            \
-    x(DRIFT,          WARN,  "try --thorough, or a longer --warmup")                                            \
-    x(AUTOCORR,       WARN,  "try --thorough, or several processes: --procs 5")                                 \
-    x(BIMODAL,        WARN,  "look at samples_ms in the record; --procs 5 shows what others see")               \
-    x(OUTLIERS,       WARN,  "close other programs, or try --thorough")                                         \
-    x(NOISY,          WARN,  "close other programs, --cpu N, or a longer --max-time")                           \
-    x(FEW,            WARN,  "raise --max-time, or --iters")                                                    \
-    x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
-    x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
-    x(DECLARED_BYTES, WARN,  "check the formula of kb_bytes: --counters has what moved")                        \
-    x(DECLARED_FLOPS, WARN,  "check the formula of kb_flops: --counters has what was done")                     \
-    x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
-    x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
-    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3, without sanitizers, coverage and -pg")
+#define KB_FLAGS(x) \
+    x(VERIFY_FAIL, ERROR, "", "the output is wrong", "a wrong result has no speed", \
+      "fix the kernel, or the tolerance of kb_check") \
+    x(STALE, ERROR, "", "the last launch did not leave the output that the first one left", \
+      "work of one launch would be divided by all", \
+      "write the output in each launch; reset in KB_SAMPLE what outlives one") \
+    x(WORK_CHANGED, ERROR, "", "later launches did other work than the first ones", \
+      "their time is not that of the work that was checked", \
+      "do the same work in every launch: reset in KB_SAMPLE what one leaves") \
+    x(CUDA_ERROR, ERROR, "", "CUDA reported an error", \
+      "a launch that fails returns at once, and would look fast", "compute-sanitizer finds where") \
+    x(NO_WORK, ERROR, "", "the timed block submitted no work", "the time of nothing is no speed", \
+      "launch on kb->stream; time host code in KB_TIME_HOST, and kb_keep it") \
+    x(NO_LOOP, ERROR, "", "no block was timed", "there is nothing that a time would be of", \
+      "put the work to be timed into KB_TIME(kb) { ... }") \
+    x(LEFT_EARLY, ERROR, "", "the timed block was left before its end", "what was left out would count as done", \
+      "no break, return or goto out of the timed block; continue is fine") \
+    x(TRANSFER, ERROR, "", "the timed block copies between host and GPU", \
+      "the copy would count as the kernel's time", \
+      "move copies out of the block, or kb_expect(kb, KB_EXPECT_TRANSFER)") \
+    x(SYNC_INSIDE, ERROR, "", "the timed block waits for the GPU", \
+      "launches and the waiting would count as the kernel's time", \
+      "move the waiting out of the block, or kb_expect(kb, KB_EXPECT_SYNC)") \
+    x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", \
+      "allocating takes longer than most kernels, and would count as one", \
+      "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC") \
+    x(SIDE_STREAM, ERROR, "", "work went to another stream than kb->stream", \
+      "no event waits for it there, and it would look free", "launch and copy on kb->stream") \
+    x(ABOVE_ROOF, ERROR, "", "faster than this machine was seen to be", \
+      "less was done than kb_bytes or kb_flops say, or it was not done at all", \
+      "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed") \
+    x(NOT_COLD, ERROR, "", "the L2 cache could not be evicted between samples", \
+      "data in cache would pass for data in memory", "take the data from KB_ALLOC, or time it in cache: --hot") \
+    x(TIMEOUT, ERROR, "", "it took longer than --timeout allows", "what does not end has no time", \
+      "raise --timeout, or look for a hang") \
+    x(OOM, ERROR, "", "there was no room for its memory", "it did not run", \
+      "choose a smaller size, or free memory for it") \
+    x(CRASHED, ERROR, "", "it did not come to its end", "what does not end has no time", \
+      "--no-isolate under a debugger shows where") \
+    x(OVERRUN, ERROR, "", "something wrote beside a buffer", \
+      "what it overwrote may be data, and the output chance", "compute-sanitizer finds where") \
+    x(BAD_CASE, ERROR, "", "the function failed, or called kbench in a wrong way", \
+      "what would be timed is not what was meant", "mend the benchmark's function: the message says what") \
+    x(FLOOR, WARN, "FL", "what the timer's bias may be off is over 5 % of the time", \
+      "that much of it may be the timer's", "time more work per launch") \
+    x(QUANTISED, WARN, "QU", "the timer's step is over 1 % of the time", \
+      "the +- cannot show what lies between two steps", "time more work per launch") \
+    x(UNGATED, WARN, "UG", "launches were not queued before the clock started", \
+      "launch latency may be in the time", "submit less in the timed block, and do not wait there") \
+    x(UNVERIFIED, WARN, "UV", "no kb_check looked at the output", "a wrong kernel could be as fast", \
+      "kb_check(kb, got, want, n, tolerance) after the timed block") \
+    x(THROTTLED, WARN, "TH", "the GPU lowered its clock for power or heat", "cool or idle it would be faster", \
+      "let the GPU cool, or lock a clock that it can hold: nvidia-smi -lgc") \
+    x(CLOCK_VARIES, WARN, "CV", "the SM clock changed by more than 2 %", "times change with it", \
+      "lock the clock (nvidia-smi -lgc), or try --thorough") \
+    x(UNSETTLED, WARN, "US", "had not settled when the warm-up ran out", \
+      "the later half of the samples differs from the first", "try --thorough, or a longer --warmup") \
+    x(DRIFT, WARN, "DR", "the time drifts", "the median lies between two states", \
+      "try --thorough, or a longer --warmup") \
+    x(AUTOCORR, WARN, "AC", "samples hang together, worth fewer than 6", "the +- is a guess", \
+      "try --thorough, or several processes: --procs 5") \
+    x(BIMODAL, WARN, "BI", "two groups, a quarter of the samples or more in each", \
+      "the median is of one, and the next run's may be of the other", \
+      "look at samples_ms in the record; --procs 5 shows what others see") \
+    x(OUTLIERS, WARN, "OU", "outliers move the median beyond the +-, or the mean by over 10 %", \
+      "the median hides what rare long launches cost", "close other programs, or try --thorough") \
+    x(NOISY, WARN, "NO", "known to no better than 5 %", "smaller differences do not show", \
+      "close other programs, --cpu N, or a longer --max-time") \
+    x(FEW, WARN, "FE", "too few samples for an interval", "the error of the median is unknown", \
+      "raise --max-time, or --iters") \
+    x(PLACEMENT, WARN, "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies", \
+      "take the data from KB_ALLOC, in the same order in each implementation") \
+    x(SHARED_GPU, WARN, "SG", "other processes use this GPU", "their work may be in the time", \
+      "end the others (nvidia-smi lists them), or take another --device") \
+    x(DECLARED_BYTES, WARN, "DY", "kb_bytes says over 10 % more than the counters saw move", \
+      "GB/s and % of the roof rest on it", "check the formula of kb_bytes: --counters has what moved") \
+    x(DECLARED_FLOPS, WARN, "DL", "kb_flops says over 10 % more than the counters saw done", \
+      "GFLOP/s and % of the roof rest on it", "check the formula of kb_flops: --counters has what was done") \
+    x(CONSTANT_DATA, WARN, "CD", "inputs are constant", "real data can run slower", \
+      "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data") \
+    x(LEAK, WARN, "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere", \
+      "free what the function allocates, or take it from KB_ALLOC") \
+    x(DEBUG_BUILD, WARN, "DB", "compiled without optimisation, or instrumented", \
+      "what the host does takes longer than it would for users", \
+      "compile with -O2 or -O3, without sanitizers, coverage and -pg")
 // clang-format on
 typedef enum kb_flag {
-#define KBI_X(name, level, advice) KB_FLAG_##name,
+#define KBI_X(name, level, mark, what, why, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
 #undef KBI_X
-        KB_FLAG_COUNT
+        KB_FLAG_COUNT // at most 64
 } kb_flag; // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
@@ -3058,79 +3105,18 @@ kb_dtype kb_dtype_of(const char* name) {
 size_t kb_dtype_size(kb_dtype dtype) { return kbi_dtype_size((int)dtype); }
 
 static const struct {
-    const char *name, *advice;
+    const char *name, *mark, *what, *why, *advice;
     bool error;
-} kbi_flag_table[] = {
+} kbi_flags[] = {
 #define KBI_LEVEL_ERROR true
 #define KBI_LEVEL_WARN false
-#define KBI_X(name, level, advice) { #name, advice, KBI_LEVEL_##level },
+#define KBI_X(name, level, mark, what, why, advice) { #name, mark, what, why, advice, KBI_LEVEL_##level },
     KB_FLAGS(KBI_X)
 #undef KBI_X
 };
 
-// What each flag says: its mark in a row (an ERROR's word stands there itself), what happened, and why the number is
-// not there or not all that it seems. In the order of KB_FLAGS, which has what mends it.
-static const struct {
-    const char *name, *mark, *what, *why;
-} kbi_flag_words[] = {
-    { "VERIFY_FAIL", "", "the output is wrong", "a wrong result has no speed" },
-    { "STALE", "", "the last launch did not leave the output that the first one left",
-      "work of one launch would be divided by all" },
-    { "WORK_CHANGED", "", "later launches did other work than the first ones",
-      "their time is not that of the work that was checked" },
-    { "CUDA_ERROR", "", "CUDA reported an error", "a launch that fails returns at once, and would look fast" },
-    { "NO_WORK", "", "the timed block submitted no work", "the time of nothing is no speed" },
-    { "NO_LOOP", "", "no block was timed", "there is nothing that a time would be of" },
-    { "LEFT_EARLY", "", "the timed block was left before its end", "what was left out would count as done" },
-    { "TRANSFER", "", "the timed block copies between host and GPU", "the copy would count as the kernel's time" },
-    { "SYNC_INSIDE", "", "the timed block waits for the GPU",
-      "launches and the waiting would count as the kernel's time" },
-    { "ALLOC_INSIDE", "", "the timed block allocates memory",
-      "allocating takes longer than most kernels, and would count as one" },
-    { "SIDE_STREAM", "", "work went to another stream than kb->stream",
-      "no event waits for it there, and it would look free" },
-    { "ABOVE_ROOF", "", "faster than this machine was seen to be",
-      "less was done than kb_bytes or kb_flops say, or it was not done at all" },
-    { "NOT_COLD", "", "the L2 cache could not be evicted between samples",
-      "data in cache would pass for data in memory" },
-    { "TIMEOUT", "", "it took longer than --timeout allows", "what does not end has no time" },
-    { "OOM", "", "there was no room for its memory", "it did not run" },
-    { "CRASHED", "", "it did not come to its end", "what does not end has no time" },
-    { "OVERRUN", "", "something wrote beside a buffer", "what it overwrote may be data, and the output chance" },
-    { "BAD_CASE", "", "the function failed, or called kbench in a wrong way",
-      "what would be timed is not what was meant" },
-    { "FLOOR", "FL", "what the timer's bias may be off is over 5 % of the time",
-      "that much of it may be the timer's" },
-    { "QUANTISED", "QU", "the timer's step is over 1 % of the time",
-      "the +- cannot show what lies between two steps" },
-    { "UNGATED", "UG", "launches were not queued before the clock started", "launch latency may be in the time" },
-    { "UNVERIFIED", "UV", "no kb_check looked at the output", "a wrong kernel could be as fast" },
-    { "THROTTLED", "TH", "the GPU lowered its clock for power or heat", "cool or idle it would be faster" },
-    { "CLOCK_VARIES", "CV", "the SM clock changed by more than 2 %", "times change with it" },
-    { "UNSETTLED", "US", "had not settled when the warm-up ran out",
-      "the later half of the samples differs from the first" },
-    { "DRIFT", "DR", "the time drifts", "the median lies between two states" },
-    { "AUTOCORR", "AC", "samples hang together, worth fewer than 6", "the +- is a guess" },
-    { "BIMODAL", "BI", "two groups, a quarter of the samples or more in each",
-      "the median is of one, and the next run's may be of the other" },
-    { "OUTLIERS", "OU", "outliers move the median beyond the +-, or the mean by over 10 %",
-      "the median hides what rare long launches cost" },
-    { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
-    { "FEW", "FE", "too few samples for an interval", "the error of the median is unknown" },
-    { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
-    { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
-    { "DECLARED_BYTES", "DY", "kb_bytes says over 10 % more than the counters saw move",
-      "GB/s and % of the roof rest on it" },
-    { "DECLARED_FLOPS", "DL", "kb_flops says over 10 % more than the counters saw done",
-      "GFLOP/s and % of the roof rest on it" },
-    { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
-    { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
-    { "DEBUG_BUILD", "DB", "compiled without optimisation, or instrumented",
-      "what the host does takes longer than it would for users" },
-};
-
-const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
-bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
+const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
+bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
 
 // The advice where there is no GPU: for some flags it is another. The guards of KB_ALLOC lie inside a block of malloc,
 // where neither valgrind nor a compiler's sanitizer looks.
@@ -3142,7 +3128,7 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (!gpu && flag == KB_FLAG_CLOCK_VARIES) return "fix the processor's clock, or try --thorough";
     if (!gpu && flag == KB_FLAG_SHARED_GPU) return "end the other processes";
     if (!gpu && flag == KB_FLAG_NO_WORK) return "kb_keep(result) in the block: what nobody reads is not computed";
-    return kbi_flag_table[flag].advice;
+    return kbi_flags[flag].advice;
 }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
@@ -18978,12 +18964,12 @@ static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, 
 // The marks of the flags that stand beside a number: as many as have room, and a + where there are more.
 static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
     int left = 0, room = (t->how.width - used) / 3;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flag_words[f].mark;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flags[f].mark;
     if (left > room) room = (t->how.width - used - 1) / 3;
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!(r->flags >> f & 1) || !*kbi_flag_words[f].mark) continue;
+        if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
         t->flagged[f]++;
-        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flag_words[f].mark), left--;
+        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark), left--;
     }
     if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
 }
@@ -19314,7 +19300,7 @@ static void kbi_summary_flags(kbi_table* t) {
     bool any = false;
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         int64_t n = t->flagged[f];
-        const char* mark = kbi_flag_words[f].mark;
+        const char* mark = kbi_flags[f].mark;
         if (!n) continue;
         if (!any) kbi_puts(&t->text, "\n");
         any = true;
@@ -19325,7 +19311,7 @@ static void kbi_summary_flags(kbi_table* t) {
         kbi_table_colour(t, "\033[0m");
         kbi_puts(&t->text, t->how.quiet ? "\n" : ":");
         if (t->how.quiet) continue;
-        snprintf(text, sizeof text, "%s; %s", kbi_flag_words[f].what, kbi_flag_words[f].why);
+        snprintf(text, sizeof text, "%s; %s", kbi_flags[f].what, kbi_flags[f].why);
         kbi_table_hang(t, (int)strlen(head) + 1, 3, text);
         snprintf(text, sizeof text, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu));
         kbi_table_wrap(t, 3, text);
