@@ -39,6 +39,7 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
+    >>parse        foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -98,7 +99,6 @@ CONTENTS (search for the tag)
     >>compare      judge: how surely the records of two sets differ, what it means, and how each case went over time
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
-    >>parse        record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
     >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
     >>looks        record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up
@@ -1652,10 +1652,11 @@ static void kbi_unlocalise(char* s) {
 // strtod with a point, whatever the locale; a comma ends the number, as in a list.
 static double kbi_real_of(const char* s, char** end) {
     const char* point = localeconv()->decimal_point;
+    if (!point || strcmp(point, ".") == 0) return strtod(s, end);
     char text[160], *stop;
-    size_t more = point && *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
+    size_t more = *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
     snprintf(text, sizeof text, "%.*s", (int)n, s);
-    char* at = strcmp(point ? point : ".", ".") != 0 && more < 16 ? strchr(text, '.') : NULL;
+    char* at = more < 16 ? strchr(text, '.') : NULL;
     if (at) {
         memmove(at + 1 + more, at + 1, strlen(at + 1) + 1);
         memcpy(at, point, more + 1);
@@ -1665,83 +1666,14 @@ static double kbi_real_of(const char* s, char** end) {
     return x;
 }
 
-#ifdef __SIZEOF_INT128__
-// Files of records are numbers for the most part. Between 1e-11 and 1e17 a double, its neighbours and a power of ten
-// meet in 128 bits, where nothing is rounded: many times faster than printf and strtod, and the same text and value.
-__extension__ typedef unsigned __int128 kbi_wide;
-
-enum { KBI_FIVES = 28 };
-// clang-format off
-static const uint64_t kbi_fives[KBI_FIVES] = { // the powers of five in 64 bits
-    1, 5, 25, 125, 625, 3125, 15625, 78125, 390625, 1953125, 9765625, 48828125, 244140625, 1220703125,
-    6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
-    476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
-    1490116119384765625u, 7450580596923828125u,
-};
-// clang-format on
-
-KBI_SLOW_END
-// The fewest digits, 15 to 17, that read back to x > 0: c times 10^(*exponent - 16), c with 17 digits. 0: not here.
-static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
-    uint64_t bits, fraction = ((uint64_t)1 << 52) - 1, power = 10000000000000000u; // 10^16
-    memcpy(&bits, &x, sizeof bits);
-    int e = (int)(bits >> 52) - 1075;
-    uint64_t m = (bits & fraction) | (fraction + 1);
-    *exponent = (int)(((e + 52) * 78913) >> 18);            // log10(2), rounded down: one too few at most
-    if (!(bits & fraction) || e < -100 || e > 10) return 0; // of a power of two the lower neighbour is nearer
-    for (;; ++*exponent) {
-        int k = 16 - *exponent, shift = -(e + k); // x is all / 2^shift of 10^-k
-        if (k < 0 || k >= KBI_FIVES) return 0;
-        uint64_t ulp = kbi_fives[k];
-        kbi_wide all = (kbi_wide)m * ulp;
-        if (shift < 0) all <<= -shift, ulp <<= -shift, shift = 0;
-        uint64_t c = (uint64_t)(all >> shift), rest = (uint64_t)(all - ((kbi_wide)c << shift));
-        if (c >= 10 * power) continue;
-        for (*digits = 15;; ++*digits) {
-            uint64_t unit = *digits == 15 ? 100 : *digits == 16 ? 10 : 1, over = c % unit, down = c - over;
-            kbi_wide below = ((kbi_wide)over << shift) + rest, above = ((kbi_wide)unit << shift) - below;
-            bool up = above < below || (above == below && (down / unit & 1));
-            kbi_wide off = 2 * (up ? above : below);
-            if (*digits == 17 || off < ulp || (off == ulp && !(m & 1))) return up ? down + unit : down;
-        }
-    }
-}
-
-KBI_SLOW_BEGIN
-#else
-static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
-    return (void)x, (void)digits, (void)exponent, 0;
-}
-#endif
-
-KBI_SLOW_END
 // The shortest of 15, 16 and 17 digits that reads back to the same double, as printf's %g writes them.
 static const char* kbi_number(double x, char out[40]) {
-    int digits = 0, exponent = 0, n = 16;
-    char text[24], *p = out;
-    uint64_t c = kbi_finite(x) && x != 0 ? kbi_shortest(x < 0 ? -x : x, &digits, &exponent) : 0;
-    for (int i = 15; !c && i <= 17; i++) {
-        snprintf(out, 40, "%.*g", i, x);
-        if (i == 17 || strtod(out, NULL) == x) return kbi_unlocalise(out), out;
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, 40, "%.*g", digits, x);
+        if (strtod(out, NULL) == x) break;
     }
-    if (c == 100000000000000000u) c /= 10, exponent++; // 9.99... became 10
-    for (int i = 16; i >= 0; i--, c /= 10) text[i] = (char)('0' + c % 10);
-    while (n && text[n] == '0') n--; // of the last digit
-    if (x < 0) *p++ = '-';
-    bool small = exponent < -4, large = exponent >= digits;
-    int point = small || large ? 0 : exponent;
-    if (point < 0) *p++ = '0', *p++ = '.';
-    for (int i = point; i < -1 && point < 0; i++) *p++ = '0';
-    for (int i = 0; i <= KBI_MAX(n, point); i++) {
-        *p++ = i <= n ? text[i] : '0';
-        if (i == point && i < n) *p++ = '.';
-    }
-    *p = 0;
-    if (small || large) snprintf(p, 8, "e%c%02d", small ? '-' : '+', small ? -exponent : exponent);
-    return out;
+    return kbi_unlocalise(out), out;
 }
-
-KBI_SLOW_BEGIN
 
 // x with so many significant digits, for people: in exponent form from 1e15 on alone, where digits would be made up.
 static const char* kbi_digits(double x, int digits, char out[40]) {
@@ -2156,10 +2088,83 @@ static void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
+  >>parse     foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- reading ---
+enum {
+    KBI_READ_BUFFER = 1 << 16,
+    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
+    KBI_READ_NUMBER = 100,
+    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
+};
+
+typedef struct kbi_records { // of one or several files, in their order
+    kb_result* of;           // own nothing each: all that they point to is in the arena
+    int64_t n, size;
+    kbi_arena arena;
+    kbi_map texts, cases; // texts that are there already; the case of a run on a device
+    int64_t replaced;     // records that were there already
+    int64_t twice;        // records whose name another one of the run has
+} kbi_records;
+
+typedef struct kbi_reader {
+    const char* path; // for messages; NULL: there are none
+    int file;         // -1: all of it is in memory
+    int64_t line;
+    char *buffer, *at, *end; // what was read and not yet looked at
+    bool lines, torn;        // a record a line; the last one breaks off
+    bool broken;             // the system gave no more of it
+    bool newer, strange;     // a later schema, flags that this version does not know: said once
+    kbi_text token;          // the last text
+    kbi_records* to;
+    kb_result blank;
+    double* values; // of the list that is being read
+    int64_t n_values, values_size;
+} kbi_reader;
+
+// --- numbers ---
+
+typedef struct kbi_scanned { // a number as JSON has them
+    double x;
+    int64_t i;
+    bool whole, fits; // without point and exponent; into i
+} kbi_scanned;
+
+KBI_SLOW_END
+// Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
+static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
+    static const char digits[] = "0123456789";
+    const char *p = s + (*s == '-'), *first = p;
+    p += strspn(p, digits);
+    bool good = p > first && (p == first + 1 || *first != '0');
+    *whole = *p != '.' && (*p | 32) != 'e';
+    if (*p == '.' && good) {
+        size_t n = strspn(++p, digits);
+        p += n;
+        good = n > 0;
+    }
+    if ((*p | 32) == 'e' && good) {
+        p += 1 + (p[1] == '-' || p[1] == '+');
+        size_t n = strspn(p, digits);
+        p += n;
+        good = n > 0;
+    }
+    *end = p;
+    return good;
+}
+
+static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
+    char* stop;
+    if (!kbi_scan_end(s, end, &out->whole)) return false;
+    out->x = kbi_real_of(s, &stop);
+    errno = 0;
+    out->i = strtoll(s, NULL, 10);
+    out->fits = errno == 0 && out->i != KB_NONE;
+    if (!out->fits) out->i = 0;
+    return true;
+}
+
+// --- bytes ---
 
 // Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
 static ssize_t kbi_read_more(int file, void* to, size_t n) {
@@ -2172,6 +2177,223 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
             return -1;
     }
 }
+
+// Reads on, behind what was not yet looked at; false: there is no more.
+static bool kbi_reader_fill(kbi_reader* r) {
+    size_t left = (size_t)(r->end - r->at);
+    if (r->file < 0) return false; // all of it is in memory
+    memmove(r->buffer, r->at, left);
+    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
+    r->at = r->buffer;
+    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
+    *r->end = 0;
+    if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
+    r->broken |= n < 0;
+    return n > 0;
+}
+
+// So many bytes lie in the buffer, or all that are left.
+static inline void kbi_reader_ahead(kbi_reader* r, int n) {
+    while (r->end - r->at < n && kbi_reader_fill(r)) {}
+}
+
+static inline int kbi_peek(kbi_reader* r) { // -1: the end
+    return r->at < r->end || kbi_reader_fill(r) ? (unsigned char)*r->at : -1;
+}
+
+// A text in memory, behind which stands what no number goes on with.
+static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
+    memset(r, 0, sizeof *r);
+    r->file = -1;
+    r->at = (char*)s;
+    r->end = r->at + n;
+}
+
+// What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
+// crash left at its end, it breaks off instead.
+KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
+    char what[200];
+    int c = kbi_peek(r);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    r->torn = c <= 0 || (r->lines && c == '\n');
+    if (!r->path || r->broken || (r->torn && r->lines)) return false;
+    if (r->torn)
+        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
+                  "where it had one",
+                  r->path, (long long)r->line);
+    else if (c > 0x20 && c < 0x7f)
+        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
+                  r->path, (long long)r->line, what, c);
+    else
+        kbi_error(
+            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
+            r->path, (long long)r->line, what, (unsigned)c);
+    return false;
+}
+
+// What stands there is sound, and no record has it.
+KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
+    char what[300];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    r->torn = false;
+    if (r->path) kbi_error("%s:%lld: %s", r->path, (long long)r->line, what);
+    return false;
+}
+
+// The next byte that is no white space; a record a line ends with the line.
+static int kbi_reader_space(kbi_reader* r, bool inside) {
+    for (;; r->at++) {
+        int c = kbi_peek(r);
+        if (c == '\n' && !(inside && r->lines))
+            r->line++;
+        else if (c != ' ' && c != '\t' && c != '\r')
+            return c;
+    }
+}
+
+static bool kbi_reader_utf8(const kbi_text* t) {
+    for (size_t i = 0; i < t->n;) {
+        int n = kbi_utf8((const unsigned char*)t->s + i);
+        if (!n) return false;
+        i += (size_t)n;
+    }
+    return true;
+}
+
+static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
+    *out = 0;
+    for (int i = 0; i < 4; i++, r->at++) {
+        int c = kbi_peek(r);
+        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
+        *out = 16 * *out + (unsigned)digit;
+    }
+    return true;
+}
+
+static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
+    char s[4];
+    size_t n = 0;
+    if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
+    if (c < 0x80)
+        s[n++] = (char)c;
+    else {
+        if (c >= 0x10000) s[n++] = (char)(0xf0 | c >> 18), s[n++] = (char)(0x80 | (c >> 12 & 63));
+        if (c >= 0x800 && c < 0x10000) s[n++] = (char)(0xe0 | c >> 12);
+        if (c >= 0x800) s[n++] = (char)(0x80 | (c >> 6 & 63));
+        if (c < 0x800) s[n++] = (char)(0xc0 | c >> 6);
+        s[n++] = (char)(0x80 | (c & 63));
+    }
+    kbi_put(t, s, n);
+}
+
+static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    int c = kbi_peek(r);
+    const char* at = c > 0 ? strchr(from, c) : NULL;
+    unsigned first, second;
+    if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
+    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
+    r->at++;
+    if (!kbi_reader_hex(r, &first)) return false;
+    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
+        r->at++;
+        if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
+        r->at++;
+        if (!kbi_reader_hex(r, &second)) return false;
+        if (second >= 0xdc00 && second < 0xe000)
+            return kbi_reader_put(&r->token, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)), true;
+        kbi_reader_put(&r->token, first);
+        first = second;
+    }
+    return kbi_reader_put(&r->token, first), true;
+}
+
+// A text into r->token.
+static bool kbi_read_text(kbi_reader* r) {
+    bool high = false;
+    r->token.n = 0;
+    kbi_put(&r->token, "", 0);
+    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
+    for (r->at++;;) {
+        int c = kbi_peek(r);
+        const char* p = r->at;
+        while (p < r->end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') high |= (*p & 0x80) != 0, p++;
+        kbi_put(&r->token, r->at, (size_t)(p - r->at));
+        if (p > r->at) c = 0x20;
+        r->at += p - r->at;
+        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
+        if (c == '"' && ++r->at) break;
+        if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
+        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
+    }
+    return !high || kbi_reader_utf8(&r->token) ||
+           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
+}
+
+static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
+    const char *begin, *end;
+    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
+    bool good = kbi_scan(begin = r->at, out, &end);
+    r->at += end - begin;
+    if (!good) return kbi_reader_fail(r, "a number has to stand here");
+    if (end - begin > KBI_READ_NUMBER)
+        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
+    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
+}
+
+static bool kbi_read_word(kbi_reader* r, const char* word) {
+    for (const char* p = word; *p; p++, r->at++)
+        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
+    return true;
+}
+
+// --- lists and objects ---
+
+// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
+static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
+    int c = kbi_reader_space(r, true);
+    if (c == close) return r->at++, 0;
+    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
+    if (n) r->at++;
+    return n ? (kbi_reader_space(r, true), 1) : 1;
+}
+
+static bool kbi_read_key(kbi_reader* r) {
+    if (!kbi_read_text(r)) return false;
+    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
+    r->at++;
+    return kbi_reader_space(r, true), true;
+}
+KBI_SLOW_BEGIN
+
+static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
+    int c = kbi_peek(r), more;
+    kbi_scanned number;
+    if (c == '"') return kbi_read_text(r);
+    if (c == 'n') return kbi_read_word(r, "null");
+    if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
+    if (c != '[' && c != '{') return kbi_read_number(r, &number);
+    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
+    r->at++;
+    for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
+        if (c == '{' && !kbi_read_key(r)) return false;
+        if (!kbi_read_any(r, depth + 1)) return false;
+    }
+    return more == 0;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- reading ---
 
 static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
     char* p = (char*)to;
@@ -2241,82 +2463,24 @@ static bool kbi_first_line(const char* path, char* out, int size) {
 
 // --- what a file holds ---
 
-KBI_SLOW_END
-static const char* kbi_json_space(const char* p, const char* end) {
-    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) p++;
-    return p;
-}
-
-// Passes one JSON value. 1: it is complete; 0: the text ends inside it (zeros are what a crash leaves at the end of a
-// file); -1: this is no JSON.
-static int kbi_json_pass(const char** at, const char* end, int depth) {
-    const char* p = kbi_json_space(*at, end);
-    *at = p;
-    if (p == end || !*p) return 0;
-    if (*p == '"') {
-        for (p++; p < end && *p && *p != '"'; p++) {
-            if ((unsigned char)*p < 0x20) return -1;
-            if (*p == '\\' && ++p == end) return 0;
-        }
-        if (p == end || !*p) return 0;
-        return *at = p + 1, 1;
-    }
-    if (*p == '{' || *p == '[') {
-        char close = *p == '{' ? '}' : ']';
-        int state = 1;
-        p = kbi_json_space(p + 1, end);
-        if (p < end && *p == close) return *at = p + 1, 1;
-        for (; depth < 64; p = kbi_json_space(p + 1, end)) {
-            if (close == '}') {
-                if (p < end && *p && *p != '"') return -1;
-                if ((state = kbi_json_pass(&p, end, depth + 1)) <= 0) return state;
-                p = kbi_json_space(p, end);
-                if (p == end || !*p) return 0;
-                if (*p++ != ':') return -1;
-            }
-            if ((state = kbi_json_pass(&p, end, depth + 1)) <= 0) return state;
-            p = kbi_json_space(p, end);
-            if (p == end || !*p) return 0;
-            if (*p == close) return *at = p + 1, 1;
-            if (*p != ',') return -1;
-        }
-        return -1;
-    }
-    while (p < end && (isalnum((unsigned char)*p) || *p == '+' || *p == '-' || *p == '.')) p++;
-    size_t n = (size_t)(p - *at);
-    static const char* const words[] = { "true", "false", "null" };
-    bool good = n && (**at == '-' || isdigit((unsigned char)**at));
-    for (int i = 0; i < KBI_COUNT(words) && n; i++) {
-        if (strncmp(words[i], *at, n) != 0) continue;
-        if (n < strlen(words[i])) return p == end || !*p ? 0 : -1;
-        good = n == strlen(words[i]);
-    }
-    return good ? (*at = p, 1) : -1;
-}
-
 // The value of a key of an object's own, as it is written there; NULL: there is none.
 static const char* kbi_line_value(const char* line, size_t n, const char* key, size_t* size) {
-    int depth = 0;
-    size_t start = 0, length = strlen(key);
-    bool found = false;
-    for (size_t i = 0; i < n; i++) {
-        char c = line[i];
-        if (c == '"') {
-            size_t from = i + 1;
-            for (i++; i < n && line[i] != '"'; i++) i += line[i] == '\\';
-            bool is_key = depth == 1 && i + 1 < n && line[i + 1] == ':';
-            if (!found && is_key && i - from == length && memcmp(line + from, key, length) == 0)
-                found = true, start = i + 2 + (i + 2 < n && line[i + 2] == ' '), i++;
-        } else if (c == '{' || c == '[') {
-            depth++;
-        } else if ((c == ',' && depth == 1 && found) || ((c == '}' || c == ']') && --depth == 0)) {
-            *size = i - start;
-            return found && i > start ? line + start : NULL;
-        }
+    kbi_reader r;
+    const char* value = NULL;
+    kbi_reader_text(&r, line, n);
+    if (kbi_reader_space(&r, true) != '{') return NULL;
+    r.at++;
+    for (int64_t i = 0; !value && kbi_read_item(&r, '}', i) > 0 && kbi_read_key(&r); i++) {
+        const char* begin = r.at;
+        bool wanted = kbi_is(r.token.s, key);
+        if (!kbi_read_any(&r, 0)) break;
+        *size = (size_t)(r.at - begin);
+        if (wanted) value = begin;
     }
-    return NULL;
+    int next = kbi_reader_space(&r, true);
+    kbi_text_free(&r.token);
+    return next == ',' || next == '}' ? value : NULL; // else it may go on
 }
-KBI_SLOW_BEGIN
 
 // Whether a text is the beginning of a record: its first two keys in their order, as far as it goes.
 static bool kbi_record_begins(const char* s, size_t n) {
@@ -2334,11 +2498,14 @@ typedef enum { KBI_LINE_FOREIGN, KBI_LINE_TORN, KBI_LINE_RECORD } kbi_line_kind;
 
 // A line is torn if it begins as a record and ends inside of it. All else that is no record is not ours.
 static kbi_line_kind kbi_line_is(const char* s, size_t n) {
-    const char* at = s;
+    kbi_reader r;
     size_t size;
-    int state = kbi_json_pass(&at, s + n, 0);
-    if (state == 0 && *kbi_json_space(s, s + n) == '{' && kbi_record_begins(s, n)) return KBI_LINE_TORN;
-    if (state <= 0 || *kbi_json_space(s, s + n) != '{' || kbi_json_space(at, s + n) != s + n) return KBI_LINE_FOREIGN;
+    kbi_reader_text(&r, s, n);
+    bool object = kbi_reader_space(&r, true) == '{', whole = kbi_read_any(&r, 0);
+    bool alone = kbi_reader_space(&r, true) < 0;
+    kbi_text_free(&r.token);
+    if (object && !whole && r.torn && kbi_record_begins(s, n)) return KBI_LINE_TORN;
+    if (!object || !whole || !alone) return KBI_LINE_FOREIGN;
     const char *name = kbi_line_value(s, n, "name", &size), *of = kbi_line_value(s, n, "operation", &size);
     return name && of && *name == '"' && *of == '"' ? KBI_LINE_RECORD : KBI_LINE_FOREIGN;
 }
@@ -2353,13 +2520,16 @@ static bool kbi_file_holds(int file, kbi_holds* out) {
     const char *p = head.s, *end = p + head.n, *stop;
     if (head.n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3;
     *out = head.n ? KBI_HOLDS_OTHER : KBI_HOLDS_NOTHING;
-    p = kbi_json_space(p, end);
-    if (p < end && *p == '[') {
-        p = stop = kbi_json_space(p + 1, end);
-        bool blank = p < end && *p == ']' && kbi_json_space(p + 1, end) == end;
-        int state = p < end && *p != ']' ? kbi_json_pass(&stop, end, 0) : 0;
-        if (p == end || blank || kbi_line_is(p, (size_t)((state > 0 ? stop : end) - p)) != KBI_LINE_FOREIGN)
-            *out = KBI_HOLDS_ARRAY;
+    kbi_reader r;
+    kbi_reader_text(&r, p, (size_t)(end - p));
+    if (kbi_reader_space(&r, false) == '[') {
+        r.at++;
+        bool closed = kbi_reader_space(&r, false) == ']';
+        p = r.at;
+        bool blank = closed && (r.at++, kbi_reader_space(&r, false) < 0);
+        stop = kbi_read_any(&r, 0) ? r.at : end;
+        if (p == end || blank || kbi_line_is(p, (size_t)(stop - p)) != KBI_LINE_FOREIGN) *out = KBI_HOLDS_ARRAY;
+        kbi_text_free(&r.token);
     }
     for (; p < end && *out == KBI_HOLDS_OTHER; p = stop ? stop + 1 : end) {
         stop = (const char*)memchr(p, '\n', (size_t)(end - p));
@@ -16698,115 +16868,13 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>parse     record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
+  >>reader    record: files of records read back, whatever is in them.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_REPORT
-enum {
-    KBI_READ_BUFFER = 1 << 16,
-    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
-    KBI_READ_NUMBER = 100,
-    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
-};
-
-typedef struct kbi_records { // of one or several files, in their order
-    kb_result* of;           // own nothing each: all that they point to is in the arena
-    int64_t n, size;
-    kbi_arena arena;
-    kbi_map texts, cases; // texts that are there already; the case of a run on a device
-    int64_t replaced;     // records that were there already
-    int64_t twice;        // records whose name another one of the run has
-} kbi_records;
-
-typedef struct kbi_reader {
-    const char* path;
-    int file;
-    int64_t line;
-    char *buffer, *at, *end; // what was read and not yet looked at
-    bool lines, torn;        // a record a line; the last one breaks off
-    bool broken;             // the system gave no more of it
-    bool newer, strange;     // a later schema, flags that this version does not know: said once
-    kbi_text token;          // the last text
-    kbi_records* to;
-    kb_result blank;
-    double* values; // of the list that is being read
-    int64_t n_values, values_size;
-} kbi_reader;
-
-// --- numbers ---
-
-#ifdef __SIZEOF_INT128__
-KBI_SLOW_END
-// w times 10^exponent, rounded as strtod does; false: not here.
-static bool kbi_decimal(uint64_t w, int exponent, double* out) {
-    if (!w) return *out = 0, true;
-    if (exponent <= -KBI_FIVES || exponent >= KBI_FIVES) return false;
-    int zeros = __builtin_clzll(w), e = exponent;
-    kbi_wide all = w;
-    bool more = false; // something behind the last bit
-    if (exponent >= 0) {
-        all *= kbi_fives[exponent];
-    } else {
-        uint64_t five = kbi_fives[-exponent];
-        kbi_wide top = (kbi_wide)(w << zeros) << 64;
-        all = top / five;
-        more = all * five != top;
-        e -= zeros + 64;
-    }
-    uint64_t high = (uint64_t)(all >> 64);
-    int shift = (high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll((uint64_t)all)) - 53;
-    if (shift <= 0) return *out = ldexp((double)(uint64_t)all, e), true; // more: never, there are 64 bits then
-    uint64_t m = (uint64_t)(all >> shift);
-    kbi_wide below = all - ((kbi_wide)m << shift), half = (kbi_wide)1 << (shift - 1);
-    m += below > half || (below == half && (more || (m & 1)));
-    *out = ldexp((double)m, e + shift);
-    return true;
-}
-#else
-static bool kbi_decimal(uint64_t w, int exponent, double* out) { return (void)w, (void)exponent, (void)out, false; }
-#endif
+enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
 
 KBI_SLOW_END
-typedef struct kbi_scanned { // a number as JSON has them
-    double x;
-    int64_t i;
-    bool whole, fits; // without point and exponent; into i
-} kbi_scanned;
-
-// The number that begins there, and where it ends; at_fault: where it ceases to be one. The text ends with a zero.
-static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
-    const char *p = s + (*s == '-'), *first = p;
-    uint64_t w = 0;
-    int n = 0, exponent = 0, said = 0; // digits from the first that is no 0; powers of ten that they lack
-    for (; *p >= '0' && *p <= '9'; p++)
-        if (n += n || *p != '0', n <= 19) w = 10 * w + (uint64_t)(*p - '0');
-    bool good = p > first && (p == first + 1 || *first != '0');
-    out->whole = *p != '.' && (*p | 32) != 'e';
-    out->fits = n <= 19 && w <= INT64_MAX;
-    out->i = !out->fits ? 0 : *s == '-' ? -(int64_t)w : (int64_t)w;
-    if (*p == '.' && good) {
-        const char* point = p;
-        for (p++; *p >= '0' && *p <= '9'; p++)
-            if (n += n || *p != '0', n <= 19) w = 10 * w + (uint64_t)(*p - '0'), exponent--;
-        good = p > point + 1;
-    }
-    if ((*p | 32) == 'e' && good) {
-        const char* sign = ++p;
-        p += *p == '-' || *p == '+';
-        for (first = p; *p >= '0' && *p <= '9'; p++) said = KBI_MIN(10 * said + (*p - '0'), 10000);
-        exponent += *sign == '-' ? -said : said;
-        good = p > first;
-    }
-    *end = p;
-    if (!good) return false;
-    if (n > 19 || !kbi_decimal(w, exponent, &out->x)) {
-        char* stop;
-        out->x = kbi_real_of(s, &stop);
-    } else if (*s == '-')
-        out->x = -out->x;
-    return true;
-}
-
 // The same text twice is kept once: a run's records say much that is the same for all of them.
 static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     uint64_t key = kbi_hash(14695981039346656037u, s);
@@ -16817,219 +16885,7 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     return kept;
 }
 
-// --- bytes ---
-
-// Reads on, behind what was not yet looked at; false: there is no more.
-static bool kbi_reader_fill(kbi_reader* r) {
-    size_t left = (size_t)(r->end - r->at);
-    if (r->file < 0) return false; // all of it is in memory
-    memmove(r->buffer, r->at, left);
-    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
-    r->at = r->buffer;
-    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
-    *r->end = 0;
-    if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
-    r->broken |= n < 0;
-    return n > 0;
-}
-
-// So many bytes lie in the buffer, or all that are left.
-static inline void kbi_reader_ahead(kbi_reader* r, int n) {
-    while (r->end - r->at < n && kbi_reader_fill(r)) {}
-}
-
-static inline int kbi_peek(kbi_reader* r) { // -1: the end
-    return r->at < r->end || kbi_reader_fill(r) ? (unsigned char)*r->at : -1;
-}
-
-// What stands there is not what a record has there; at the end of a line or of the file it breaks off instead.
-KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
-    char what[200];
-    int c = kbi_peek(r);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = c < 0 || (r->lines && (c == '\n' || c == 0));
-    if (r->broken || (r->torn && r->lines)) return false;
-    if (r->torn)
-        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
-                  "where it had one",
-                  r->path, (long long)r->line);
-    else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
-                  r->path, (long long)r->line, what, c);
-    else
-        kbi_error(
-            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
-            r->path, (long long)r->line, what, (unsigned)c);
-    return false;
-}
-
-// What stands there is sound, and no record has it.
-KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
-    char what[300];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = false;
-    kbi_error("%s:%lld: %s", r->path, (long long)r->line, what);
-    return false;
-}
-
-// The next byte that is no white space; a record a line ends with the line.
-static int kbi_reader_space(kbi_reader* r, bool inside) {
-    for (;; r->at++) {
-        int c = kbi_peek(r);
-        if (c == '\n' && !(inside && r->lines))
-            r->line++;
-        else if (c != ' ' && c != '\t' && c != '\r')
-            return c;
-    }
-}
-
-static bool kbi_reader_utf8(const kbi_text* t) {
-    for (size_t i = 0; i < t->n;) {
-        int n = kbi_utf8((const unsigned char*)t->s + i);
-        if (!n) return false;
-        i += (size_t)n;
-    }
-    return true;
-}
-
-static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
-    *out = 0;
-    for (int i = 0; i < 4; i++, r->at++) {
-        int c = kbi_peek(r);
-        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
-        *out = 16 * *out + (unsigned)digit;
-    }
-    return true;
-}
-
-static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
-    char s[4];
-    size_t n = 0;
-    if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
-    if (c < 0x80)
-        s[n++] = (char)c;
-    else {
-        if (c >= 0x10000) s[n++] = (char)(0xf0 | c >> 18), s[n++] = (char)(0x80 | (c >> 12 & 63));
-        if (c >= 0x800 && c < 0x10000) s[n++] = (char)(0xe0 | c >> 12);
-        if (c >= 0x800) s[n++] = (char)(0x80 | (c >> 6 & 63));
-        if (c < 0x800) s[n++] = (char)(0xc0 | c >> 6);
-        s[n++] = (char)(0x80 | (c & 63));
-    }
-    kbi_put(t, s, n);
-}
-
-static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    int c = kbi_peek(r);
-    const char* at = c > 0 ? strchr(from, c) : NULL;
-    unsigned first, second;
-    if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
-    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
-    r->at++;
-    if (!kbi_reader_hex(r, &first)) return false;
-    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
-        r->at++;
-        if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
-        r->at++;
-        if (!kbi_reader_hex(r, &second)) return false;
-        if (second >= 0xdc00 && second < 0xe000)
-            return kbi_reader_put(&r->token, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)), true;
-        kbi_reader_put(&r->token, first);
-        first = second;
-    }
-    return kbi_reader_put(&r->token, first), true;
-}
-
-// A text into r->token.
-static bool kbi_read_text(kbi_reader* r) {
-    bool high = false;
-    r->token.n = 0;
-    kbi_put(&r->token, "", 0);
-    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
-    for (r->at++;;) {
-        int c = kbi_peek(r);
-        const char* p = r->at;
-        while (p < r->end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') high |= (*p & 0x80) != 0, p++;
-        kbi_put(&r->token, r->at, (size_t)(p - r->at));
-        if (p > r->at) c = 0x20;
-        r->at += p - r->at;
-        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
-        if (c == '"' && ++r->at) break;
-        if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
-        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
-    }
-    return !high || kbi_reader_utf8(&r->token) ||
-           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
-}
-
-static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
-    const char *begin, *end;
-    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
-    bool good = kbi_scan(begin = r->at, out, &end);
-    r->at += end - begin;
-    if (!good) return kbi_reader_fail(r, "a number has to stand here");
-    if (end - begin > KBI_READ_NUMBER)
-        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
-    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
-}
-
-static bool kbi_read_word(kbi_reader* r, const char* word) {
-    for (const char* p = word; *p; p++, r->at++)
-        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
-    return true;
-}
-
-// --- lists and objects ---
-
-// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
-static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
-    int c = kbi_reader_space(r, true);
-    if (c == close) return r->at++, 0;
-    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
-    if (n) r->at++;
-    return n ? (kbi_reader_space(r, true), 1) : 1;
-}
-
-static bool kbi_read_key(kbi_reader* r) {
-    if (!kbi_read_text(r)) return false;
-    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
-    r->at++;
-    return kbi_reader_space(r, true), true;
-}
 KBI_SLOW_BEGIN
-
-static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
-    int c = kbi_peek(r), more;
-    kbi_scanned number;
-    if (c == '"') return kbi_read_text(r);
-    if (c == 'n') return kbi_read_word(r, "null");
-    if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
-    if (c != '[' && c != '{') return kbi_read_number(r, &number);
-    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
-        if (c == '{' && !kbi_read_key(r)) return false;
-        if (!kbi_read_any(r, depth + 1)) return false;
-    }
-    return more == 0;
-}
-
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>reader    record: files of records read back, whatever is in them.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
-
 static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
     kb_param list[KBI_READ_PARAMS];
     int64_t n = 0;
