@@ -663,135 +663,161 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // and those that have a form of their own: params, samples, flags, and the enums status and verdict.
 #define KB_NONE INT64_MIN
 // clang-format off
-//    kind     key                    group    meaning, with its unit
-#define KB_RECORD(x)                                                                                                  \
-    x(text,    name,                  what,    "operation, dir, impl, dtype and axes: unique within a run")           \
-    x(text,    operation,             what,    "what is computed")                                                    \
-    x(text,    direction,             what,    "fwd, bwd, ...: the value of the axis dir")                            \
-    x(text,    implementation,        what,    "how it is computed")                                                  \
-    x(text,    origin,                what,    "own, vendor or user")                                                 \
-    x(whole,   rung,                  what,    "step of the ladder from naive up")                                    \
-    x(text,    dtype,                 what,    "element type")                                                        \
-    x(whole,   batch_size,            what,    "value of the axis of that name")                                      \
-    x(whole,   sequence_length,       what,    "value of the axis of that name")                                      \
-    x(whole,   tensor_dimension,      what,    "value of the axis of that name")                                      \
-    x(params,  params,                what,    "every axis and its value; numbers are numbers")                       \
-    x(whole,   planned,               what,    "cases of this operation and direction that the run set out for")      \
-    x(real,    time_ms,               time,    "ms a launch: median, less bias_ms; --procs: mean of such")             \
-    x(real,    time_ms_mean,          time,    "ms: arithmetic mean")                                                 \
-    x(real,    time_ms_std,           time,    "ms: standard deviation, divisor n - 1")                               \
-    x(real,    time_ms_min,           time,    "ms: shortest")                                                        \
-    x(real,    time_ms_max,           time,    "ms: longest")                                                         \
-    x(real,    time_ms_mad,           time,    "ms: median of |x - median|, unscaled")                                \
-    x(real,    time_ms_p5,            time,    "ms: quantile 0.05 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p25,           time,    "ms: quantile 0.25 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p75,           time,    "ms: quantile 0.75 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p95,           time,    "ms: quantile 0.95 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p99,           time,    "ms: quantile 0.99 of samples, from 300 of them")                      \
-    x(real,    time_ms_ci_low,        time,    "ms: lower end of its 95 % interval")                                  \
-    x(real,    time_ms_ci_high,       time,    "ms: its upper end")                                                   \
-    x(real,    cv,                    time,    "std over mean, no unit")                                              \
-    x(real,    precision,             time,    "half the interval over the median, no unit")                          \
-    x(whole,   samples,               time,    "how many were taken; none is dropped")                                \
-    x(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
-    x(text,    cache,                 time,    "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
-    x(text,    timer,                 time,    "events, cupti or wall: what clock it was timed by")                    \
-    x(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
-    x(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
-    x(real,    floor_ms,              time,    "ms that an empty kernel reads in this mode")                          \
-    x(real,    wall_ms,               time,    "ms that the case took in all")                                        \
-    x(whole,   launches_per_sample,   time,    "runs of the block whose mean is one sample")                          \
-    x(whole,   samples_retaken,       time,    "samples taken anew because something disturbed them")                 \
-    x(whole,   processes,             time,    "processes that gave a median")                                        \
-    x(samples, process_ms,            time,    "ms: the median of each process, in turn")                             \
-    x(real,    inference_speed,       rate,    "launches a second, 1000 / time_ms")                                   \
-    x(real,    throughput_gbps,       rate,    "1e9 bytes a second, by kb_bytes")                                     \
-    x(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
-    x(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
-    x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
-    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof; cold: a copy as large")         \
-    x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
-    x(text,    compute_roof,          rate,    "that the operations are held against, the nearest or not")             \
-    x(real,    compute_roof_gflops,   rate,    "1e9 operations a second that it reaches")                            \
-    x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")           \
-    x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
-    x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
-    x(real,    flops_per_joule,       rate,    "operations a joule, by kb_flops and energy_mj")                       \
-    x(real,    bytes_per_joule,       rate,    "bytes a joule, by kb_bytes and energy_mj")                            \
-    x(params,  counters,              rate,    "by name: kb_count, --counters, what ncu and nsys saw")              \
-    x(params,  counter_units,         rate,    "their units, where one was given")                                    \
-    x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
-    x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
-    x(real,    host_memory_mb,        memory,  "MiB of host memory at the case's peak")                               \
-    x(whole,   leaked_bytes,          memory,  "bytes of device memory that the function left allocated")             \
-    x(text,    baseline,              contest, "implementation that the others of the group are compared with")       \
-    x(real,    speedup,               contest, "the baseline's time over this one's, from common rounds")             \
-    x(real,    speedup_low,           contest, "lower end of its interval, 95 % for all of the group at once")        \
-    x(real,    speedup_high,          contest, "its upper end")                                                       \
-    x(real,    noise_floor,           contest, "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up")  \
-    x(verdict, verdict,               contest, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline")            \
-    x(text,    rating,                contest, "best verified time over this: excellent 0.8, good 0.5, fair 0.2")     \
-    x(truth,   shared_buffers,        contest, "whether its data lay where its rivals' did: same addresses, pages")   \
-    x(text,    winner,                contest, "implementation that was fastest, of two or more that have times")     \
-    x(truth,   winner_certain,        contest, "whether it is surely faster than each of the others")                 \
-    x(status,  status,                trust,   "ok, failed, skipped")                                                 \
-    x(truth,   verified,              trust,   "whether a check passed; null: nothing was checked")                   \
-    x(real,    max_error,             trust,   "largest error that the checks saw")                                   \
-    x(real,    tolerance,             trust,   "what they allowed")                                                   \
-    x(flags,   flags,                 trust,   "names of KB_FLAGS")                                                   \
-    x(text,    message,               trust,   "what was remarked, for people")                                       \
-    x(text,    kernel,                kernel,  "name of the block's first kernel, as the audit saw it")               \
-    x(text,    grid,                  kernel,  "its blocks, XxYxZ")                                                   \
-    x(text,    block,                 kernel,  "its threads in a block, XxYxZ")                                       \
-    x(whole,   registers,             kernel,  "a thread")                                                            \
-    x(whole,   shared_bytes,          kernel,  "bytes of shared memory a block")                                      \
-    x(whole,   local_bytes,           kernel,  "bytes of local memory a thread")                                      \
-    x(real,    occupancy_theoretical, kernel,  "percent of the threads that fit on a multiprocessor")                 \
-    x(real,    occupancy_achieved,    kernel,  "percent, as counters saw it")                                         \
-    x(text,    backend,               machine, "cuda, cpu; script in tests")                                          \
-    x(whole,   device,                machine, "number of the GPU")                                                   \
-    x(text,    gpu,                   machine, "its name")                                                            \
-    x(text,    compute_capability,    machine, "9.0")                                                                 \
-    x(text,    driver,                machine, "its version")                                                         \
-    x(text,    cuda,                  machine, "version of the runtime")                                              \
-    x(text,    no_gpu,                machine, "why there is none, for people; null with one")                        \
-    x(text,    tool,                  machine, "compute-sanitizer or the like, under which nothing is timed")         \
-    x(real,    copy_roof_gbps,        machine, "1e9 bytes a second of the best copy, read and written")               \
-    x(real,    read_roof_gbps,        machine, "1e9 bytes a second of the best read")                                 \
-    x(real,    write_roof_gbps,       machine, "1e9 bytes a second of the best write")                                \
-    x(real,    sm_clock_mhz,          machine, "MHz at the end of the samples")                                       \
-    x(real,    memory_clock_mhz,      machine, "MHz")                                                                 \
-    x(truth,   clocks_locked,         machine, "whether somebody fixed the clocks")                                   \
-    x(real,    power_w,               machine, "W at the end of the samples")                                         \
-    x(real,    energy_mj,             machine, "mJ a launch, launches back to back: --energy")                        \
-    x(real,    idle_power_w,          machine, "W before that, with nothing at work; energy_mj has it, too")          \
-    x(real,    temperature_c,         machine, "degrees Celsius")                                                     \
-    x(text,    throttle,              machine, "why the clock was lowered")                                           \
-    x(whole,   l2_bytes,              machine, "of the cache that all multiprocessors share")                          \
-    x(truth,   ecc,                   machine, "whether error correction is on")                                      \
-    x(truth,   mig,                   machine, "whether the GPU is partitioned")                                      \
-    x(text,    host,                  machine, "its name")                                                            \
-    x(text,    cpu,                   machine, "its processor")                                                       \
-    x(text,    cpus,                  machine, "processors that the measuring process may run on, 0,2-3")              \
-    x(real,    cpu_clock_mhz,         machine, "MHz of the one that it was on at the end of the samples")             \
-    x(text,    cpu_governor,          machine, "what chooses that clock; null: virtual machines do not say")          \
-    x(truth,   cpu_boost,             machine, "whether it may rise above the nominal clock")                         \
-    x(whole,   preemptions,           machine, "times that the process had to make room for another, in the samples") \
-    x(real,    cpu_waited,            machine, "percent of the samples' span that it was ready and had no processor") \
-    x(real,    cpu_stolen,            machine, "percent of the processors' busy time that a hypervisor gave away")    \
-    x(text,    kernel_version,        machine, "of the operating system")                                             \
-    x(params,  environment,           machine, "aslr, cpu_limit, hypervisor, ...: an object of what is known")         \
-    x(text,    kbench_version,        run,     "of the program that measured")                                        \
-    x(whole,   schema,                run,     "of this table; 3")                                                    \
-    x(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
-    x(text,    binary,                run,     "hash of the executable's bytes")                                      \
-    x(text,    command,               run,     "the command line")                                                    \
-    x(whole,   seed,                  run,     "of data and order")                                                   \
-    x(text,    git_commit,            run,     "of the folder in which the program ran")                              \
-    x(text,    build,                 run,     "compiler and options")                                                \
-    x(text,    run_id,                run,     "the same for all records of a run, and for no others")                \
-    x(text,    shard,                 run,     "K/N, the part of the plan that this run was")                         \
-    x(whole,   place,                 run,     "of the case in the plan, from 1, all shards together")
+//   x(kind, key, group, source, meaning with its unit)
+// Sources: stats, measured, machine, run and planned have a field of the statistics of the samples, of what was
+// measured of the case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
+// What is of stats or timed is withheld where a case has no time.
+#define KB_RECORD(x) \
+    x(text,    name,                  what, planned(name), \
+      "operation, dir, impl, dtype and axes: unique within a run") \
+    x(text,    operation,             what, planned(entry->operation), "what is computed") \
+    x(text,    direction,             what, planned(direction), "fwd, bwd, ...: the value of the axis dir") \
+    x(text,    implementation,        what, planned(entry->implementation), "how it is computed") \
+    x(text,    origin,                what, code, "own, vendor or user") \
+    x(whole,   rung,                  what, code, "step of the ladder from naive up") \
+    x(text,    dtype,                 what, code, "element type") \
+    x(whole,   batch_size,            what, code, "value of the axis of that name") \
+    x(whole,   sequence_length,       what, code, "value of the axis of that name") \
+    x(whole,   tensor_dimension,      what, code, "value of the axis of that name") \
+    x(params,  params,                what, code, "every axis and its value; numbers are numbers") \
+    x(whole,   planned,               what, code, \
+      "cases of this operation and direction that the run set out for") \
+    x(real,    time_ms,               time, stats(median), \
+      "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
+    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
+    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
+    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
+    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
+    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
+    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
+    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
+    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
+    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
+    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
+    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
+    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
+    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit") \
+    x(whole,   samples,               time, stats(n), "how many were taken; none is dropped") \
+    x(samples, samples_ms,            time, timed, "ms: each, in the order they were taken") \
+    x(text,    cache,                 time, measured(cache), \
+      "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
+    x(text,    timer,                 time, measured(timer), "events, cupti or wall: what clock it was timed by") \
+    x(real,    time_ms_raw,           time, timed, "ms: the median before the bias was taken off") \
+    x(real,    bias_ms,               time, timed, "ms that the timer reads too much, taken off each sample") \
+    x(real,    floor_ms,              time, timed, "ms that an empty kernel reads in this mode") \
+    x(real,    wall_ms,               time, measured(wall_ns * 1e-6), "ms that the case took in all") \
+    x(whole,   launches_per_sample,   time, code, "runs of the block whose mean is one sample") \
+    x(whole,   samples_retaken,       time, code, "samples taken anew because something disturbed them") \
+    x(whole,   processes,             time, timed, "processes that gave a median") \
+    x(samples, process_ms,            time, timed, "ms: the median of each process, in turn") \
+    x(real,    inference_speed,       rate, timed, "launches a second, 1000 / time_ms") \
+    x(real,    throughput_gbps,       rate, timed, "1e9 bytes a second, by kb_bytes") \
+    x(real,    gflops,                rate, timed, "1e9 operations a second, by kb_flops") \
+    x(real,    items_per_second,      rate, timed, "items a second, by kb_items") \
+    x(real,    queries_per_second,    rate, timed, "queries a second, by kb_queries") \
+    x(real,    gpu_efficiency,        rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
+    x(text,    roof,                  rate, timed, \
+      "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
+    x(text,    compute_roof,          rate, timed, "that the operations are held against, the nearest or not") \
+    x(real,    compute_roof_gflops,   rate, timed, "1e9 operations a second that it reaches") \
+    x(text,    bound,                 rate, timed, "memory, compute or latency; by counters also L2 or launch") \
+    x(real,    bytes,                 rate, measured(bytes), "bytes a launch, as declared") \
+    x(real,    flops,                 rate, measured(flops), "operations a launch, as declared") \
+    x(real,    flops_per_joule,       rate, code, "operations a joule, by kb_flops and energy_mj") \
+    x(real,    bytes_per_joule,       rate, code, "bytes a joule, by kb_bytes and energy_mj") \
+    x(params,  counters,              rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
+    x(params,  counter_units,         rate, code, "their units, where one was given") \
+    x(real,    memory_mb,             memory, code, "MiB of device memory at the case's peak") \
+    x(whole,   memory_bytes,          memory, measured(memory), "the same in bytes") \
+    x(real,    host_memory_mb,        memory, code, "MiB of host memory at the case's peak") \
+    x(whole,   leaked_bytes,          memory, measured(leaked), \
+      "bytes of device memory that the function left allocated") \
+    x(text,    baseline,              contest, code, \
+      "implementation that the others of the group are compared with") \
+    x(real,    speedup,               contest, code, "the baseline's time over this one's, from common rounds") \
+    x(real,    speedup_low,           contest, code, \
+      "lower end of its interval, 95 % for all of the group at once") \
+    x(real,    speedup_high,          contest, code, "its upper end") \
+    x(real,    noise_floor,           contest, code, \
+      "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
+    x(verdict, verdict,               contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
+    x(text,    rating,                contest, code, \
+      "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
+    x(truth,   shared_buffers,        contest, code, \
+      "whether its data lay where its rivals' did: same addresses, pages") \
+    x(text,    winner,                contest, code, \
+      "implementation that was fastest, of two or more that have times") \
+    x(truth,   winner_certain,        contest, code, "whether it is surely faster than each of the others") \
+    x(status,  status,                trust, code, "ok, failed, skipped") \
+    x(truth,   verified,              trust, code, "whether a check passed; null: nothing was checked") \
+    x(real,    max_error,             trust, code, "largest error that the checks saw") \
+    x(real,    tolerance,             trust, code, "what they allowed") \
+    x(flags,   flags,                 trust, code, "names of KB_FLAGS") \
+    x(text,    message,               trust, code, "what was remarked, for people") \
+    x(text,    kernel,                kernel, measured(kernel), \
+      "name of the block's first kernel, as the audit saw it") \
+    x(text,    grid,                  kernel, code, "its blocks, XxYxZ") \
+    x(text,    block,                 kernel, code, "its threads in a block, XxYxZ") \
+    x(whole,   registers,             kernel, measured(registers), "a thread") \
+    x(whole,   shared_bytes,          kernel, measured(shared_bytes), "bytes of shared memory a block") \
+    x(whole,   local_bytes,           kernel, measured(local_bytes), "bytes of local memory a thread") \
+    x(real,    occupancy_theoretical, kernel, measured(occupancy), \
+      "percent of the threads that fit on a multiprocessor") \
+    x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
+    x(text,    backend,               machine, machine(backend), "cuda, cpu; script in tests") \
+    x(whole,   device,                machine, code, "number of the GPU") \
+    x(text,    gpu,                   machine, code, "its name") \
+    x(text,    compute_capability,    machine, code, "9.0") \
+    x(text,    driver,                machine, code, "its version") \
+    x(text,    cuda,                  machine, code, "version of the runtime") \
+    x(text,    no_gpu,                machine, code, "why there is none, for people; null with one") \
+    x(text,    tool,                  machine, machine(tool), \
+      "compute-sanitizer or the like, under which nothing is timed") \
+    x(real,    copy_roof_gbps,        machine, code, "1e9 bytes a second of the best copy, read and written") \
+    x(real,    read_roof_gbps,        machine, code, "1e9 bytes a second of the best read") \
+    x(real,    write_roof_gbps,       machine, code, "1e9 bytes a second of the best write") \
+    x(real,    sm_clock_mhz,          machine, measured(sm_clock), "MHz at the end of the samples") \
+    x(real,    memory_clock_mhz,      machine, measured(memory_clock), "MHz") \
+    x(truth,   clocks_locked,         machine, machine(clocks_locked), "whether somebody fixed the clocks") \
+    x(real,    power_w,               machine, measured(power), "W at the end of the samples") \
+    x(real,    energy_mj,             machine, code, "mJ a launch, launches back to back: --energy") \
+    x(real,    idle_power_w,          machine, code, \
+      "W before that, with nothing at work; energy_mj has it, too") \
+    x(real,    temperature_c,         machine, measured(temperature), "degrees Celsius") \
+    x(text,    throttle,              machine, measured(throttle), "why the clock was lowered") \
+    x(whole,   l2_bytes,              machine, code, "of the cache that all multiprocessors share") \
+    x(truth,   ecc,                   machine, machine(ecc), "whether error correction is on") \
+    x(truth,   mig,                   machine, machine(mig), "whether the GPU is partitioned") \
+    x(text,    host,                  machine, run(host), "its name") \
+    x(text,    cpu,                   machine, run(cpu), "its processor") \
+    x(text,    cpus,                  machine, machine(cpus), \
+      "processors that the measuring process may run on, 0,2-3") \
+    x(real,    cpu_clock_mhz,         machine, measured(cpu_clock), \
+      "MHz of the one that it was on at the end of the samples") \
+    x(text,    cpu_governor,          machine, machine(governor), \
+      "what chooses that clock; null: virtual machines do not say") \
+    x(truth,   cpu_boost,             machine, machine(boost), "whether it may rise above the nominal clock") \
+    x(whole,   preemptions,           machine, measured(preemptions), \
+      "times that the process had to make room for another, in the samples") \
+    x(real,    cpu_waited,            machine, measured(cpu_waited), \
+      "percent of the samples' span that it was ready and had no processor") \
+    x(real,    cpu_stolen,            machine, measured(cpu_stolen), \
+      "percent of the processors' busy time that a hypervisor gave away") \
+    x(text,    kernel_version,        machine, run(kernel_version), "of the operating system") \
+    x(params,  environment,           machine, code, \
+      "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
+    x(text,    kbench_version,        run, code, "of the program that measured") \
+    x(whole,   schema,                run, code, "of this table; 3") \
+    x(text,    date,                  run, run(date), "UTC, 2026-01-31T23:59:59Z") \
+    x(text,    binary,                run, run(binary), "hash of the executable's bytes") \
+    x(text,    command,               run, run(command), "the command line") \
+    x(whole,   seed,                  run, run(seed), "of data and order") \
+    x(text,    git_commit,            run, run(git_commit), "of the folder in which the program ran") \
+    x(text,    build,                 run, code, "compiler and options") \
+    x(text,    run_id,                run, run(run_id), "the same for all records of a run, and for no others") \
+    x(text,    shard,                 run, run(shard), "K/N, the part of the plan that this run was") \
+    x(whole,   place,                 run, code, "of the case in the plan, from 1, all shards together")
 
 typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
 typedef int kbi_field_truth; typedef uint64_t kbi_field_flags;
@@ -801,7 +827,7 @@ typedef kb_status kbi_field_status; typedef kb_verdict kbi_field_verdict;
 // clang-format on
 
 typedef struct kb_result {
-#define KBI_X(kind, key, group, meaning) kbi_field_##kind key;
+#define KBI_X(kind, key, group, source, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
 #undef KBI_X
     const struct kbi_inside* inside; // what only the run itself knows, and no file keeps: see --profile; or NULL
@@ -5605,10 +5631,19 @@ typedef struct kbi_key {
     kbi_kind kind;
     size_t offset; // in kb_result
     const char *group, *meaning;
+    bool withheld; // where the case has no time
 } kbi_key;
 
 static const kbi_key kbi_keys[] = {
-#define KBI_X(kind, key, group, meaning) { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning },
+#define KBI_HELD_stats(value) true
+#define KBI_HELD_timed true
+#define KBI_HELD_code false
+#define KBI_HELD_measured(value) false
+#define KBI_HELD_machine(value) false
+#define KBI_HELD_run(value) false
+#define KBI_HELD_planned(value) false
+#define KBI_X(kind, key, group, source, meaning)                                                                    \
+    { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning, KBI_HELD_##source },
     KB_RECORD(KBI_X)
 #undef KBI_X
 };
@@ -5642,14 +5677,24 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
     return *(const kbi_field_truth*)field ? "yes" : "no";
 }
 
+static void kbi_field_clear(kb_result* r, const kbi_key* key) { // a cleared samples_ms is an empty list
+    void* field = (char*)r + key->offset;
+    switch (key->kind) {
+    case KBI_KIND_real: *(kbi_field_real*)field = NAN; break;
+    case KBI_KIND_whole: *(kbi_field_whole*)field = KB_NONE; break;
+    case KBI_KIND_truth: *(kbi_field_truth*)field = -1; break;
+    case KBI_KIND_text: *(kbi_field_text*)field = NULL; break;
+    case KBI_KIND_params: memset(field, 0, sizeof(kbi_field_params)); break;
+    case KBI_KIND_samples: memset(field, 0, sizeof(kbi_field_samples)); break;
+    case KBI_KIND_flags: *(kbi_field_flags*)field = 0; break;
+    case KBI_KIND_status: *(kbi_field_status*)field = KB_OK; break;
+    case KBI_KIND_verdict: *(kbi_field_verdict*)field = KB_NO_VERDICT; break;
+    }
+}
+
 static void kbi_result_clear(kb_result* r) {
     memset(r, 0, sizeof *r);
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        void* field = (char*)r + kbi_keys[i].offset;
-        if (kbi_keys[i].kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
-        if (kbi_keys[i].kind == KBI_KIND_whole) *(kbi_field_whole*)field = KB_NONE;
-        if (kbi_keys[i].kind == KBI_KIND_truth) *(kbi_field_truth*)field = -1;
-    }
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_field_clear(r, &kbi_keys[i]);
     r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
     memset(r->owned, 0, sizeof(kbi_arena));
 }
@@ -5658,6 +5703,63 @@ void kb_result_free(kb_result* result) {
     if (result->owned) kbi_arena_free((kbi_arena*)result->owned);
     KBENCH_FREE(result->owned);
     memset(result, 0, sizeof *result);
+}
+
+// --- where a record's values come from ---
+
+enum { KBI_FACTS = 16 };
+typedef struct kbi_facts { // what the system says of itself, by name
+    struct kbi_fact {
+        const char* name;
+        char value[72];
+    } of[KBI_FACTS];
+    int n;
+} kbi_facts;
+
+typedef struct kbi_session { // the same for every record of a run
+    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
+        shard[24];
+    char* command;
+    int64_t seed;
+    kbi_facts facts;
+} kbi_session;
+
+typedef struct kbi_sources { // NULL: not now
+    const kb_stats* stats;
+    const kbi_measured* measured;
+    const kbi_machine* machine;
+    const kbi_session* run;
+    const kbi_case* planned;
+} kbi_sources;
+
+static void kbi_take(kb_result* r, kbi_kind kind, void* to, const void* from, size_t size) {
+    const char* text = kind == KBI_KIND_text ? *(const char* const*)from : NULL;
+    if (text) *(kbi_field_text*)to = kbi_arena_text(r->owned, *text ? text : NULL);
+    if (kind != KBI_KIND_text) memcpy(to, from, size);
+}
+
+// Takes what KB_RECORD names of the sources that are given. An empty text is none.
+static void kbi_result_take(kb_result* r, const kbi_sources* from) {
+#define KBI_FROM_code false, *to
+#define KBI_FROM_timed false, *to
+#define KBI_FROM_stats(value) from->stats, from->stats->value
+#define KBI_FROM_measured(value) from->measured, from->measured->value
+#define KBI_FROM_machine(value) from->machine, from->machine->value
+#define KBI_FROM_run(value) from->run, from->run->value
+#define KBI_FROM_planned(value) from->planned, from->planned->value
+#define KBI_TAKE(kind, known, value)                                                                                \
+    if (known) {                                                                                                    \
+        const kbi_field_##kind x = value;                                                                           \
+        kbi_take(r, KBI_KIND_##kind, to, &x, sizeof x);                                                             \
+    }
+#define KBI_EXPAND(macro, ...) macro(__VA_ARGS__)
+#define KBI_X(kind, key, group, source, meaning)                                                                    \
+    {                                                                                                               \
+        kbi_field_##kind* to = &r->key;                                                                             \
+        KBI_EXPAND(KBI_TAKE, kind, KBI_FROM_##source)                                                               \
+    }
+    KB_RECORD(KBI_X)
+#undef KBI_X
 }
 
 // --- by name: the columns of the table, and every key that is a number or a text ---
@@ -15341,11 +15443,8 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
                             : "the clock gave a time that is none";
         return;
     }
-    r->time_ms = s.median, r->time_ms_mean = s.mean, r->time_ms_std = s.std, r->time_ms_min = s.min;
-    r->time_ms_max = s.max, r->time_ms_mad = s.mad, r->time_ms_p5 = s.p5, r->time_ms_p25 = s.p25;
-    r->time_ms_p75 = s.p75, r->time_ms_p95 = s.p95, r->time_ms_p99 = s.p99, r->time_ms_ci_low = s.ci_low;
-    r->time_ms_ci_high = s.ci_high, r->cv = s.cv, r->precision = s.precision;
-    r->samples = m->n;
+    kbi_sources from = { &s, NULL, NULL, NULL, NULL };
+    kbi_result_take(r, &from);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
     kbi_judge_process_ms(r, &s.median, 1);
@@ -15446,14 +15545,8 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
 
 // A wrong, failed or implausible case keeps its identity and its message, and loses every number of time.
 static void kbi_judge_withdraw(kb_result* r) {
-    r->time_ms = r->time_ms_mean = r->time_ms_std = r->time_ms_min = r->time_ms_max = r->time_ms_mad = NAN;
-    r->time_ms_p5 = r->time_ms_p25 = r->time_ms_p75 = r->time_ms_p95 = r->time_ms_p99 = r->time_ms_raw = NAN;
-    r->time_ms_ci_low = r->time_ms_ci_high = r->cv = r->precision = r->bias_ms = r->floor_ms = NAN;
-    r->inference_speed = r->throughput_gbps = r->gflops = r->items_per_second = r->queries_per_second =
-        r->gpu_efficiency = r->compute_roof_gflops = NAN;
-    r->roof = r->compute_roof = r->bound = NULL;
-    r->samples = r->processes = KB_NONE;
-    r->samples_ms.n = r->process_ms.n = 0;
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
+        if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
 // A cold time is one only where the eviction was seen to work; where nobody could look, that is said.
@@ -16420,15 +16513,6 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
   >>facts     record: what else may tell two machines' times apart, as the system's files have it.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_FACTS = 16 };
-typedef struct kbi_facts {
-    struct kbi_fact {
-        const char* name;
-        char value[72];
-    } of[KBI_FACTS];
-    int n;
-} kbi_facts;
-
 static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     if (!*value || f->n == KBI_FACTS) return;
     f->of[f->n].name = name;
@@ -16542,10 +16626,8 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
 
 static void kbi_record_identity(kb_result* r, const kbi_case* c) {
     kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
-    r->name = kbi_arena_text(r->owned, c->name);
-    r->operation = kbi_arena_text(r->owned, c->entry->operation);
-    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
-    r->direction = kbi_arena_text(r->owned, c->direction);
+    kbi_sources from = { NULL, NULL, NULL, NULL, c };
+    kbi_result_take(r, &from);
     r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
     if (c->entry->rung) r->rung = c->entry->rung;
     if (c->place) r->place = c->place;
@@ -16598,23 +16680,11 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
 
 static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     kbi_record_counters(r, m->counters, m->n_counters);
-    r->memory_bytes = m->memory;
+    kbi_sources from = { NULL, m, NULL, NULL, NULL };
+    kbi_result_take(r, &from);
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
-    r->leaked_bytes = m->leaked;
-    if (m->kernel[0]) r->kernel = kbi_arena_text(r->owned, m->kernel);
     if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
-    r->registers = m->registers, r->shared_bytes = m->shared_bytes, r->local_bytes = m->local_bytes;
-    r->occupancy_theoretical = m->occupancy;
-    r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
-    r->power_w = m->power, r->temperature_c = m->temperature;
-    r->cpu_clock_mhz = m->cpu_clock, r->cpu_waited = m->cpu_waited, r->cpu_stolen = m->cpu_stolen;
-    r->preemptions = m->preemptions;
-    if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
-    if (m->cache[0]) r->cache = kbi_arena_text(r->owned, m->cache);
-    if (m->timer[0]) r->timer = kbi_arena_text(r->owned, m->timer);
-    r->wall_ms = m->wall_ns * 1e-6;
-    r->bytes = m->bytes, r->flops = m->flops;
     r->shared_buffers = m->rounds ? m->stage : -1;
     if (m->bias_fitted) {
         static const kbi_facts fitted = { { { "bias", "fitted" } }, 1 };
@@ -16626,18 +16696,14 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
 }
 
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
-    r->backend = kbi_arena_text(r->owned, machine->backend);
-    if (machine->tool[0]) r->tool = kbi_arena_text(r->owned, machine->tool);
+    kbi_sources from = { NULL, NULL, machine, NULL, NULL };
+    kbi_result_take(r, &from);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
     for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE; i++) {
         double roof = kbi_roof_known(roofs, i);
         *gbps[i] = roof > 0 ? roof * 1e-9 : (double)NAN;
     }
-    if (machine->cpus[0]) r->cpus = kbi_arena_text(r->owned, machine->cpus);
-    if (machine->governor[0]) r->cpu_governor = kbi_arena_text(r->owned, machine->governor);
-    r->cpu_boost = machine->boost;
-    r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
     if (machine->l2 > 0) r->l2_bytes = machine->l2;
     if (machine->gpu_present) {
         char capability[16];
@@ -16666,14 +16732,6 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
         r->winner_certain = end.certain;
     }
 }
-
-typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
-        shard[24];
-    char* command;
-    uint64_t seed;
-    kbi_facts facts;
-} kbi_session;
 
 static void kbi_session_cpu(kbi_session* s) {
     char line[256];
@@ -16827,7 +16885,7 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
         kbi_put_quoted(&command, argv[i]);
     }
     s->command = command.s;
-    s->seed = seed;
+    s->seed = (int64_t)seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
     snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
 }
@@ -16852,17 +16910,9 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
 }
 
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
-    r->host = kbi_arena_text(r->owned, s->host);
-    r->kernel_version = kbi_arena_text(r->owned, s->kernel_version);
-    if (s->cpu[0]) r->cpu = kbi_arena_text(r->owned, s->cpu);
+    kbi_sources from = { NULL, NULL, NULL, s, NULL };
+    kbi_result_take(r, &from);
     kbi_record_facts(r, &s->facts);
-    r->date = kbi_arena_text(r->owned, s->date);
-    if (s->git_commit[0]) r->git_commit = kbi_arena_text(r->owned, s->git_commit);
-    r->run_id = kbi_arena_text(r->owned, s->run_id);
-    if (s->binary[0]) r->binary = kbi_arena_text(r->owned, s->binary);
-    r->command = kbi_arena_text(r->owned, s->command);
-    if (s->shard[0]) r->shard = kbi_arena_text(r->owned, s->shard);
-    r->seed = (int64_t)s->seed;
     r->kbench_version = KBENCH_VERSION;
     r->schema = KBI_SCHEMA;
 }
