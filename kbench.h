@@ -1475,6 +1475,11 @@ extern int pclose(FILE* f);
 #endif
 
 #define KBI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#ifdef __cplusplus
+#define KBI_STATIC_ASSERT static_assert
+#else
+#define KBI_STATIC_ASSERT _Static_assert
+#endif
 // What grows, and has nothing yet: a text, a set, a map.
 #define KBI_BLANK \
     { NULL, 0, 0 }
@@ -3269,32 +3274,28 @@ static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
   >>names     foundation: what dtypes and flags are called.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
-static size_t kbi_dtype_size(int dtype) {
-    static const unsigned char size[] = { 0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8, 4, 1, 1 };
-    return dtype >= 0 && dtype < KBI_COUNT(size) ? size[dtype] : 0;
+static const struct {
+    const char* name;
+    unsigned char bytes;        // of an element
+    signed char digits;         // of a float, binary; 0: an integer
+    short least;                // smallest exponent, as frexp has it
+} kbi_dtypes[] = { { "none", 0, 0, 0 },     { "f32", 4, 24, -125 },  { "f64", 8, 53, -1021 }, { "f16", 2, 11, -13 },
+                   { "bf16", 2, 8, -125 },  { "i8", 1, 0, 0 },       { "u8", 1, 0, 0 },       { "i16", 2, 0, 0 },
+                   { "u16", 2, 0, 0 },      { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
+                   { "u64", 8, 0, 0 },      { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_dtypes) == KB_E5M2 + 1, "a row for each kb_dtype");
+
+static size_t kbi_dtype_size(int dtype) { // 0 for a code that is no dtype
+    return dtype >= 0 && dtype < KBI_COUNT(kbi_dtypes) ? kbi_dtypes[dtype].bytes : 0;
 }
 
-// --- names ---
-
-static const struct {
-    kb_dtype dtype;
-    const char* name;
-} kbi_dtypes[] = {
-    { KB_F32, "f32" }, { KB_F64, "f64" }, { KB_F16, "f16" },   { KB_BF16, "bf16" }, { KB_I8, "i8" },
-    { KB_U8, "u8" },   { KB_I16, "i16" }, { KB_U16, "u16" },   { KB_I32, "i32" },   { KB_U32, "u32" },
-    { KB_I64, "i64" }, { KB_U64, "u64" }, { KB_TF32, "tf32" }, { KB_E4M3, "e4m3" }, { KB_E5M2, "e5m2" }
-};
-
 const char* kb_dtype_name(kb_dtype dtype) {
-    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
-        if (kbi_dtypes[i].dtype == dtype) return kbi_dtypes[i].name;
-    return "none";
+    return kbi_dtypes[(int)dtype >= 0 && (int)dtype < KBI_COUNT(kbi_dtypes) ? dtype : KB_NODTYPE].name;
 }
 
 kb_dtype kb_dtype_of(const char* name) {
-    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
-        if (kbi_same_name(kbi_dtypes[i].name, name)) return kbi_dtypes[i].dtype;
+    for (int i = KB_F32; i < KBI_COUNT(kbi_dtypes); i++)
+        if (kbi_same_name(kbi_dtypes[i].name, name)) return (kb_dtype)i;
     return KB_NODTYPE;
 }
 
@@ -3831,15 +3832,6 @@ static double kbi_ratio(double a, double b) {
 
 // -- order ------------------------------------------------------------------------------------------------
 
-static void kbi_insertion_sort(double* a, int64_t n) {
-    for (int64_t i = 1; i < n; i++) {
-        const double v = a[i];
-        int64_t j = i;
-        for (; j > 0 && a[j - 1] > v; j--) a[j] = a[j - 1];
-        a[j] = v;
-    }
-}
-
 static void kbi_sift_down(double* a, int64_t root, int64_t n) {
     const double v = a[root];
     for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
@@ -3851,7 +3843,7 @@ static void kbi_sift_down(double* a, int64_t root, int64_t n) {
     a[root] = v;
 }
 
-static void kbi_heap_sort(double* a, int64_t n) {
+static void kbi_sort(double* a, int64_t n) { // a heap sort: no order of the values makes it slow
     for (int64_t i = n / 2; i-- > 0;) kbi_sift_down(a, i, n);
     for (int64_t end = n - 1; end > 0; end--) {
         const double top = a[0];
@@ -3876,38 +3868,10 @@ static int64_t kbi_partition(double* a, int64_t n) {
     }
 }
 
-// Partitions allowed before a heap sort takes over (Musser 1997): 2 log2 n.
-static int kbi_sort_budget(int64_t n) {
-    int budget = 0;
-    for (; n > 1; n /= 2) budget += 2;
-    return budget;
-}
-
-static void kbi_sort(double* a, int64_t n) {
-    int budget = kbi_sort_budget(n);
-    while (n > 24) { // below, insertion is faster
-        if (budget-- == 0) {
-            kbi_heap_sort(a, n);
-            return;
-        }
-        const int64_t left = kbi_partition(a, n) + 1;
-        if (left < n - left) {
-            kbi_sort(a, left);
-            a += left;
-            n -= left;
-        } else {
-            kbi_sort(a + left, n - left);
-            n = left;
-        }
-    }
-    kbi_insertion_sort(a, n);
-}
-
 // Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after (quickselect,
-// Hoare 1961).
+// Hoare 1961). Sorts what is left where partitions stay lopsided.
 static double kbi_select(double* a, int64_t n, int64_t k) {
-    int budget = kbi_sort_budget(n);
-    while (n > 24 && budget-- > 0) {
+    for (int budget = 128; n > 8 && budget > 0; budget--) {
         const int64_t left = kbi_partition(a, n) + 1;
         if (k < left) {
             n = left;
@@ -3945,27 +3909,10 @@ static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     return 0.5 * lower + 0.5 * upper;
 }
 
-// Median of |x - centre| in O(n): the deviations are two sorted runs that begin at the centre and are merged.
-static double kbi_mad_sorted(const double* sorted, int64_t n, double centre) {
-    int64_t right = 0, high = n;
-    while (right < high) {
-        const int64_t mid = right + (high - right) / 2;
-        if (sorted[mid] < centre)
-            right = mid + 1;
-        else
-            high = mid;
-    }
-    double before = 0.0, deviation = 0.0;
-    int64_t left = right - 1;
-    for (int64_t taken = 0; taken <= n / 2 && n > 0; taken++) {
-        before = deviation;
-        if (right >= n || (left >= 0 && centre - sorted[left] <= sorted[right] - centre)) {
-            deviation = centre - sorted[left--];
-        } else {
-            deviation = sorted[right++] - centre;
-        }
-    }
-    return n < 1 ? (double)NAN : n % 2 == 1 ? deviation : 0.5 * before + 0.5 * deviation;
+// Median of |x - centre| in O(n); scratch holds n values.
+static double kbi_mad_of(const double* x, int64_t n, double centre, double* scratch) {
+    for (int64_t i = 0; i < n; i++) scratch[i] = fabs(x[i] - centre);
+    return kbi_median_of(scratch, n, scratch);
 }
 
 // -- interval of the median -------------------------------------------------------------------------------
@@ -4029,8 +3976,7 @@ static double kbi_inflation(double r, int64_t n) {
 // standard deviation of the clipped values. O(n); scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
-    for (int64_t i = 0; i < n; i++) scratch[i] = fabs(x[i] - median);
-    const double clip = 3.0 * kbi_median_of(scratch, n, scratch);
+    const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
     for (int64_t i = 0; i < n; i++) {
         const double d = x[i] - median, sign = (double)((d > 0.0) - (d < 0.0));
         scratch[i] = fabs(d) < clip ? d / clip : sign;
@@ -4106,8 +4052,7 @@ static double kbi_precision_in(const double* x, int64_t n, double* scratch) {
 
 static double kbi_precision_of(const double* x, int64_t n) {
     double* scratch = kbi_stats_alloc(n);
-    if (scratch == NULL) return (double)NAN;
-    const double precision = kbi_precision_in(x, n, scratch);
+    const double precision = scratch ? kbi_precision_in(x, n, scratch) : (double)NAN;
     KBENCH_FREE(scratch);
     return precision;
 }
@@ -4172,7 +4117,7 @@ static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
 //   - the MAD is that of each side, the larger counts: with even modes the MAD of all is half their distance;
 //   - it is at least the timer's step: on a coarse timer the MAD is 0 and neighbouring ticks are no modes.
 // Modes closer than 1 % of the median are nobody's concern.
-static int kbi_bimodal(const double* sorted, int64_t n, double median, double step) {
+static int kbi_bimodal(const double* sorted, int64_t n, double median, double step, double* scratch) {
     if (n < KBI_STATS_MIN) return 0;
     const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
     int64_t split = -1;
@@ -4186,8 +4131,8 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     if (split < 0 || !(widest > KBI_STATS_NOTABLE * fabs(median))) return 0;
     const double* upper = sorted + split + stretch;
     const int64_t left = split + 1, right = n - split - stretch;
-    const double below = kbi_mad_sorted(sorted, left, kbi_median_sorted(sorted, left));
-    const double above = kbi_mad_sorted(upper, right, kbi_median_sorted(upper, right));
+    const double below = kbi_mad_of(sorted, left, kbi_median_sorted(sorted, left), scratch);
+    const double above = kbi_mad_of(upper, right, kbi_median_sorted(upper, right), scratch);
     const double mad = below > above ? below : above;
     return widest > 5.0 * (mad > step ? mad : step);
 }
@@ -4236,12 +4181,13 @@ static kb_stats kbi_stats_none(int64_t n) {
 // kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     kb_stats s = kbi_stats_none(n);
-    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(n) : NULL;
+    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(2 * n) : NULL;
     if (sorted == NULL) return s;
-    s.median = kbi_median_of(x, n, sorted);
-    s.effective = kbi_median_interval(x, n, s.median, sorted, &s.ci_low, &s.ci_high);
+    double* scratch = sorted + n;
+    s.median = kbi_median_of(x, n, scratch);
+    s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
     s.precision = kbi_half_width(s.ci_low, s.ci_high, s.median);
-    kbi_drift(x, sorted, &s);
+    kbi_drift(x, scratch, &s);
 
     memcpy(sorted, x, (size_t)n * sizeof(double));
     kbi_sort(sorted, n);
@@ -4252,12 +4198,12 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     s.p75 = kbi_quantile(sorted, n, 0.75);
     s.p95 = kbi_quantile(sorted, n, 0.95);
     if (n >= KBI_STATS_P99_MIN) s.p99 = kbi_quantile(sorted, n, 0.99);
-    s.mad = kbi_mad_sorted(sorted, n, s.median);
+    s.mad = kbi_mad_of(x, n, s.median, scratch);
     kbi_moments(x, n, &s);
     const double seen = kbi_step_of(sorted, n, s.median, &s.distinct);
     const double step = kbi_usable(known_step) && known_step > 0.0 ? known_step : seen;
     kbi_outliers(sorted, step, &s);
-    s.bimodal = kbi_bimodal(sorted, n, s.median, step);
+    s.bimodal = kbi_bimodal(sorted, n, s.median, step, scratch);
     KBENCH_FREE(sorted);
     return s;
 }
@@ -4518,23 +4464,8 @@ typedef struct kbi_matched {
 
 // One unit in the last place of a type at x; integers: 1.
 static double kbi_ulp(double x, kb_dtype dtype) {
-    int exponent, digits = 0, least = 0;
-    if (dtype == KB_F32)
-        digits = 24, least = -125;
-    else if (dtype == KB_TF32)
-        digits = 11, least = -125;
-    else if (dtype == KB_E4M3)
-        digits = 4, least = -5;
-    else if (dtype == KB_E5M2)
-        digits = 3, least = -13;
-    else if (dtype == KB_F64)
-        digits = 53, least = -1021;
-    else if (dtype == KB_F16)
-        digits = 11, least = -13;
-    else if (dtype == KB_BF16)
-        digits = 8, least = -125;
-    else
-        return 1;
+    int exponent, digits = kbi_dtypes[dtype].digits, least = kbi_dtypes[dtype].least;
+    if (!digits) return 1;
     frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
     if (x == 0) exponent = least;
     return ldexp(1, KBI_MAX(exponent, least) - digits);
@@ -5764,69 +5695,53 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 
 // --- by name: the columns of the table, and every key that is a number or a text ---
 
+// Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
+// then that with 2, and so on.
+#define KBI_COLUMNS(x)                                                                                              \
+    x(TIME, "time", "time_ms", 8, 0)                                                                                \
+    x(SPREAD, "+-", "precision", 6, 12)                                                                             \
+    x(GBPS, "GB/s", "throughput_gbps", 8, 8)                                                                        \
+    x(GFLOPS, "GFLOP/s", "gflops", 8, 6)                                                                            \
+    x(ITEMS, "items/s", "items_per_second", 8, 5)                                                                   \
+    x(ROOF, "roof", "gpu_efficiency", 6, 7)                                                                         \
+    x(BAR, "bar", "gpu_efficiency", 10, 2)                                                                          \
+    x(MEMORY, "memory", "memory_bytes", 8, 4)                                                                       \
+    x(ENERGY, "energy", "energy_mj", 8, 11)                                                                         \
+    x(FLOP_J, "FLOP/J", "flops_per_joule", 8, 10)                                                                   \
+    x(BYTE_J, "B/J", "bytes_per_joule", 8, 9)                                                                       \
+    x(SAMPLES, "samples", "samples", 7, 1)                                                                          \
+    x(SPEEDUP, "speedup", "speedup", 8, 13)                                                                         \
+    x(INTERVAL, "interval", "speedup_low", 14, 3)
+
 enum {
-    KBI_COLUMN_TIME,
-    KBI_COLUMN_SPREAD,
-    KBI_COLUMN_GBPS,
-    KBI_COLUMN_GFLOPS,
-    KBI_COLUMN_ITEMS,
-    KBI_COLUMN_ROOF,
-    KBI_COLUMN_BAR,
-    KBI_COLUMN_MEMORY,
-    KBI_COLUMN_ENERGY,
-    KBI_COLUMN_FLOP_J,
-    KBI_COLUMN_BYTE_J,
-    KBI_COLUMN_SAMPLES,
-    KBI_COLUMN_SPEEDUP,
-    KBI_COLUMN_INTERVAL
+#define KBI_X(name, title, key, width, drop) KBI_COLUMN_##name,
+    KBI_COLUMNS(KBI_X)
+#undef KBI_X
 };
 
 static const struct {
     const char *title, *key;
-    int width;
-} kbi_columns[] = { { "time", "time_ms", 8 },
-                    { "+-", "precision", 6 },
-                    { "GB/s", "throughput_gbps", 8 },
-                    { "GFLOP/s", "gflops", 8 },
-                    { "items/s", "items_per_second", 8 },
-                    { "roof", "gpu_efficiency", 6 },
-                    { "bar", "gpu_efficiency", 10 },
-                    { "memory", "memory_bytes", 8 },
-                    { "energy", "energy_mj", 8 },
-                    { "FLOP/J", "flops_per_joule", 8 },
-                    { "B/J", "bytes_per_joule", 8 },
-                    { "samples", "samples", 7 },
-                    { "speedup", "speedup", 8 },
-                    { "interval", "speedup_low", 14 } };
+    int width, drop;
+} kbi_columns[] = {
+#define KBI_X(name, title, key, width, drop) { title, key, width, drop },
+    KBI_COLUMNS(KBI_X)
+#undef KBI_X
+};
 
-static const struct {
+enum { KBI_UNITS_EACH = 4 };
+static const struct { // of a column, from small to large
     int column;
-    const char* title;
-    double scale;
-} kbi_units[] = { { KBI_COLUMN_TIME, "time ns", 1e6 },
-                  { KBI_COLUMN_TIME, "time us", 1e3 },
-                  { KBI_COLUMN_TIME, "time ms", 1 },
-                  { KBI_COLUMN_TIME, "time s", 1e-3 },
-                  { KBI_COLUMN_GFLOPS, "GFLOP/s", 1 },
-                  { KBI_COLUMN_GFLOPS, "TFLOP/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "items/s", 1 },
-                  { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 },
-                  { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 },
-                  { KBI_COLUMN_ENERGY, "uJ", 1e3 },
-                  { KBI_COLUMN_ENERGY, "mJ", 1 },
-                  { KBI_COLUMN_ENERGY, "J", 1e-3 },
-                  { KBI_COLUMN_FLOP_J, "FLOP/J", 1 },
-                  { KBI_COLUMN_FLOP_J, "MFLOP/J", 1e-6 },
-                  { KBI_COLUMN_FLOP_J, "GFLOP/J", 1e-9 },
-                  { KBI_COLUMN_FLOP_J, "TFLOP/J", 1e-12 },
-                  { KBI_COLUMN_BYTE_J, "B/J", 1 },
-                  { KBI_COLUMN_BYTE_J, "MB/J", 1e-6 },
-                  { KBI_COLUMN_BYTE_J, "GB/J", 1e-9 },
-                  { KBI_COLUMN_MEMORY, "mem B", 1 },
-                  { KBI_COLUMN_MEMORY, "mem KiB", 1.0 / 1024 },
-                  { KBI_COLUMN_MEMORY, "mem MiB", 1.0 / 1048576 },
-                  { KBI_COLUMN_MEMORY, "mem GiB", 1.0 / 1073741824 } }; // of a column from small to large
+    const char* titles[KBI_UNITS_EACH];
+    double scales[KBI_UNITS_EACH];
+} kbi_units[] = {
+    { KBI_COLUMN_TIME, { "time ns", "time us", "time ms", "time s" }, { 1e6, 1e3, 1, 1e-3 } },
+    { KBI_COLUMN_GFLOPS, { "GFLOP/s", "TFLOP/s" }, { 1, 1e-3 } },
+    { KBI_COLUMN_ITEMS, { "items/s", "kitems/s", "Mitems/s", "Gitems/s" }, { 1, 1e-3, 1e-6, 1e-9 } },
+    { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
+    { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
+    { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
+    { KBI_COLUMN_MEMORY, { "mem B", "mem KiB", "mem MiB", "mem GiB" }, { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } }
+};
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
@@ -5880,8 +5795,9 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
         kbi_offer(&best, kbi_columns[i].title);
         if (kbi_same_name(kbi_columns[i].title, name)) column = i;
     }
-    for (int i = 0; i < KBI_COUNT(kbi_units); i++)
-        if (kbi_same_name(kbi_units[i].title, name)) column = kbi_units[i].column;
+    for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH; i++)
+        if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
+            column = kbi_units[i / KBI_UNITS_EACH].column;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
     if (column >= 0) return *out = kbi_shown_column(column), true;
     memset(out, 0, sizeof *out);
@@ -5932,17 +5848,11 @@ static bool kbi_shown_check(const char* option, const char* list) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
-    char text[24], *p = text + sizeof text;
-    if (x == KB_NONE) { // also what has no positive counterpart
+    if (x == KB_NONE)
         kbi_puts(t, "null");
-        return;
-    }
-    for (int64_t left = x < 0 ? -x : x; left || p == text + sizeof text; left /= 10) *--p = (char)('0' + left % 10);
-    if (x < 0) *--p = '-';
-    kbi_put(t, p, (size_t)(text + sizeof text - p));
+    else
+        kbi_putf(t, "%lld", (long long)x);
 }
-
-static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
 
 static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "{");
@@ -5961,35 +5871,31 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "}");
 }
 
-static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
-    kbi_puts(t, samples.n ? "[" : "null");
-    for (int64_t i = 0; i < samples.n; i++) {
-        if (i) kbi_puts(t, ", ");
-        kbi_json_real(t, samples.of[i]);
-    }
-    if (samples.n) kbi_puts(t, "]");
-}
-
-static void kbi_json_flags(kbi_text* t, uint64_t flags) {
-    bool first = true;
-    kbi_puts(t, "[");
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
-        first = false;
-    }
-    kbi_puts(t, "]");
-}
-
 static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
+    const kbi_field_samples* samples = (const kbi_field_samples*)field;
+    const char* before = "[";
+    int truth;
     switch (kind) {
     case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
     case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
     case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
-    case KBI_KIND_truth: kbi_json_truth(t, *(const kbi_field_truth*)field); break;
+    case KBI_KIND_truth:
+        truth = *(const kbi_field_truth*)field;
+        kbi_puts(t, truth < 0 ? "null" : truth ? "true" : "false");
+        break;
     case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
-    case KBI_KIND_samples: kbi_json_samples(t, *(const kbi_field_samples*)field); break;
-    case KBI_KIND_flags: kbi_json_flags(t, *(const kbi_field_flags*)field); break;
+    case KBI_KIND_samples:
+        for (int64_t i = 0; i < samples->n; i++, before = ", ") kbi_puts(t, before), kbi_json_real(t, samples->of[i]);
+        kbi_puts(t, samples->n ? "]" : "null");
+        break;
+    case KBI_KIND_flags:
+        for (int f = 0; f < KB_FLAG_COUNT; f++) {
+            if (!(*(const kbi_field_flags*)field >> f & 1)) continue;
+            kbi_putf(t, "%s\"%s\"", before, kb_flag_name((kb_flag)f));
+            before = ", ";
+        }
+        kbi_puts(t, *before == '[' ? "[]" : "]");
+        break;
     case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
     case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
     }
@@ -18092,13 +17998,14 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
         most = KBI_MAX(most, x);
         least = KBI_MIN(least, x);
     }
-    for (int i = 0; i < KBI_COUNT(kbi_units); i++) {
-        double scale = kbi_units[i].scale;
-        if (kbi_units[i].column != cell->what.column) continue;
+    int unit = 0;
+    while (unit < KBI_COUNT(kbi_units) && kbi_units[unit].column != cell->what.column) unit++;
+    for (int i = 0; unit < KBI_COUNT(kbi_units) && i < KBI_UNITS_EACH && kbi_units[unit].titles[i]; i++) {
+        double scale = kbi_units[unit].scales[i];
         if (before > 0 &&
             (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * before < 1e5 ? 1 : 0.01)))
             continue;
-        cell->title = kbi_units[i].title;
+        cell->title = kbi_units[unit].titles[i];
         cell->scale = before = scale;
     }
 }
@@ -18738,16 +18645,13 @@ static int kbi_table_beside(const kbi_table* t, unsigned columns) {
 // is too short for all of them those that say least are left out, the first of these first.
 static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
                               int need) {
-    static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_BAR,    KBI_COLUMN_INTERVAL, KBI_COLUMN_MEMORY,
-                                 KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_ROOF,     KBI_COLUMN_GBPS,
-                                 KBI_COLUMN_BYTE_J,  KBI_COLUMN_FLOP_J, KBI_COLUMN_ENERGY,   KBI_COLUMN_SPREAD,
-                                 KBI_COLUMN_SPEEDUP };
     need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
     for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
-    for (int i = 0; i < KBI_COUNT(least) && !t->n_chosen; i++)
-        if (kbi_table_beside(t, wanted) + need > t->how.width) wanted &= ~(1u << least[i]);
+    for (int drop = 1; drop < KBI_COUNT(kbi_columns) && !t->n_chosen; drop++)
+        for (int i = 0; i < KBI_COUNT(kbi_columns) && kbi_table_beside(t, wanted) + need > t->how.width; i++)
+            if (kbi_columns[i].drop == drop) wanted &= ~(1u << i);
     for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
         if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
     t->most_label =
