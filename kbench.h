@@ -39,6 +39,7 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
+    >>parse        foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -90,7 +91,6 @@ CONTENTS (search for the tag)
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
-    >>parse        record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
     >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, and what stands in a column
@@ -396,54 +396,101 @@ typedef enum kb_expectation { // what a timed block may do because it is the thi
 // Which machine an implementation can run on; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
-// Flags: an ERROR takes the number away and puts its word in the table; a WARN stands beside the number.
-//      name           level  advice: what mends it
+// Flags: an ERROR takes the number away and puts its name in the table; a WARN stands beside the number.
+//   x(name, level, mark beside a number, what happened, why the number is not there or not all that it seems,
+//     what to do)
 // clang-format off
-#define KB_FLAGS(x)                                                                                            \
-    x(VERIFY_FAIL,    ERROR, "fix the kernel, or the tolerance of kb_check")                                    \
-    x(STALE,          ERROR, "write the output in each launch; reset in KB_SAMPLE what outlives one")           \
-    x(WORK_CHANGED,   ERROR, "do the same work in every launch: reset in KB_SAMPLE what one leaves")            \
-    x(CUDA_ERROR,     ERROR, "compute-sanitizer finds where")                                                   \
-    x(NO_WORK,        ERROR, "launch on kb->stream; time host code in KB_TIME_HOST, and kb_keep it")            \
-    x(NO_LOOP,        ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                               \
-    x(LEFT_EARLY,     ERROR, "no break, return or goto out of the timed block; continue is fine")               \
-    x(TRANSFER,       ERROR, "move copies out of the block, or kb_expect(kb, KB_EXPECT_TRANSFER)")              \
-    x(SYNC_INSIDE,    ERROR, "move the waiting out of the block, or kb_expect(kb, KB_EXPECT_SYNC)")             \
-    x(ALLOC_INSIDE,   ERROR, "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC")             \
-    x(SIDE_STREAM,    ERROR, "launch and copy on kb->stream")                                                   \
-    x(ABOVE_ROOF,     ERROR, "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed")          \
-    x(NOT_COLD,       ERROR, "take the data from KB_ALLOC, or time it in cache: --hot")                         \
-    x(TIMEOUT,        ERROR, "raise --timeout, or look for a hang")                                             \
-    x(OOM,            ERROR, "choose a smaller size, or free memory for it")                                    \
-    x(CRASHED,        ERROR, "--no-isolate under a debugger shows where")                                       \
-    x(OVERRUN,        ERROR, "compute-sanitizer finds where")                                                   \
-    x(BAD_CASE,       ERROR, "mend the benchmark's function: the message says what")                            \
-    x(FLOOR,          WARN,  "time more work per launch")                                                       \
-    x(QUANTISED,      WARN,  "time more work per launch")                                                       \
-    x(UNGATED,        WARN,  "submit less in the timed block, and do not wait there")                           \
-    x(UNVERIFIED,     WARN,  "kb_check(kb, got, want, n, tolerance) after the timed block")                     \
-    x(THROTTLED,      WARN,  "let the GPU cool, or lock a clock that it can hold: nvidia-smi -lgc")             \
-    x(CLOCK_VARIES,   WARN,  "lock the clock (nvidia-smi -lgc), or try --thorough")                             \
-    x(UNSETTLED,      WARN,  "try --thorough, or a longer --warmup")                                            \
-    x(DRIFT,          WARN,  "try --thorough, or a longer --warmup")                                            \
-    x(AUTOCORR,       WARN,  "try --thorough, or several processes: --procs 5")                                 \
-    x(BIMODAL,        WARN,  "look at samples_ms in the record; --procs 5 shows what others see")               \
-    x(OUTLIERS,       WARN,  "close other programs, or try --thorough")                                         \
-    x(NOISY,          WARN,  "close other programs, --cpu N, or a longer --max-time")                           \
-    x(FEW,            WARN,  "raise --max-time, or --iters")                                                    \
-    x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
-    x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
-    x(DECLARED_BYTES, WARN,  "check the formula of kb_bytes: --counters has what moved")                        \
-    x(DECLARED_FLOPS, WARN,  "check the formula of kb_flops: --counters has what was done")                     \
-    x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
-    x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
-    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3, without sanitizers, coverage and -pg")
+#define KB_FLAGS(x) \
+    x(VERIFY_FAIL, ERROR, "", "the output is wrong", "a wrong result has no speed", \
+      "fix the kernel, or the tolerance of kb_check") \
+    x(STALE, ERROR, "", "the last launch did not leave the output that the first one left", \
+      "work of one launch would be divided by all", \
+      "write the output in each launch; reset in KB_SAMPLE what outlives one") \
+    x(WORK_CHANGED, ERROR, "", "later launches did other work than the first ones", \
+      "their time is not that of the work that was checked", \
+      "do the same work in every launch: reset in KB_SAMPLE what one leaves") \
+    x(CUDA_ERROR, ERROR, "", "CUDA reported an error", \
+      "a launch that fails returns at once, and would look fast", "compute-sanitizer finds where") \
+    x(NO_WORK, ERROR, "", "the timed block submitted no work", "the time of nothing is no speed", \
+      "launch on kb->stream; time host code in KB_TIME_HOST, and kb_keep it") \
+    x(NO_LOOP, ERROR, "", "no block was timed", "there is nothing that a time would be of", \
+      "put the work to be timed into KB_TIME(kb) { ... }") \
+    x(LEFT_EARLY, ERROR, "", "the timed block was left before its end", "what was left out would count as done", \
+      "no break, return or goto out of the timed block; continue is fine") \
+    x(TRANSFER, ERROR, "", "the timed block copies between host and GPU", \
+      "the copy would count as the kernel's time", \
+      "move copies out of the block, or kb_expect(kb, KB_EXPECT_TRANSFER)") \
+    x(SYNC_INSIDE, ERROR, "", "the timed block waits for the GPU", \
+      "launches and the waiting would count as the kernel's time", \
+      "move the waiting out of the block, or kb_expect(kb, KB_EXPECT_SYNC)") \
+    x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", \
+      "allocating takes longer than most kernels, and would count as one", \
+      "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC") \
+    x(SIDE_STREAM, ERROR, "", "work went to another stream than kb->stream", \
+      "no event waits for it there, and it would look free", "launch and copy on kb->stream") \
+    x(ABOVE_ROOF, ERROR, "", "faster than this machine was seen to be", \
+      "less was done than kb_bytes or kb_flops say, or it was not done at all", \
+      "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed") \
+    x(NOT_COLD, ERROR, "", "the L2 cache could not be evicted between samples", \
+      "data in cache would pass for data in memory", "take the data from KB_ALLOC, or time it in cache: --hot") \
+    x(TIMEOUT, ERROR, "", "it took longer than --timeout allows", "what does not end has no time", \
+      "raise --timeout, or look for a hang") \
+    x(OOM, ERROR, "", "there was no room for its memory", "it did not run", \
+      "choose a smaller size, or free memory for it") \
+    x(CRASHED, ERROR, "", "it did not come to its end", "what does not end has no time", \
+      "--no-isolate under a debugger shows where") \
+    x(OVERRUN, ERROR, "", "something wrote beside a buffer", \
+      "what it overwrote may be data, and the output chance", "compute-sanitizer finds where") \
+    x(BAD_CASE, ERROR, "", "the function failed, or called kbench in a wrong way", \
+      "what would be timed is not what was meant", "mend the benchmark's function: the message says what") \
+    x(FLOOR, WARN, "FL", "what the timer's bias may be off is over 5 % of the time", \
+      "that much of it may be the timer's", "time more work per launch") \
+    x(QUANTISED, WARN, "QU", "the timer's step is over 1 % of the time", \
+      "the +- cannot show what lies between two steps", "time more work per launch") \
+    x(UNGATED, WARN, "UG", "launches were not queued before the clock started", \
+      "launch latency may be in the time", "submit less in the timed block, and do not wait there") \
+    x(UNVERIFIED, WARN, "UV", "no kb_check looked at the output", "a wrong kernel could be as fast", \
+      "kb_check(kb, got, want, n, tolerance) after the timed block") \
+    x(THROTTLED, WARN, "TH", "the GPU lowered its clock for power or heat", "cool or idle it would be faster", \
+      "let the GPU cool, or lock a clock that it can hold: nvidia-smi -lgc") \
+    x(CLOCK_VARIES, WARN, "CV", "the SM clock changed by more than 2 %", "times change with it", \
+      "lock the clock (nvidia-smi -lgc), or try --thorough") \
+    x(UNSETTLED, WARN, "US", "had not settled when the warm-up ran out", \
+      "the later half of the samples differs from the first", "try --thorough, or a longer --warmup") \
+    x(DRIFT, WARN, "DR", "the time drifts", "the median lies between two states", \
+      "try --thorough, or a longer --warmup") \
+    x(AUTOCORR, WARN, "AC", "samples hang together, worth fewer than 6", "the +- is a guess", \
+      "try --thorough, or several processes: --procs 5") \
+    x(BIMODAL, WARN, "BI", "two groups, a quarter of the samples or more in each", \
+      "the median is of one, and the next run's may be of the other", \
+      "look at samples_ms in the record; --procs 5 shows what others see") \
+    x(OUTLIERS, WARN, "OU", "outliers move the median beyond the +-, or the mean by over 10 %", \
+      "the median hides what rare long launches cost", "close other programs, or try --thorough") \
+    x(NOISY, WARN, "NO", "known to no better than 5 %", "smaller differences do not show", \
+      "close other programs, --cpu N, or a longer --max-time") \
+    x(FEW, WARN, "FE", "too few samples for an interval", "the error of the median is unknown", \
+      "raise --max-time, or --iters") \
+    x(PLACEMENT, WARN, "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies", \
+      "take the data from KB_ALLOC, in the same order in each implementation") \
+    x(SHARED_GPU, WARN, "SG", "other processes use this GPU", "their work may be in the time", \
+      "end the others (nvidia-smi lists them), or take another --device") \
+    x(DECLARED_BYTES, WARN, "DY", "kb_bytes says over 10 % more than the counters saw move", \
+      "GB/s and % of the roof rest on it", "check the formula of kb_bytes: --counters has what moved") \
+    x(DECLARED_FLOPS, WARN, "DL", "kb_flops says over 10 % more than the counters saw done", \
+      "GFLOP/s and % of the roof rest on it", "check the formula of kb_flops: --counters has what was done") \
+    x(CONSTANT_DATA, WARN, "CD", "inputs are constant", "real data can run slower", \
+      "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data") \
+    x(LEAK, WARN, "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere", \
+      "free what the function allocates, or take it from KB_ALLOC") \
+    x(DEBUG_BUILD, WARN, "DB", "compiled without optimisation, or instrumented", \
+      "what the host does takes longer than it would for users", \
+      "compile with -O2 or -O3, without sanitizers, coverage and -pg")
 // clang-format on
 typedef enum kb_flag {
-#define KBI_X(name, level, advice) KB_FLAG_##name,
+#define KBI_X(name, level, mark, what, why, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
 #undef KBI_X
-        KB_FLAG_COUNT
+        KB_FLAG_COUNT // at most 64
 } kb_flag; // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
@@ -586,135 +633,161 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // and those that have a form of their own: params, samples, flags, and the enums status and verdict.
 #define KB_NONE INT64_MIN
 // clang-format off
-//    kind     key                    group    meaning, with its unit
-#define KB_RECORD(x)                                                                                                  \
-    x(text,    name,                  what,    "operation, dir, impl, dtype and axes: unique within a run")           \
-    x(text,    operation,             what,    "what is computed")                                                    \
-    x(text,    direction,             what,    "fwd, bwd, ...: the value of the axis dir")                            \
-    x(text,    implementation,        what,    "how it is computed")                                                  \
-    x(text,    origin,                what,    "own, vendor or user")                                                 \
-    x(whole,   rung,                  what,    "step of the ladder from naive up")                                    \
-    x(text,    dtype,                 what,    "element type")                                                        \
-    x(whole,   batch_size,            what,    "value of the axis of that name")                                      \
-    x(whole,   sequence_length,       what,    "value of the axis of that name")                                      \
-    x(whole,   tensor_dimension,      what,    "value of the axis of that name")                                      \
-    x(params,  params,                what,    "every axis and its value; numbers are numbers")                       \
-    x(whole,   planned,               what,    "cases of this operation and direction that the run set out for")      \
-    x(real,    time_ms,               time,    "ms a launch: median, less bias_ms; --procs: mean of such")             \
-    x(real,    time_ms_mean,          time,    "ms: arithmetic mean")                                                 \
-    x(real,    time_ms_std,           time,    "ms: standard deviation, divisor n - 1")                               \
-    x(real,    time_ms_min,           time,    "ms: shortest")                                                        \
-    x(real,    time_ms_max,           time,    "ms: longest")                                                         \
-    x(real,    time_ms_mad,           time,    "ms: median of |x - median|, unscaled")                                \
-    x(real,    time_ms_p5,            time,    "ms: quantile 0.05 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p25,           time,    "ms: quantile 0.25 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p75,           time,    "ms: quantile 0.75 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p95,           time,    "ms: quantile 0.95 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p99,           time,    "ms: quantile 0.99 of samples, from 300 of them")                      \
-    x(real,    time_ms_ci_low,        time,    "ms: lower end of its 95 % interval")                                  \
-    x(real,    time_ms_ci_high,       time,    "ms: its upper end")                                                   \
-    x(real,    cv,                    time,    "std over mean, no unit")                                              \
-    x(real,    precision,             time,    "half the interval over the median, no unit")                          \
-    x(whole,   samples,               time,    "how many were taken; none is dropped")                                \
-    x(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
-    x(text,    cache,                 time,    "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
-    x(text,    timer,                 time,    "events, cupti or wall: what clock it was timed by")                    \
-    x(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
-    x(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
-    x(real,    floor_ms,              time,    "ms that an empty kernel reads in this mode")                          \
-    x(real,    wall_ms,               time,    "ms that the case took in all")                                        \
-    x(whole,   launches_per_sample,   time,    "runs of the block whose mean is one sample")                          \
-    x(whole,   samples_retaken,       time,    "samples taken anew because something disturbed them")                 \
-    x(whole,   processes,             time,    "processes that gave a median")                                        \
-    x(samples, process_ms,            time,    "ms: the median of each process, in turn")                             \
-    x(real,    inference_speed,       rate,    "launches a second, 1000 / time_ms")                                   \
-    x(real,    throughput_gbps,       rate,    "1e9 bytes a second, by kb_bytes")                                     \
-    x(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
-    x(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
-    x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
-    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof; cold: a copy as large")         \
-    x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
-    x(text,    compute_roof,          rate,    "that the operations are held against, the nearest or not")             \
-    x(real,    compute_roof_gflops,   rate,    "1e9 operations a second that it reaches")                            \
-    x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")           \
-    x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
-    x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
-    x(real,    flops_per_joule,       rate,    "operations a joule, by kb_flops and energy_mj")                       \
-    x(real,    bytes_per_joule,       rate,    "bytes a joule, by kb_bytes and energy_mj")                            \
-    x(params,  counters,              rate,    "by name: kb_count, --counters, what ncu and nsys saw")              \
-    x(params,  counter_units,         rate,    "their units, where one was given")                                    \
-    x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
-    x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
-    x(real,    host_memory_mb,        memory,  "MiB of host memory at the case's peak")                               \
-    x(whole,   leaked_bytes,          memory,  "bytes of device memory that the function left allocated")             \
-    x(text,    baseline,              contest, "implementation that the others of the group are compared with")       \
-    x(real,    speedup,               contest, "the baseline's time over this one's, from common rounds")             \
-    x(real,    speedup_low,           contest, "lower end of its interval, 95 % for all of the group at once")        \
-    x(real,    speedup_high,          contest, "its upper end")                                                       \
-    x(real,    noise_floor,           contest, "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up")  \
-    x(verdict, verdict,               contest, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline")            \
-    x(text,    rating,                contest, "best verified time over this: excellent 0.8, good 0.5, fair 0.2")     \
-    x(truth,   shared_buffers,        contest, "whether its data lay where its rivals' did: same addresses, pages")   \
-    x(text,    winner,                contest, "implementation that was fastest, of two or more that have times")     \
-    x(truth,   winner_certain,        contest, "whether it is surely faster than each of the others")                 \
-    x(status,  status,                trust,   "ok, failed, skipped")                                                 \
-    x(truth,   verified,              trust,   "whether a check passed; null: nothing was checked")                   \
-    x(real,    max_error,             trust,   "largest error that the checks saw")                                   \
-    x(real,    tolerance,             trust,   "what they allowed")                                                   \
-    x(flags,   flags,                 trust,   "names of KB_FLAGS")                                                   \
-    x(text,    message,               trust,   "what was remarked, for people")                                       \
-    x(text,    kernel,                kernel,  "name of the block's first kernel, as the audit saw it")               \
-    x(text,    grid,                  kernel,  "its blocks, XxYxZ")                                                   \
-    x(text,    block,                 kernel,  "its threads in a block, XxYxZ")                                       \
-    x(whole,   registers,             kernel,  "a thread")                                                            \
-    x(whole,   shared_bytes,          kernel,  "bytes of shared memory a block")                                      \
-    x(whole,   local_bytes,           kernel,  "bytes of local memory a thread")                                      \
-    x(real,    occupancy_theoretical, kernel,  "percent of the threads that fit on a multiprocessor")                 \
-    x(real,    occupancy_achieved,    kernel,  "percent, as counters saw it")                                         \
-    x(text,    backend,               machine, "cuda, cpu; script in tests")                                          \
-    x(whole,   device,                machine, "number of the GPU")                                                   \
-    x(text,    gpu,                   machine, "its name")                                                            \
-    x(text,    compute_capability,    machine, "9.0")                                                                 \
-    x(text,    driver,                machine, "its version")                                                         \
-    x(text,    cuda,                  machine, "version of the runtime")                                              \
-    x(text,    no_gpu,                machine, "why there is none, for people; null with one")                        \
-    x(text,    tool,                  machine, "compute-sanitizer or the like, under which nothing is timed")         \
-    x(real,    copy_roof_gbps,        machine, "1e9 bytes a second of the best copy, read and written")               \
-    x(real,    read_roof_gbps,        machine, "1e9 bytes a second of the best read")                                 \
-    x(real,    write_roof_gbps,       machine, "1e9 bytes a second of the best write")                                \
-    x(real,    sm_clock_mhz,          machine, "MHz at the end of the samples")                                       \
-    x(real,    memory_clock_mhz,      machine, "MHz")                                                                 \
-    x(truth,   clocks_locked,         machine, "whether somebody fixed the clocks")                                   \
-    x(real,    power_w,               machine, "W at the end of the samples")                                         \
-    x(real,    energy_mj,             machine, "mJ a launch, launches back to back: --energy")                        \
-    x(real,    idle_power_w,          machine, "W before that, with nothing at work; energy_mj has it, too")          \
-    x(real,    temperature_c,         machine, "degrees Celsius")                                                     \
-    x(text,    throttle,              machine, "why the clock was lowered")                                           \
-    x(whole,   l2_bytes,              machine, "of the cache that all multiprocessors share")                          \
-    x(truth,   ecc,                   machine, "whether error correction is on")                                      \
-    x(truth,   mig,                   machine, "whether the GPU is partitioned")                                      \
-    x(text,    host,                  machine, "its name")                                                            \
-    x(text,    cpu,                   machine, "its processor")                                                       \
-    x(text,    cpus,                  machine, "processors that the measuring process may run on, 0,2-3")              \
-    x(real,    cpu_clock_mhz,         machine, "MHz of the one that it was on at the end of the samples")             \
-    x(text,    cpu_governor,          machine, "what chooses that clock; null: virtual machines do not say")          \
-    x(truth,   cpu_boost,             machine, "whether it may rise above the nominal clock")                         \
-    x(whole,   preemptions,           machine, "times that the process had to make room for another, in the samples") \
-    x(real,    cpu_waited,            machine, "percent of the samples' span that it was ready and had no processor") \
-    x(real,    cpu_stolen,            machine, "percent of the processors' busy time that a hypervisor gave away")    \
-    x(text,    kernel_version,        machine, "of the operating system")                                             \
-    x(params,  environment,           machine, "aslr, cpu_limit, hypervisor, ...: an object of what is known")         \
-    x(text,    kbench_version,        run,     "of the program that measured")                                        \
-    x(whole,   schema,                run,     "of this table; 3")                                                    \
-    x(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
-    x(text,    binary,                run,     "hash of the executable's bytes")                                      \
-    x(text,    command,               run,     "the command line")                                                    \
-    x(whole,   seed,                  run,     "of data and order")                                                   \
-    x(text,    git_commit,            run,     "of the folder in which the program ran")                              \
-    x(text,    build,                 run,     "compiler and options")                                                \
-    x(text,    run_id,                run,     "the same for all records of a run, and for no others")                \
-    x(text,    shard,                 run,     "K/N, the part of the plan that this run was")                         \
-    x(whole,   place,                 run,     "of the case in the plan, from 1, all shards together")
+//   x(kind, key, group, source, meaning with its unit)
+// Sources: stats, measured, machine, run and planned have a field of the statistics of the samples, of what was
+// measured of the case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
+// What is of stats or timed is withheld where a case has no time.
+#define KB_RECORD(x) \
+    x(text,    name,                  what, planned(name), \
+      "operation, dir, impl, dtype and axes: unique within a run") \
+    x(text,    operation,             what, planned(entry->operation), "what is computed") \
+    x(text,    direction,             what, planned(direction), "fwd, bwd, ...: the value of the axis dir") \
+    x(text,    implementation,        what, planned(entry->implementation), "how it is computed") \
+    x(text,    origin,                what, code, "own, vendor or user") \
+    x(whole,   rung,                  what, code, "step of the ladder from naive up") \
+    x(text,    dtype,                 what, code, "element type") \
+    x(whole,   batch_size,            what, code, "value of the axis of that name") \
+    x(whole,   sequence_length,       what, code, "value of the axis of that name") \
+    x(whole,   tensor_dimension,      what, code, "value of the axis of that name") \
+    x(params,  params,                what, code, "every axis and its value; numbers are numbers") \
+    x(whole,   planned,               what, code, \
+      "cases of this operation and direction that the run set out for") \
+    x(real,    time_ms,               time, stats(median), \
+      "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
+    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
+    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
+    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
+    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
+    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
+    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
+    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
+    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
+    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
+    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
+    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
+    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
+    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit") \
+    x(whole,   samples,               time, stats(n), "how many were taken; none is dropped") \
+    x(samples, samples_ms,            time, timed, "ms: each, in the order they were taken") \
+    x(text,    cache,                 time, measured(cache), \
+      "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
+    x(text,    timer,                 time, measured(timer), "events, cupti or wall: what clock it was timed by") \
+    x(real,    time_ms_raw,           time, timed, "ms: the median before the bias was taken off") \
+    x(real,    bias_ms,               time, timed, "ms that the timer reads too much, taken off each sample") \
+    x(real,    floor_ms,              time, timed, "ms that an empty kernel reads in this mode") \
+    x(real,    wall_ms,               time, measured(wall_ns * 1e-6), "ms that the case took in all") \
+    x(whole,   launches_per_sample,   time, code, "runs of the block whose mean is one sample") \
+    x(whole,   samples_retaken,       time, code, "samples taken anew because something disturbed them") \
+    x(whole,   processes,             time, timed, "processes that gave a median") \
+    x(samples, process_ms,            time, timed, "ms: the median of each process, in turn") \
+    x(real,    inference_speed,       rate, timed, "launches a second, 1000 / time_ms") \
+    x(real,    throughput_gbps,       rate, timed, "1e9 bytes a second, by kb_bytes") \
+    x(real,    gflops,                rate, timed, "1e9 operations a second, by kb_flops") \
+    x(real,    items_per_second,      rate, timed, "items a second, by kb_items") \
+    x(real,    queries_per_second,    rate, timed, "queries a second, by kb_queries") \
+    x(real,    gpu_efficiency,        rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
+    x(text,    roof,                  rate, timed, \
+      "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
+    x(text,    compute_roof,          rate, timed, "that the operations are held against, the nearest or not") \
+    x(real,    compute_roof_gflops,   rate, timed, "1e9 operations a second that it reaches") \
+    x(text,    bound,                 rate, timed, "memory, compute or latency; by counters also L2 or launch") \
+    x(real,    bytes,                 rate, measured(bytes), "bytes a launch, as declared") \
+    x(real,    flops,                 rate, measured(flops), "operations a launch, as declared") \
+    x(real,    flops_per_joule,       rate, code, "operations a joule, by kb_flops and energy_mj") \
+    x(real,    bytes_per_joule,       rate, code, "bytes a joule, by kb_bytes and energy_mj") \
+    x(params,  counters,              rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
+    x(params,  counter_units,         rate, code, "their units, where one was given") \
+    x(real,    memory_mb,             memory, code, "MiB of device memory at the case's peak") \
+    x(whole,   memory_bytes,          memory, measured(memory), "the same in bytes") \
+    x(real,    host_memory_mb,        memory, code, "MiB of host memory at the case's peak") \
+    x(whole,   leaked_bytes,          memory, measured(leaked), \
+      "bytes of device memory that the function left allocated") \
+    x(text,    baseline,              contest, code, \
+      "implementation that the others of the group are compared with") \
+    x(real,    speedup,               contest, code, "the baseline's time over this one's, from common rounds") \
+    x(real,    speedup_low,           contest, code, \
+      "lower end of its interval, 95 % for all of the group at once") \
+    x(real,    speedup_high,          contest, code, "its upper end") \
+    x(real,    noise_floor,           contest, code, \
+      "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
+    x(verdict, verdict,               contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
+    x(text,    rating,                contest, code, \
+      "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
+    x(truth,   shared_buffers,        contest, code, \
+      "whether its data lay where its rivals' did: same addresses, pages") \
+    x(text,    winner,                contest, code, \
+      "implementation that was fastest, of two or more that have times") \
+    x(truth,   winner_certain,        contest, code, "whether it is surely faster than each of the others") \
+    x(status,  status,                trust, code, "ok, failed, skipped") \
+    x(truth,   verified,              trust, code, "whether a check passed; null: nothing was checked") \
+    x(real,    max_error,             trust, code, "largest error that the checks saw") \
+    x(real,    tolerance,             trust, code, "what they allowed") \
+    x(flags,   flags,                 trust, code, "names of KB_FLAGS") \
+    x(text,    message,               trust, code, "what was remarked, for people") \
+    x(text,    kernel,                kernel, measured(kernel), \
+      "name of the block's first kernel, as the audit saw it") \
+    x(text,    grid,                  kernel, code, "its blocks, XxYxZ") \
+    x(text,    block,                 kernel, code, "its threads in a block, XxYxZ") \
+    x(whole,   registers,             kernel, measured(registers), "a thread") \
+    x(whole,   shared_bytes,          kernel, measured(shared_bytes), "bytes of shared memory a block") \
+    x(whole,   local_bytes,           kernel, measured(local_bytes), "bytes of local memory a thread") \
+    x(real,    occupancy_theoretical, kernel, measured(occupancy), \
+      "percent of the threads that fit on a multiprocessor") \
+    x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
+    x(text,    backend,               machine, machine(backend), "cuda, cpu; script in tests") \
+    x(whole,   device,                machine, code, "number of the GPU") \
+    x(text,    gpu,                   machine, code, "its name") \
+    x(text,    compute_capability,    machine, code, "9.0") \
+    x(text,    driver,                machine, code, "its version") \
+    x(text,    cuda,                  machine, code, "version of the runtime") \
+    x(text,    no_gpu,                machine, code, "why there is none, for people; null with one") \
+    x(text,    tool,                  machine, machine(tool), \
+      "compute-sanitizer or the like, under which nothing is timed") \
+    x(real,    copy_roof_gbps,        machine, code, "1e9 bytes a second of the best copy, read and written") \
+    x(real,    read_roof_gbps,        machine, code, "1e9 bytes a second of the best read") \
+    x(real,    write_roof_gbps,       machine, code, "1e9 bytes a second of the best write") \
+    x(real,    sm_clock_mhz,          machine, measured(sm_clock), "MHz at the end of the samples") \
+    x(real,    memory_clock_mhz,      machine, measured(memory_clock), "MHz") \
+    x(truth,   clocks_locked,         machine, machine(clocks_locked), "whether somebody fixed the clocks") \
+    x(real,    power_w,               machine, measured(power), "W at the end of the samples") \
+    x(real,    energy_mj,             machine, code, "mJ a launch, launches back to back: --energy") \
+    x(real,    idle_power_w,          machine, code, \
+      "W before that, with nothing at work; energy_mj has it, too") \
+    x(real,    temperature_c,         machine, measured(temperature), "degrees Celsius") \
+    x(text,    throttle,              machine, measured(throttle), "why the clock was lowered") \
+    x(whole,   l2_bytes,              machine, code, "of the cache that all multiprocessors share") \
+    x(truth,   ecc,                   machine, machine(ecc), "whether error correction is on") \
+    x(truth,   mig,                   machine, machine(mig), "whether the GPU is partitioned") \
+    x(text,    host,                  machine, run(host), "its name") \
+    x(text,    cpu,                   machine, run(cpu), "its processor") \
+    x(text,    cpus,                  machine, machine(cpus), \
+      "processors that the measuring process may run on, 0,2-3") \
+    x(real,    cpu_clock_mhz,         machine, measured(cpu_clock), \
+      "MHz of the one that it was on at the end of the samples") \
+    x(text,    cpu_governor,          machine, machine(governor), \
+      "what chooses that clock; null: virtual machines do not say") \
+    x(truth,   cpu_boost,             machine, machine(boost), "whether it may rise above the nominal clock") \
+    x(whole,   preemptions,           machine, measured(preemptions), \
+      "times that the process had to make room for another, in the samples") \
+    x(real,    cpu_waited,            machine, measured(cpu_waited), \
+      "percent of the samples' span that it was ready and had no processor") \
+    x(real,    cpu_stolen,            machine, measured(cpu_stolen), \
+      "percent of the processors' busy time that a hypervisor gave away") \
+    x(text,    kernel_version,        machine, run(kernel_version), "of the operating system") \
+    x(params,  environment,           machine, code, \
+      "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
+    x(text,    kbench_version,        run, code, "of the program that measured") \
+    x(whole,   schema,                run, code, "of this table; 3") \
+    x(text,    date,                  run, run(date), "UTC, 2026-01-31T23:59:59Z") \
+    x(text,    binary,                run, run(binary), "hash of the executable's bytes") \
+    x(text,    command,               run, run(command), "the command line") \
+    x(whole,   seed,                  run, run(seed), "of data and order") \
+    x(text,    git_commit,            run, run(git_commit), "of the folder in which the program ran") \
+    x(text,    build,                 run, code, "compiler and options") \
+    x(text,    run_id,                run, run(run_id), "the same for all records of a run, and for no others") \
+    x(text,    shard,                 run, run(shard), "K/N, the part of the plan that this run was") \
+    x(whole,   place,                 run, code, "of the case in the plan, from 1, all shards together")
 
 typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
 typedef int kbi_field_truth; typedef uint64_t kbi_field_flags;
@@ -724,7 +797,7 @@ typedef kb_status kbi_field_status; typedef kb_verdict kbi_field_verdict;
 // clang-format on
 
 typedef struct kb_result {
-#define KBI_X(kind, key, group, meaning) kbi_field_##kind key;
+#define KBI_X(kind, key, group, source, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
 #undef KBI_X
     const struct kbi_inside* inside; // what only the run itself knows, and no file keeps: see --profile; or NULL
@@ -1439,6 +1512,11 @@ extern int pclose(FILE* f);
 #endif
 
 #define KBI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#ifdef __cplusplus
+#define KBI_STATIC_ASSERT static_assert
+#else
+#define KBI_STATIC_ASSERT _Static_assert
+#endif
 // What grows, and has nothing yet: a text, a set, a map.
 #define KBI_BLANK \
     { NULL, 0, 0 }
@@ -1645,10 +1723,11 @@ static void kbi_unlocalise(char* s) {
 // strtod with a point, whatever the locale; a comma ends the number, as in a list.
 static double kbi_real_of(const char* s, char** end) {
     const char* point = localeconv()->decimal_point;
+    if (!point || strcmp(point, ".") == 0) return strtod(s, end);
     char text[160], *stop;
-    size_t more = point && *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
+    size_t more = *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
     snprintf(text, sizeof text, "%.*s", (int)n, s);
-    char* at = strcmp(point ? point : ".", ".") != 0 && more < 16 ? strchr(text, '.') : NULL;
+    char* at = more < 16 ? strchr(text, '.') : NULL;
     if (at) {
         memmove(at + 1 + more, at + 1, strlen(at + 1) + 1);
         memcpy(at, point, more + 1);
@@ -1658,83 +1737,14 @@ static double kbi_real_of(const char* s, char** end) {
     return x;
 }
 
-#ifdef __SIZEOF_INT128__
-// Files of records are numbers for the most part. Between 1e-11 and 1e17 a double, its neighbours and a power of ten
-// meet in 128 bits, where nothing is rounded: many times faster than printf and strtod, and the same text and value.
-__extension__ typedef unsigned __int128 kbi_wide;
-
-enum { KBI_FIVES = 28 };
-// clang-format off
-static const uint64_t kbi_fives[KBI_FIVES] = { // the powers of five in 64 bits
-    1, 5, 25, 125, 625, 3125, 15625, 78125, 390625, 1953125, 9765625, 48828125, 244140625, 1220703125,
-    6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
-    476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
-    1490116119384765625u, 7450580596923828125u,
-};
-// clang-format on
-
-KBI_SLOW_END
-// The fewest digits, 15 to 17, that read back to x > 0: c times 10^(*exponent - 16), c with 17 digits. 0: not here.
-static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
-    uint64_t bits, fraction = ((uint64_t)1 << 52) - 1, power = 10000000000000000u; // 10^16
-    memcpy(&bits, &x, sizeof bits);
-    int e = (int)(bits >> 52) - 1075;
-    uint64_t m = (bits & fraction) | (fraction + 1);
-    *exponent = (int)(((e + 52) * 78913) >> 18);            // log10(2), rounded down: one too few at most
-    if (!(bits & fraction) || e < -100 || e > 10) return 0; // of a power of two the lower neighbour is nearer
-    for (;; ++*exponent) {
-        int k = 16 - *exponent, shift = -(e + k); // x is all / 2^shift of 10^-k
-        if (k < 0 || k >= KBI_FIVES) return 0;
-        uint64_t ulp = kbi_fives[k];
-        kbi_wide all = (kbi_wide)m * ulp;
-        if (shift < 0) all <<= -shift, ulp <<= -shift, shift = 0;
-        uint64_t c = (uint64_t)(all >> shift), rest = (uint64_t)(all - ((kbi_wide)c << shift));
-        if (c >= 10 * power) continue;
-        for (*digits = 15;; ++*digits) {
-            uint64_t unit = *digits == 15 ? 100 : *digits == 16 ? 10 : 1, over = c % unit, down = c - over;
-            kbi_wide below = ((kbi_wide)over << shift) + rest, above = ((kbi_wide)unit << shift) - below;
-            bool up = above < below || (above == below && (down / unit & 1));
-            kbi_wide off = 2 * (up ? above : below);
-            if (*digits == 17 || off < ulp || (off == ulp && !(m & 1))) return up ? down + unit : down;
-        }
-    }
-}
-
-KBI_SLOW_BEGIN
-#else
-static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
-    return (void)x, (void)digits, (void)exponent, 0;
-}
-#endif
-
-KBI_SLOW_END
 // The shortest of 15, 16 and 17 digits that reads back to the same double, as printf's %g writes them.
 static const char* kbi_number(double x, char out[40]) {
-    int digits = 0, exponent = 0, n = 16;
-    char text[24], *p = out;
-    uint64_t c = kbi_finite(x) && x != 0 ? kbi_shortest(x < 0 ? -x : x, &digits, &exponent) : 0;
-    for (int i = 15; !c && i <= 17; i++) {
-        snprintf(out, 40, "%.*g", i, x);
-        if (i == 17 || strtod(out, NULL) == x) return kbi_unlocalise(out), out;
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, 40, "%.*g", digits, x);
+        if (strtod(out, NULL) == x) break;
     }
-    if (c == 100000000000000000u) c /= 10, exponent++; // 9.99... became 10
-    for (int i = 16; i >= 0; i--, c /= 10) text[i] = (char)('0' + c % 10);
-    while (n && text[n] == '0') n--; // of the last digit
-    if (x < 0) *p++ = '-';
-    bool small = exponent < -4, large = exponent >= digits;
-    int point = small || large ? 0 : exponent;
-    if (point < 0) *p++ = '0', *p++ = '.';
-    for (int i = point; i < -1 && point < 0; i++) *p++ = '0';
-    for (int i = 0; i <= KBI_MAX(n, point); i++) {
-        *p++ = i <= n ? text[i] : '0';
-        if (i == point && i < n) *p++ = '.';
-    }
-    *p = 0;
-    if (small || large) snprintf(p, 8, "e%c%02d", small ? '-' : '+', small ? -exponent : exponent);
-    return out;
+    return kbi_unlocalise(out), out;
 }
-
-KBI_SLOW_BEGIN
 
 // x with so many significant digits, for people: in exponent form from 1e15 on alone, where digits would be made up.
 static const char* kbi_digits(double x, int digits, char out[40]) {
@@ -2150,10 +2160,83 @@ static void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
+  >>parse     foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- reading ---
+enum {
+    KBI_READ_BUFFER = 1 << 16,
+    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
+    KBI_READ_NUMBER = 100,
+    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
+};
+
+typedef struct kbi_records { // of one or several files, in their order
+    kb_result* of;           // own nothing each: all that they point to is in the arena
+    int64_t n, size;
+    kbi_arena arena;
+    kbi_map texts, cases; // texts that are there already; the case of a run on a device
+    int64_t replaced;     // records that were there already
+    int64_t twice;        // records whose name another one of the run has
+} kbi_records;
+
+typedef struct kbi_reader {
+    const char* path; // for messages; NULL: there are none
+    int file;         // -1: all of it is in memory
+    int64_t line;
+    char *buffer, *at, *end; // what was read and not yet looked at
+    bool lines, torn;        // a record a line; the last one breaks off
+    bool broken;             // the system gave no more of it
+    bool newer, strange;     // a later schema, flags that this version does not know: said once
+    kbi_text token;          // the last text
+    kbi_records* to;
+    kb_result blank;
+    double* values; // of the list that is being read
+    int64_t n_values, values_size;
+} kbi_reader;
+
+// --- numbers ---
+
+typedef struct kbi_scanned { // a number as JSON has them
+    double x;
+    int64_t i;
+    bool whole, fits; // without point and exponent; into i
+} kbi_scanned;
+
+KBI_SLOW_END
+// Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
+static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
+    static const char digits[] = "0123456789";
+    const char *p = s + (*s == '-'), *first = p;
+    p += strspn(p, digits);
+    bool good = p > first && (p == first + 1 || *first != '0');
+    *whole = *p != '.' && (*p | 32) != 'e';
+    if (*p == '.' && good) {
+        size_t n = strspn(++p, digits);
+        p += n;
+        good = n > 0;
+    }
+    if ((*p | 32) == 'e' && good) {
+        p += 1 + (p[1] == '-' || p[1] == '+');
+        size_t n = strspn(p, digits);
+        p += n;
+        good = n > 0;
+    }
+    *end = p;
+    return good;
+}
+
+static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
+    char* stop;
+    if (!kbi_scan_end(s, end, &out->whole)) return false;
+    out->x = kbi_real_of(s, &stop);
+    errno = 0;
+    out->i = strtoll(s, NULL, 10);
+    out->fits = errno == 0 && out->i != KB_NONE;
+    if (!out->fits) out->i = 0;
+    return true;
+}
+
+// --- bytes ---
 
 // Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
 static ssize_t kbi_read_more(int file, void* to, size_t n) {
@@ -2166,6 +2249,223 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
             return -1;
     }
 }
+
+// Reads on, behind what was not yet looked at; false: there is no more.
+static bool kbi_reader_fill(kbi_reader* r) {
+    size_t left = (size_t)(r->end - r->at);
+    if (r->file < 0) return false; // all of it is in memory
+    memmove(r->buffer, r->at, left);
+    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
+    r->at = r->buffer;
+    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
+    *r->end = 0;
+    if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
+    r->broken |= n < 0;
+    return n > 0;
+}
+
+// So many bytes lie in the buffer, or all that are left.
+static inline void kbi_reader_ahead(kbi_reader* r, int n) {
+    while (r->end - r->at < n && kbi_reader_fill(r)) {}
+}
+
+static inline int kbi_peek(kbi_reader* r) { // -1: the end
+    return r->at < r->end || kbi_reader_fill(r) ? (unsigned char)*r->at : -1;
+}
+
+// A text in memory, behind which stands what no number goes on with.
+static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
+    memset(r, 0, sizeof *r);
+    r->file = -1;
+    r->at = (char*)s;
+    r->end = r->at + n;
+}
+
+// What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
+// crash left at its end, it breaks off instead.
+KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
+    char what[200];
+    int c = kbi_peek(r);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    r->torn = c <= 0 || (r->lines && c == '\n');
+    if (!r->path || r->broken || (r->torn && r->lines)) return false;
+    if (r->torn)
+        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
+                  "where it had one",
+                  r->path, (long long)r->line);
+    else if (c > 0x20 && c < 0x7f)
+        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
+                  r->path, (long long)r->line, what, c);
+    else
+        kbi_error(
+            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
+            r->path, (long long)r->line, what, (unsigned)c);
+    return false;
+}
+
+// What stands there is sound, and no record has it.
+KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
+    char what[300];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    r->torn = false;
+    if (r->path) kbi_error("%s:%lld: %s", r->path, (long long)r->line, what);
+    return false;
+}
+
+// The next byte that is no white space; a record a line ends with the line.
+static int kbi_reader_space(kbi_reader* r, bool inside) {
+    for (;; r->at++) {
+        int c = kbi_peek(r);
+        if (c == '\n' && !(inside && r->lines))
+            r->line++;
+        else if (c != ' ' && c != '\t' && c != '\r')
+            return c;
+    }
+}
+
+static bool kbi_reader_utf8(const kbi_text* t) {
+    for (size_t i = 0; i < t->n;) {
+        int n = kbi_utf8((const unsigned char*)t->s + i);
+        if (!n) return false;
+        i += (size_t)n;
+    }
+    return true;
+}
+
+static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
+    *out = 0;
+    for (int i = 0; i < 4; i++, r->at++) {
+        int c = kbi_peek(r);
+        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
+        *out = 16 * *out + (unsigned)digit;
+    }
+    return true;
+}
+
+static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
+    char s[4];
+    size_t n = 0;
+    if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
+    if (c < 0x80)
+        s[n++] = (char)c;
+    else {
+        if (c >= 0x10000) s[n++] = (char)(0xf0 | c >> 18), s[n++] = (char)(0x80 | (c >> 12 & 63));
+        if (c >= 0x800 && c < 0x10000) s[n++] = (char)(0xe0 | c >> 12);
+        if (c >= 0x800) s[n++] = (char)(0x80 | (c >> 6 & 63));
+        if (c < 0x800) s[n++] = (char)(0xc0 | c >> 6);
+        s[n++] = (char)(0x80 | (c & 63));
+    }
+    kbi_put(t, s, n);
+}
+
+static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    int c = kbi_peek(r);
+    const char* at = c > 0 ? strchr(from, c) : NULL;
+    unsigned first, second;
+    if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
+    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
+    r->at++;
+    if (!kbi_reader_hex(r, &first)) return false;
+    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
+        r->at++;
+        if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
+        r->at++;
+        if (!kbi_reader_hex(r, &second)) return false;
+        if (second >= 0xdc00 && second < 0xe000)
+            return kbi_reader_put(&r->token, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)), true;
+        kbi_reader_put(&r->token, first);
+        first = second;
+    }
+    return kbi_reader_put(&r->token, first), true;
+}
+
+// A text into r->token.
+static bool kbi_read_text(kbi_reader* r) {
+    bool high = false;
+    r->token.n = 0;
+    kbi_put(&r->token, "", 0);
+    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
+    for (r->at++;;) {
+        int c = kbi_peek(r);
+        const char* p = r->at;
+        while (p < r->end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') high |= (*p & 0x80) != 0, p++;
+        kbi_put(&r->token, r->at, (size_t)(p - r->at));
+        if (p > r->at) c = 0x20;
+        r->at += p - r->at;
+        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
+        if (c == '"' && ++r->at) break;
+        if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
+        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
+    }
+    return !high || kbi_reader_utf8(&r->token) ||
+           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
+}
+
+static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
+    const char *begin, *end;
+    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
+    bool good = kbi_scan(begin = r->at, out, &end);
+    r->at += end - begin;
+    if (!good) return kbi_reader_fail(r, "a number has to stand here");
+    if (end - begin > KBI_READ_NUMBER)
+        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
+    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
+}
+
+static bool kbi_read_word(kbi_reader* r, const char* word) {
+    for (const char* p = word; *p; p++, r->at++)
+        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
+    return true;
+}
+
+// --- lists and objects ---
+
+// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
+static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
+    int c = kbi_reader_space(r, true);
+    if (c == close) return r->at++, 0;
+    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
+    if (n) r->at++;
+    return n ? (kbi_reader_space(r, true), 1) : 1;
+}
+
+static bool kbi_read_key(kbi_reader* r) {
+    if (!kbi_read_text(r)) return false;
+    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
+    r->at++;
+    return kbi_reader_space(r, true), true;
+}
+KBI_SLOW_BEGIN
+
+static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
+    int c = kbi_peek(r), more;
+    kbi_scanned number;
+    if (c == '"') return kbi_read_text(r);
+    if (c == 'n') return kbi_read_word(r, "null");
+    if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
+    if (c != '[' && c != '{') return kbi_read_number(r, &number);
+    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
+    r->at++;
+    for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
+        if (c == '{' && !kbi_read_key(r)) return false;
+        if (!kbi_read_any(r, depth + 1)) return false;
+    }
+    return more == 0;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- reading ---
 
 static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
     char* p = (char*)to;
@@ -2233,82 +2533,24 @@ static bool kbi_first_line(const char* path, char* out, int size) {
 
 // --- what a file holds ---
 
-KBI_SLOW_END
-static const char* kbi_json_space(const char* p, const char* end) {
-    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) p++;
-    return p;
-}
-
-// Passes one JSON value. 1: it is complete; 0: the text ends inside it (zeros are what a crash leaves at the end of a
-// file); -1: this is no JSON.
-static int kbi_json_pass(const char** at, const char* end, int depth) {
-    const char* p = kbi_json_space(*at, end);
-    *at = p;
-    if (p == end || !*p) return 0;
-    if (*p == '"') {
-        for (p++; p < end && *p && *p != '"'; p++) {
-            if ((unsigned char)*p < 0x20) return -1;
-            if (*p == '\\' && ++p == end) return 0;
-        }
-        if (p == end || !*p) return 0;
-        return *at = p + 1, 1;
-    }
-    if (*p == '{' || *p == '[') {
-        char close = *p == '{' ? '}' : ']';
-        int state = 1;
-        p = kbi_json_space(p + 1, end);
-        if (p < end && *p == close) return *at = p + 1, 1;
-        for (; depth < 64; p = kbi_json_space(p + 1, end)) {
-            if (close == '}') {
-                if (p < end && *p && *p != '"') return -1;
-                if ((state = kbi_json_pass(&p, end, depth + 1)) <= 0) return state;
-                p = kbi_json_space(p, end);
-                if (p == end || !*p) return 0;
-                if (*p++ != ':') return -1;
-            }
-            if ((state = kbi_json_pass(&p, end, depth + 1)) <= 0) return state;
-            p = kbi_json_space(p, end);
-            if (p == end || !*p) return 0;
-            if (*p == close) return *at = p + 1, 1;
-            if (*p != ',') return -1;
-        }
-        return -1;
-    }
-    while (p < end && (isalnum((unsigned char)*p) || *p == '+' || *p == '-' || *p == '.')) p++;
-    size_t n = (size_t)(p - *at);
-    static const char* const words[] = { "true", "false", "null" };
-    bool good = n && (**at == '-' || isdigit((unsigned char)**at));
-    for (int i = 0; i < KBI_COUNT(words) && n; i++) {
-        if (strncmp(words[i], *at, n) != 0) continue;
-        if (n < strlen(words[i])) return p == end || !*p ? 0 : -1;
-        good = n == strlen(words[i]);
-    }
-    return good ? (*at = p, 1) : -1;
-}
-
 // The value of a key of an object's own, as it is written there; NULL: there is none.
 static const char* kbi_line_value(const char* line, size_t n, const char* key, size_t* size) {
-    int depth = 0;
-    size_t start = 0, length = strlen(key);
-    bool found = false;
-    for (size_t i = 0; i < n; i++) {
-        char c = line[i];
-        if (c == '"') {
-            size_t from = i + 1;
-            for (i++; i < n && line[i] != '"'; i++) i += line[i] == '\\';
-            bool is_key = depth == 1 && i + 1 < n && line[i + 1] == ':';
-            if (!found && is_key && i - from == length && memcmp(line + from, key, length) == 0)
-                found = true, start = i + 2 + (i + 2 < n && line[i + 2] == ' '), i++;
-        } else if (c == '{' || c == '[') {
-            depth++;
-        } else if ((c == ',' && depth == 1 && found) || ((c == '}' || c == ']') && --depth == 0)) {
-            *size = i - start;
-            return found && i > start ? line + start : NULL;
-        }
+    kbi_reader r;
+    const char* value = NULL;
+    kbi_reader_text(&r, line, n);
+    if (kbi_reader_space(&r, true) != '{') return NULL;
+    r.at++;
+    for (int64_t i = 0; !value && kbi_read_item(&r, '}', i) > 0 && kbi_read_key(&r); i++) {
+        const char* begin = r.at;
+        bool wanted = kbi_is(r.token.s, key);
+        if (!kbi_read_any(&r, 0)) break;
+        *size = (size_t)(r.at - begin);
+        if (wanted) value = begin;
     }
-    return NULL;
+    int next = kbi_reader_space(&r, true);
+    kbi_text_free(&r.token);
+    return next == ',' || next == '}' ? value : NULL; // else it may go on
 }
-KBI_SLOW_BEGIN
 
 // Whether a text is the beginning of a record: its first two keys in their order, as far as it goes.
 static bool kbi_record_begins(const char* s, size_t n) {
@@ -2326,11 +2568,14 @@ typedef enum { KBI_LINE_FOREIGN, KBI_LINE_TORN, KBI_LINE_RECORD } kbi_line_kind;
 
 // A line is torn if it begins as a record and ends inside of it. All else that is no record is not ours.
 static kbi_line_kind kbi_line_is(const char* s, size_t n) {
-    const char* at = s;
+    kbi_reader r;
     size_t size;
-    int state = kbi_json_pass(&at, s + n, 0);
-    if (state == 0 && *kbi_json_space(s, s + n) == '{' && kbi_record_begins(s, n)) return KBI_LINE_TORN;
-    if (state <= 0 || *kbi_json_space(s, s + n) != '{' || kbi_json_space(at, s + n) != s + n) return KBI_LINE_FOREIGN;
+    kbi_reader_text(&r, s, n);
+    bool object = kbi_reader_space(&r, true) == '{', whole = kbi_read_any(&r, 0);
+    bool alone = kbi_reader_space(&r, true) < 0;
+    kbi_text_free(&r.token);
+    if (object && !whole && r.torn && kbi_record_begins(s, n)) return KBI_LINE_TORN;
+    if (!object || !whole || !alone) return KBI_LINE_FOREIGN;
     const char *name = kbi_line_value(s, n, "name", &size), *of = kbi_line_value(s, n, "operation", &size);
     return name && of && *name == '"' && *of == '"' ? KBI_LINE_RECORD : KBI_LINE_FOREIGN;
 }
@@ -2345,13 +2590,16 @@ static bool kbi_file_holds(int file, kbi_holds* out) {
     const char *p = head.s, *end = p + head.n, *stop;
     if (head.n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3;
     *out = head.n ? KBI_HOLDS_OTHER : KBI_HOLDS_NOTHING;
-    p = kbi_json_space(p, end);
-    if (p < end && *p == '[') {
-        p = stop = kbi_json_space(p + 1, end);
-        bool blank = p < end && *p == ']' && kbi_json_space(p + 1, end) == end;
-        int state = p < end && *p != ']' ? kbi_json_pass(&stop, end, 0) : 0;
-        if (p == end || blank || kbi_line_is(p, (size_t)((state > 0 ? stop : end) - p)) != KBI_LINE_FOREIGN)
-            *out = KBI_HOLDS_ARRAY;
+    kbi_reader r;
+    kbi_reader_text(&r, p, (size_t)(end - p));
+    if (kbi_reader_space(&r, false) == '[') {
+        r.at++;
+        bool closed = kbi_reader_space(&r, false) == ']';
+        p = r.at;
+        bool blank = closed && (r.at++, kbi_reader_space(&r, false) < 0);
+        stop = kbi_read_any(&r, 0) ? r.at : end;
+        if (p == end || blank || kbi_line_is(p, (size_t)(stop - p)) != KBI_LINE_FOREIGN) *out = KBI_HOLDS_ARRAY;
+        kbi_text_free(&r.token);
     }
     for (; p < end && *out == KBI_HOLDS_OTHER; p = stop ? stop + 1 : end) {
         stop = (const char*)memchr(p, '\n', (size_t)(end - p));
@@ -3065,111 +3313,46 @@ static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
   >>names     foundation: what dtypes and flags are called.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
-static size_t kbi_dtype_size(int dtype) {
-    static const unsigned char size[] = { 0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8, 4, 1, 1 };
-    return dtype >= 0 && dtype < KBI_COUNT(size) ? size[dtype] : 0;
+static const struct {
+    const char* name;
+    unsigned char bytes;        // of an element
+    signed char digits;         // of a float, binary; 0: an integer
+    short least;                // smallest exponent, as frexp has it
+} kbi_dtypes[] = { { "none", 0, 0, 0 },     { "f32", 4, 24, -125 },  { "f64", 8, 53, -1021 }, { "f16", 2, 11, -13 },
+                   { "bf16", 2, 8, -125 },  { "i8", 1, 0, 0 },       { "u8", 1, 0, 0 },       { "i16", 2, 0, 0 },
+                   { "u16", 2, 0, 0 },      { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
+                   { "u64", 8, 0, 0 },      { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_dtypes) == KB_E5M2 + 1, "a row for each kb_dtype");
+
+static size_t kbi_dtype_size(int dtype) { // 0 for a code that is no dtype
+    return dtype >= 0 && dtype < KBI_COUNT(kbi_dtypes) ? kbi_dtypes[dtype].bytes : 0;
 }
 
-// --- names ---
-
-static const struct {
-    kb_dtype dtype;
-    const char* name;
-} kbi_dtypes[] = {
-    { KB_F32, "f32" }, { KB_F64, "f64" }, { KB_F16, "f16" },   { KB_BF16, "bf16" }, { KB_I8, "i8" },
-    { KB_U8, "u8" },   { KB_I16, "i16" }, { KB_U16, "u16" },   { KB_I32, "i32" },   { KB_U32, "u32" },
-    { KB_I64, "i64" }, { KB_U64, "u64" }, { KB_TF32, "tf32" }, { KB_E4M3, "e4m3" }, { KB_E5M2, "e5m2" }
-};
-
 const char* kb_dtype_name(kb_dtype dtype) {
-    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
-        if (kbi_dtypes[i].dtype == dtype) return kbi_dtypes[i].name;
-    return "none";
+    return kbi_dtypes[(int)dtype >= 0 && (int)dtype < KBI_COUNT(kbi_dtypes) ? dtype : KB_NODTYPE].name;
 }
 
 kb_dtype kb_dtype_of(const char* name) {
-    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
-        if (kbi_same_name(kbi_dtypes[i].name, name)) return kbi_dtypes[i].dtype;
+    for (int i = KB_F32; i < KBI_COUNT(kbi_dtypes); i++)
+        if (kbi_same_name(kbi_dtypes[i].name, name)) return (kb_dtype)i;
     return KB_NODTYPE;
 }
 
 size_t kb_dtype_size(kb_dtype dtype) { return kbi_dtype_size((int)dtype); }
 
 static const struct {
-    const char *name, *advice;
+    const char *name, *mark, *what, *why, *advice;
     bool error;
-} kbi_flag_table[] = {
+} kbi_flags[] = {
 #define KBI_LEVEL_ERROR true
 #define KBI_LEVEL_WARN false
-#define KBI_X(name, level, advice) { #name, advice, KBI_LEVEL_##level },
+#define KBI_X(name, level, mark, what, why, advice) { #name, mark, what, why, advice, KBI_LEVEL_##level },
     KB_FLAGS(KBI_X)
 #undef KBI_X
 };
 
-// What each flag says: its mark in a row (an ERROR's word stands there itself), what happened, and why the number is
-// not there or not all that it seems. In the order of KB_FLAGS, which has what mends it.
-static const struct {
-    const char *name, *mark, *what, *why;
-} kbi_flag_words[] = {
-    { "VERIFY_FAIL", "", "the output is wrong", "a wrong result has no speed" },
-    { "STALE", "", "the last launch did not leave the output that the first one left",
-      "work of one launch would be divided by all" },
-    { "WORK_CHANGED", "", "later launches did other work than the first ones",
-      "their time is not that of the work that was checked" },
-    { "CUDA_ERROR", "", "CUDA reported an error", "a launch that fails returns at once, and would look fast" },
-    { "NO_WORK", "", "the timed block submitted no work", "the time of nothing is no speed" },
-    { "NO_LOOP", "", "no block was timed", "there is nothing that a time would be of" },
-    { "LEFT_EARLY", "", "the timed block was left before its end", "what was left out would count as done" },
-    { "TRANSFER", "", "the timed block copies between host and GPU", "the copy would count as the kernel's time" },
-    { "SYNC_INSIDE", "", "the timed block waits for the GPU",
-      "launches and the waiting would count as the kernel's time" },
-    { "ALLOC_INSIDE", "", "the timed block allocates memory",
-      "allocating takes longer than most kernels, and would count as one" },
-    { "SIDE_STREAM", "", "work went to another stream than kb->stream",
-      "no event waits for it there, and it would look free" },
-    { "ABOVE_ROOF", "", "faster than this machine was seen to be",
-      "less was done than kb_bytes or kb_flops say, or it was not done at all" },
-    { "NOT_COLD", "", "the L2 cache could not be evicted between samples",
-      "data in cache would pass for data in memory" },
-    { "TIMEOUT", "", "it took longer than --timeout allows", "what does not end has no time" },
-    { "OOM", "", "there was no room for its memory", "it did not run" },
-    { "CRASHED", "", "it did not come to its end", "what does not end has no time" },
-    { "OVERRUN", "", "something wrote beside a buffer", "what it overwrote may be data, and the output chance" },
-    { "BAD_CASE", "", "the function failed, or called kbench in a wrong way",
-      "what would be timed is not what was meant" },
-    { "FLOOR", "FL", "what the timer's bias may be off is over 5 % of the time",
-      "that much of it may be the timer's" },
-    { "QUANTISED", "QU", "the timer's step is over 1 % of the time",
-      "the +- cannot show what lies between two steps" },
-    { "UNGATED", "UG", "launches were not queued before the clock started", "launch latency may be in the time" },
-    { "UNVERIFIED", "UV", "no kb_check looked at the output", "a wrong kernel could be as fast" },
-    { "THROTTLED", "TH", "the GPU lowered its clock for power or heat", "cool or idle it would be faster" },
-    { "CLOCK_VARIES", "CV", "the SM clock changed by more than 2 %", "times change with it" },
-    { "UNSETTLED", "US", "had not settled when the warm-up ran out",
-      "the later half of the samples differs from the first" },
-    { "DRIFT", "DR", "the time drifts", "the median lies between two states" },
-    { "AUTOCORR", "AC", "samples hang together, worth fewer than 6", "the +- is a guess" },
-    { "BIMODAL", "BI", "two groups, a quarter of the samples or more in each",
-      "the median is of one, and the next run's may be of the other" },
-    { "OUTLIERS", "OU", "outliers move the median beyond the +-, or the mean by over 10 %",
-      "the median hides what rare long launches cost" },
-    { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
-    { "FEW", "FE", "too few samples for an interval", "the error of the median is unknown" },
-    { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
-    { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
-    { "DECLARED_BYTES", "DY", "kb_bytes says over 10 % more than the counters saw move",
-      "GB/s and % of the roof rest on it" },
-    { "DECLARED_FLOPS", "DL", "kb_flops says over 10 % more than the counters saw done",
-      "GFLOP/s and % of the roof rest on it" },
-    { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
-    { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
-    { "DEBUG_BUILD", "DB", "compiled without optimisation, or instrumented",
-      "what the host does takes longer than it would for users" },
-};
-
-const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
-bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
+const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
+bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
 
 // The advice where there is no GPU: for some flags it is another. The guards of KB_ALLOC lie inside a block of malloc,
 // where neither valgrind nor a compiler's sanitizer looks.
@@ -3181,7 +3364,7 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (!gpu && flag == KB_FLAG_CLOCK_VARIES) return "fix the processor's clock, or try --thorough";
     if (!gpu && flag == KB_FLAG_SHARED_GPU) return "end the other processes";
     if (!gpu && flag == KB_FLAG_NO_WORK) return "kb_keep(result) in the block: what nobody reads is not computed";
-    return kbi_flag_table[flag].advice;
+    return kbi_flags[flag].advice;
 }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
@@ -3688,15 +3871,6 @@ static double kbi_ratio(double a, double b) {
 
 // -- order ------------------------------------------------------------------------------------------------
 
-static void kbi_insertion_sort(double* a, int64_t n) {
-    for (int64_t i = 1; i < n; i++) {
-        const double v = a[i];
-        int64_t j = i;
-        for (; j > 0 && a[j - 1] > v; j--) a[j] = a[j - 1];
-        a[j] = v;
-    }
-}
-
 static void kbi_sift_down(double* a, int64_t root, int64_t n) {
     const double v = a[root];
     for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
@@ -3708,7 +3882,7 @@ static void kbi_sift_down(double* a, int64_t root, int64_t n) {
     a[root] = v;
 }
 
-static void kbi_heap_sort(double* a, int64_t n) {
+static void kbi_sort(double* a, int64_t n) { // a heap sort: no order of the values makes it slow
     for (int64_t i = n / 2; i-- > 0;) kbi_sift_down(a, i, n);
     for (int64_t end = n - 1; end > 0; end--) {
         const double top = a[0];
@@ -3733,38 +3907,10 @@ static int64_t kbi_partition(double* a, int64_t n) {
     }
 }
 
-// Partitions allowed before a heap sort takes over (Musser 1997): 2 log2 n.
-static int kbi_sort_budget(int64_t n) {
-    int budget = 0;
-    for (; n > 1; n /= 2) budget += 2;
-    return budget;
-}
-
-static void kbi_sort(double* a, int64_t n) {
-    int budget = kbi_sort_budget(n);
-    while (n > 24) { // below, insertion is faster
-        if (budget-- == 0) {
-            kbi_heap_sort(a, n);
-            return;
-        }
-        const int64_t left = kbi_partition(a, n) + 1;
-        if (left < n - left) {
-            kbi_sort(a, left);
-            a += left;
-            n -= left;
-        } else {
-            kbi_sort(a + left, n - left);
-            n = left;
-        }
-    }
-    kbi_insertion_sort(a, n);
-}
-
 // Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after (quickselect,
-// Hoare 1961).
+// Hoare 1961). Sorts what is left where partitions stay lopsided.
 static double kbi_select(double* a, int64_t n, int64_t k) {
-    int budget = kbi_sort_budget(n);
-    while (n > 24 && budget-- > 0) {
+    for (int budget = 128; n > 8 && budget > 0; budget--) {
         const int64_t left = kbi_partition(a, n) + 1;
         if (k < left) {
             n = left;
@@ -3802,27 +3948,10 @@ static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     return 0.5 * lower + 0.5 * upper;
 }
 
-// Median of |x - centre| in O(n): the deviations are two sorted runs that begin at the centre and are merged.
-static double kbi_mad_sorted(const double* sorted, int64_t n, double centre) {
-    int64_t right = 0, high = n;
-    while (right < high) {
-        const int64_t mid = right + (high - right) / 2;
-        if (sorted[mid] < centre)
-            right = mid + 1;
-        else
-            high = mid;
-    }
-    double before = 0.0, deviation = 0.0;
-    int64_t left = right - 1;
-    for (int64_t taken = 0; taken <= n / 2 && n > 0; taken++) {
-        before = deviation;
-        if (right >= n || (left >= 0 && centre - sorted[left] <= sorted[right] - centre)) {
-            deviation = centre - sorted[left--];
-        } else {
-            deviation = sorted[right++] - centre;
-        }
-    }
-    return n < 1 ? (double)NAN : n % 2 == 1 ? deviation : 0.5 * before + 0.5 * deviation;
+// Median of |x - centre| in O(n); scratch holds n values.
+static double kbi_mad_of(const double* x, int64_t n, double centre, double* scratch) {
+    for (int64_t i = 0; i < n; i++) scratch[i] = fabs(x[i] - centre);
+    return kbi_median_of(scratch, n, scratch);
 }
 
 // -- interval of the median -------------------------------------------------------------------------------
@@ -3886,8 +4015,7 @@ static double kbi_inflation(double r, int64_t n) {
 // standard deviation of the clipped values. O(n); scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
-    for (int64_t i = 0; i < n; i++) scratch[i] = fabs(x[i] - median);
-    const double clip = 3.0 * kbi_median_of(scratch, n, scratch);
+    const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
     for (int64_t i = 0; i < n; i++) {
         const double d = x[i] - median, sign = (double)((d > 0.0) - (d < 0.0));
         scratch[i] = fabs(d) < clip ? d / clip : sign;
@@ -3963,8 +4091,7 @@ static double kbi_precision_in(const double* x, int64_t n, double* scratch) {
 
 static double kbi_precision_of(const double* x, int64_t n) {
     double* scratch = kbi_stats_alloc(n);
-    if (scratch == NULL) return (double)NAN;
-    const double precision = kbi_precision_in(x, n, scratch);
+    const double precision = scratch ? kbi_precision_in(x, n, scratch) : (double)NAN;
     KBENCH_FREE(scratch);
     return precision;
 }
@@ -4029,7 +4156,7 @@ static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
 //   - the MAD is that of each side, the larger counts: with even modes the MAD of all is half their distance;
 //   - it is at least the timer's step: on a coarse timer the MAD is 0 and neighbouring ticks are no modes.
 // Modes closer than 1 % of the median are nobody's concern.
-static int kbi_bimodal(const double* sorted, int64_t n, double median, double step) {
+static int kbi_bimodal(const double* sorted, int64_t n, double median, double step, double* scratch) {
     if (n < KBI_STATS_MIN) return 0;
     const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
     int64_t split = -1;
@@ -4043,8 +4170,8 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     if (split < 0 || !(widest > KBI_STATS_NOTABLE * fabs(median))) return 0;
     const double* upper = sorted + split + stretch;
     const int64_t left = split + 1, right = n - split - stretch;
-    const double below = kbi_mad_sorted(sorted, left, kbi_median_sorted(sorted, left));
-    const double above = kbi_mad_sorted(upper, right, kbi_median_sorted(upper, right));
+    const double below = kbi_mad_of(sorted, left, kbi_median_sorted(sorted, left), scratch);
+    const double above = kbi_mad_of(upper, right, kbi_median_sorted(upper, right), scratch);
     const double mad = below > above ? below : above;
     return widest > 5.0 * (mad > step ? mad : step);
 }
@@ -4093,12 +4220,13 @@ static kb_stats kbi_stats_none(int64_t n) {
 // kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     kb_stats s = kbi_stats_none(n);
-    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(n) : NULL;
+    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(2 * n) : NULL;
     if (sorted == NULL) return s;
-    s.median = kbi_median_of(x, n, sorted);
-    s.effective = kbi_median_interval(x, n, s.median, sorted, &s.ci_low, &s.ci_high);
+    double* scratch = sorted + n;
+    s.median = kbi_median_of(x, n, scratch);
+    s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
     s.precision = kbi_half_width(s.ci_low, s.ci_high, s.median);
-    kbi_drift(x, sorted, &s);
+    kbi_drift(x, scratch, &s);
 
     memcpy(sorted, x, (size_t)n * sizeof(double));
     kbi_sort(sorted, n);
@@ -4109,12 +4237,12 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     s.p75 = kbi_quantile(sorted, n, 0.75);
     s.p95 = kbi_quantile(sorted, n, 0.95);
     if (n >= KBI_STATS_P99_MIN) s.p99 = kbi_quantile(sorted, n, 0.99);
-    s.mad = kbi_mad_sorted(sorted, n, s.median);
+    s.mad = kbi_mad_of(x, n, s.median, scratch);
     kbi_moments(x, n, &s);
     const double seen = kbi_step_of(sorted, n, s.median, &s.distinct);
     const double step = kbi_usable(known_step) && known_step > 0.0 ? known_step : seen;
     kbi_outliers(sorted, step, &s);
-    s.bimodal = kbi_bimodal(sorted, n, s.median, step);
+    s.bimodal = kbi_bimodal(sorted, n, s.median, step, scratch);
     KBENCH_FREE(sorted);
     return s;
 }
@@ -4375,23 +4503,8 @@ typedef struct kbi_matched {
 
 // One unit in the last place of a type at x; integers: 1.
 static double kbi_ulp(double x, kb_dtype dtype) {
-    int exponent, digits = 0, least = 0;
-    if (dtype == KB_F32)
-        digits = 24, least = -125;
-    else if (dtype == KB_TF32)
-        digits = 11, least = -125;
-    else if (dtype == KB_E4M3)
-        digits = 4, least = -5;
-    else if (dtype == KB_E5M2)
-        digits = 3, least = -13;
-    else if (dtype == KB_F64)
-        digits = 53, least = -1021;
-    else if (dtype == KB_F16)
-        digits = 11, least = -13;
-    else if (dtype == KB_BF16)
-        digits = 8, least = -125;
-    else
-        return 1;
+    int exponent, digits = kbi_dtypes[dtype].digits, least = kbi_dtypes[dtype].least;
+    if (!digits) return 1;
     frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
     if (x == 0) exponent = least;
     return ldexp(1, KBI_MAX(exponent, least) - digits);
@@ -5339,10 +5452,19 @@ typedef struct kbi_key {
     kbi_kind kind;
     size_t offset; // in kb_result
     const char *group, *meaning;
+    bool withheld; // where the case has no time
 } kbi_key;
 
 static const kbi_key kbi_keys[] = {
-#define KBI_X(kind, key, group, meaning) { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning },
+#define KBI_HELD_stats(value) true
+#define KBI_HELD_timed true
+#define KBI_HELD_code false
+#define KBI_HELD_measured(value) false
+#define KBI_HELD_machine(value) false
+#define KBI_HELD_run(value) false
+#define KBI_HELD_planned(value) false
+#define KBI_X(kind, key, group, source, meaning)                                                                    \
+    { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning, KBI_HELD_##source },
     KB_RECORD(KBI_X)
 #undef KBI_X
 };
@@ -5376,14 +5498,24 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
     return *(const kbi_field_truth*)field ? "yes" : "no";
 }
 
+static void kbi_field_clear(kb_result* r, const kbi_key* key) { // a cleared samples_ms is an empty list
+    void* field = (char*)r + key->offset;
+    switch (key->kind) {
+    case KBI_KIND_real: *(kbi_field_real*)field = NAN; break;
+    case KBI_KIND_whole: *(kbi_field_whole*)field = KB_NONE; break;
+    case KBI_KIND_truth: *(kbi_field_truth*)field = -1; break;
+    case KBI_KIND_text: *(kbi_field_text*)field = NULL; break;
+    case KBI_KIND_params: memset(field, 0, sizeof(kbi_field_params)); break;
+    case KBI_KIND_samples: memset(field, 0, sizeof(kbi_field_samples)); break;
+    case KBI_KIND_flags: *(kbi_field_flags*)field = 0; break;
+    case KBI_KIND_status: *(kbi_field_status*)field = KB_OK; break;
+    case KBI_KIND_verdict: *(kbi_field_verdict*)field = KB_NO_VERDICT; break;
+    }
+}
+
 static void kbi_result_clear(kb_result* r) {
     memset(r, 0, sizeof *r);
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        void* field = (char*)r + kbi_keys[i].offset;
-        if (kbi_keys[i].kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
-        if (kbi_keys[i].kind == KBI_KIND_whole) *(kbi_field_whole*)field = KB_NONE;
-        if (kbi_keys[i].kind == KBI_KIND_truth) *(kbi_field_truth*)field = -1;
-    }
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_field_clear(r, &kbi_keys[i]);
     r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
     memset(r->owned, 0, sizeof(kbi_arena));
 }
@@ -5394,71 +5526,112 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
+// --- where a record's values come from ---
+
+enum { KBI_FACTS = 16 };
+typedef struct kbi_facts { // what the system says of itself, by name
+    struct kbi_fact {
+        const char* name;
+        char value[72];
+    } of[KBI_FACTS];
+    int n;
+} kbi_facts;
+
+typedef struct kbi_session { // the same for every record of a run
+    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
+        shard[24];
+    char* command;
+    int64_t seed;
+    kbi_facts facts;
+} kbi_session;
+
+typedef struct kbi_sources { // NULL: not now
+    const kb_stats* stats;
+    const kbi_measured* measured;
+    const kbi_machine* machine;
+    const kbi_session* run;
+    const kbi_case* planned;
+} kbi_sources;
+
+static void kbi_take(kb_result* r, kbi_kind kind, void* to, const void* from, size_t size) {
+    const char* text = kind == KBI_KIND_text ? *(const char* const*)from : NULL;
+    if (text) *(kbi_field_text*)to = kbi_arena_text(r->owned, *text ? text : NULL);
+    if (kind != KBI_KIND_text) memcpy(to, from, size);
+}
+
+// Takes what KB_RECORD names of the sources that are given. An empty text is none.
+static void kbi_result_take(kb_result* r, const kbi_sources* from) {
+#define KBI_FROM_code false, *to
+#define KBI_FROM_timed false, *to
+#define KBI_FROM_stats(value) from->stats, from->stats->value
+#define KBI_FROM_measured(value) from->measured, from->measured->value
+#define KBI_FROM_machine(value) from->machine, from->machine->value
+#define KBI_FROM_run(value) from->run, from->run->value
+#define KBI_FROM_planned(value) from->planned, from->planned->value
+#define KBI_TAKE(kind, known, value)                                                                                \
+    if (known) {                                                                                                    \
+        const kbi_field_##kind x = value;                                                                           \
+        kbi_take(r, KBI_KIND_##kind, to, &x, sizeof x);                                                             \
+    }
+#define KBI_EXPAND(macro, ...) macro(__VA_ARGS__)
+#define KBI_X(kind, key, group, source, meaning)                                                                    \
+    {                                                                                                               \
+        kbi_field_##kind* to = &r->key;                                                                             \
+        KBI_EXPAND(KBI_TAKE, kind, KBI_FROM_##source)                                                               \
+    }
+    KB_RECORD(KBI_X)
+#undef KBI_X
+}
+
 // --- by name: the columns of the table, and every key that is a number or a text ---
 
+// Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
+// then that with 2, and so on.
+#define KBI_COLUMNS(x)                                                                                              \
+    x(TIME, "time", "time_ms", 8, 0)                                                                                \
+    x(SPREAD, "+-", "precision", 6, 12)                                                                             \
+    x(GBPS, "GB/s", "throughput_gbps", 8, 8)                                                                        \
+    x(GFLOPS, "GFLOP/s", "gflops", 8, 6)                                                                            \
+    x(ITEMS, "items/s", "items_per_second", 8, 5)                                                                   \
+    x(ROOF, "roof", "gpu_efficiency", 6, 7)                                                                         \
+    x(BAR, "bar", "gpu_efficiency", 10, 2)                                                                          \
+    x(MEMORY, "memory", "memory_bytes", 8, 4)                                                                       \
+    x(ENERGY, "energy", "energy_mj", 8, 11)                                                                         \
+    x(FLOP_J, "FLOP/J", "flops_per_joule", 8, 10)                                                                   \
+    x(BYTE_J, "B/J", "bytes_per_joule", 8, 9)                                                                       \
+    x(SAMPLES, "samples", "samples", 7, 1)                                                                          \
+    x(SPEEDUP, "speedup", "speedup", 8, 13)                                                                         \
+    x(INTERVAL, "interval", "speedup_low", 14, 3)
+
 enum {
-    KBI_COLUMN_TIME,
-    KBI_COLUMN_SPREAD,
-    KBI_COLUMN_GBPS,
-    KBI_COLUMN_GFLOPS,
-    KBI_COLUMN_ITEMS,
-    KBI_COLUMN_ROOF,
-    KBI_COLUMN_BAR,
-    KBI_COLUMN_MEMORY,
-    KBI_COLUMN_ENERGY,
-    KBI_COLUMN_FLOP_J,
-    KBI_COLUMN_BYTE_J,
-    KBI_COLUMN_SAMPLES,
-    KBI_COLUMN_SPEEDUP,
-    KBI_COLUMN_INTERVAL
+#define KBI_X(name, title, key, width, drop) KBI_COLUMN_##name,
+    KBI_COLUMNS(KBI_X)
+#undef KBI_X
 };
 
 static const struct {
     const char *title, *key;
-    int width;
-} kbi_columns[] = { { "time", "time_ms", 8 },
-                    { "+-", "precision", 6 },
-                    { "GB/s", "throughput_gbps", 8 },
-                    { "GFLOP/s", "gflops", 8 },
-                    { "items/s", "items_per_second", 8 },
-                    { "roof", "gpu_efficiency", 6 },
-                    { "bar", "gpu_efficiency", 10 },
-                    { "memory", "memory_bytes", 8 },
-                    { "energy", "energy_mj", 8 },
-                    { "FLOP/J", "flops_per_joule", 8 },
-                    { "B/J", "bytes_per_joule", 8 },
-                    { "samples", "samples", 7 },
-                    { "speedup", "speedup", 8 },
-                    { "interval", "speedup_low", 14 } };
+    int width, drop;
+} kbi_columns[] = {
+#define KBI_X(name, title, key, width, drop) { title, key, width, drop },
+    KBI_COLUMNS(KBI_X)
+#undef KBI_X
+};
 
-static const struct {
+enum { KBI_UNITS_EACH = 4 };
+static const struct { // of a column, from small to large
     int column;
-    const char* title;
-    double scale;
-} kbi_units[] = { { KBI_COLUMN_TIME, "time ns", 1e6 },
-                  { KBI_COLUMN_TIME, "time us", 1e3 },
-                  { KBI_COLUMN_TIME, "time ms", 1 },
-                  { KBI_COLUMN_TIME, "time s", 1e-3 },
-                  { KBI_COLUMN_GFLOPS, "GFLOP/s", 1 },
-                  { KBI_COLUMN_GFLOPS, "TFLOP/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "items/s", 1 },
-                  { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 },
-                  { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 },
-                  { KBI_COLUMN_ENERGY, "uJ", 1e3 },
-                  { KBI_COLUMN_ENERGY, "mJ", 1 },
-                  { KBI_COLUMN_ENERGY, "J", 1e-3 },
-                  { KBI_COLUMN_FLOP_J, "FLOP/J", 1 },
-                  { KBI_COLUMN_FLOP_J, "MFLOP/J", 1e-6 },
-                  { KBI_COLUMN_FLOP_J, "GFLOP/J", 1e-9 },
-                  { KBI_COLUMN_FLOP_J, "TFLOP/J", 1e-12 },
-                  { KBI_COLUMN_BYTE_J, "B/J", 1 },
-                  { KBI_COLUMN_BYTE_J, "MB/J", 1e-6 },
-                  { KBI_COLUMN_BYTE_J, "GB/J", 1e-9 },
-                  { KBI_COLUMN_MEMORY, "mem B", 1 },
-                  { KBI_COLUMN_MEMORY, "mem KiB", 1.0 / 1024 },
-                  { KBI_COLUMN_MEMORY, "mem MiB", 1.0 / 1048576 },
-                  { KBI_COLUMN_MEMORY, "mem GiB", 1.0 / 1073741824 } }; // of a column from small to large
+    const char* titles[KBI_UNITS_EACH];
+    double scales[KBI_UNITS_EACH];
+} kbi_units[] = {
+    { KBI_COLUMN_TIME, { "time ns", "time us", "time ms", "time s" }, { 1e6, 1e3, 1, 1e-3 } },
+    { KBI_COLUMN_GFLOPS, { "GFLOP/s", "TFLOP/s" }, { 1, 1e-3 } },
+    { KBI_COLUMN_ITEMS, { "items/s", "kitems/s", "Mitems/s", "Gitems/s" }, { 1, 1e-3, 1e-6, 1e-9 } },
+    { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
+    { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
+    { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
+    { KBI_COLUMN_MEMORY, { "mem B", "mem KiB", "mem MiB", "mem GiB" }, { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } }
+};
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
@@ -5512,8 +5685,9 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
         kbi_offer(&best, kbi_columns[i].title);
         if (kbi_same_name(kbi_columns[i].title, name)) column = i;
     }
-    for (int i = 0; i < KBI_COUNT(kbi_units); i++)
-        if (kbi_same_name(kbi_units[i].title, name)) column = kbi_units[i].column;
+    for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH; i++)
+        if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
+            column = kbi_units[i / KBI_UNITS_EACH].column;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
     if (column >= 0) return *out = kbi_shown_column(column), true;
     memset(out, 0, sizeof *out);
@@ -5564,17 +5738,11 @@ static bool kbi_shown_check(const char* option, const char* list) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
-    char text[24], *p = text + sizeof text;
-    if (x == KB_NONE) { // also what has no positive counterpart
+    if (x == KB_NONE)
         kbi_puts(t, "null");
-        return;
-    }
-    for (int64_t left = x < 0 ? -x : x; left || p == text + sizeof text; left /= 10) *--p = (char)('0' + left % 10);
-    if (x < 0) *--p = '-';
-    kbi_put(t, p, (size_t)(text + sizeof text - p));
+    else
+        kbi_putf(t, "%lld", (long long)x);
 }
-
-static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
 
 static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "{");
@@ -5593,35 +5761,31 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "}");
 }
 
-static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
-    kbi_puts(t, samples.n ? "[" : "null");
-    for (int64_t i = 0; i < samples.n; i++) {
-        if (i) kbi_puts(t, ", ");
-        kbi_json_real(t, samples.of[i]);
-    }
-    if (samples.n) kbi_puts(t, "]");
-}
-
-static void kbi_json_flags(kbi_text* t, uint64_t flags) {
-    bool first = true;
-    kbi_puts(t, "[");
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
-        first = false;
-    }
-    kbi_puts(t, "]");
-}
-
 static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
+    const kbi_field_samples* samples = (const kbi_field_samples*)field;
+    const char* before = "[";
+    int truth;
     switch (kind) {
     case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
     case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
     case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
-    case KBI_KIND_truth: kbi_json_truth(t, *(const kbi_field_truth*)field); break;
+    case KBI_KIND_truth:
+        truth = *(const kbi_field_truth*)field;
+        kbi_puts(t, truth < 0 ? "null" : truth ? "true" : "false");
+        break;
     case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
-    case KBI_KIND_samples: kbi_json_samples(t, *(const kbi_field_samples*)field); break;
-    case KBI_KIND_flags: kbi_json_flags(t, *(const kbi_field_flags*)field); break;
+    case KBI_KIND_samples:
+        for (int64_t i = 0; i < samples->n; i++, before = ", ") kbi_puts(t, before), kbi_json_real(t, samples->of[i]);
+        kbi_puts(t, samples->n ? "]" : "null");
+        break;
+    case KBI_KIND_flags:
+        for (int f = 0; f < KB_FLAG_COUNT; f++) {
+            if (!(*(const kbi_field_flags*)field >> f & 1)) continue;
+            kbi_putf(t, "%s\"%s\"", before, kb_flag_name((kb_flag)f));
+            before = ", ";
+        }
+        kbi_puts(t, *before == '[' ? "[]" : "]");
+        break;
     case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
     case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
     }
@@ -13901,11 +14065,8 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
                             : "the clock gave a time that is none";
         return;
     }
-    r->time_ms = s.median, r->time_ms_mean = s.mean, r->time_ms_std = s.std, r->time_ms_min = s.min;
-    r->time_ms_max = s.max, r->time_ms_mad = s.mad, r->time_ms_p5 = s.p5, r->time_ms_p25 = s.p25;
-    r->time_ms_p75 = s.p75, r->time_ms_p95 = s.p95, r->time_ms_p99 = s.p99, r->time_ms_ci_low = s.ci_low;
-    r->time_ms_ci_high = s.ci_high, r->cv = s.cv, r->precision = s.precision;
-    r->samples = m->n;
+    kbi_sources from = { &s, NULL, NULL, NULL, NULL };
+    kbi_result_take(r, &from);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
     kbi_judge_process_ms(r, &s.median, 1);
@@ -14006,14 +14167,8 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
 
 // A wrong, failed or implausible case keeps its identity and its message, and loses every number of time.
 static void kbi_judge_withdraw(kb_result* r) {
-    r->time_ms = r->time_ms_mean = r->time_ms_std = r->time_ms_min = r->time_ms_max = r->time_ms_mad = NAN;
-    r->time_ms_p5 = r->time_ms_p25 = r->time_ms_p75 = r->time_ms_p95 = r->time_ms_p99 = r->time_ms_raw = NAN;
-    r->time_ms_ci_low = r->time_ms_ci_high = r->cv = r->precision = r->bias_ms = r->floor_ms = NAN;
-    r->inference_speed = r->throughput_gbps = r->gflops = r->items_per_second = r->queries_per_second =
-        r->gpu_efficiency = r->compute_roof_gflops = NAN;
-    r->roof = r->compute_roof = r->bound = NULL;
-    r->samples = r->processes = KB_NONE;
-    r->samples_ms.n = r->process_ms.n = 0;
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
+        if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
 // A cold time is one only where the eviction was seen to work; where nobody could look, that is said.
@@ -14407,15 +14562,6 @@ static void kbi_judge_group(kbi_rivals* c) {
   >>facts     record: what else may tell two machines' times apart, as the system's files have it.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_FACTS = 16 };
-typedef struct kbi_facts {
-    struct kbi_fact {
-        const char* name;
-        char value[72];
-    } of[KBI_FACTS];
-    int n;
-} kbi_facts;
-
 static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     if (!*value || f->n == KBI_FACTS) return;
     f->of[f->n].name = name;
@@ -14529,10 +14675,8 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
 
 static void kbi_record_identity(kb_result* r, const kbi_case* c) {
     kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
-    r->name = kbi_arena_text(r->owned, c->name);
-    r->operation = kbi_arena_text(r->owned, c->entry->operation);
-    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
-    r->direction = kbi_arena_text(r->owned, c->direction);
+    kbi_sources from = { NULL, NULL, NULL, NULL, c };
+    kbi_result_take(r, &from);
     r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
     if (c->entry->rung) r->rung = c->entry->rung;
     if (c->place) r->place = c->place;
@@ -14585,23 +14729,11 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
 
 static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     kbi_record_counters(r, m->counters, m->n_counters);
-    r->memory_bytes = m->memory;
+    kbi_sources from = { NULL, m, NULL, NULL, NULL };
+    kbi_result_take(r, &from);
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
-    r->leaked_bytes = m->leaked;
-    if (m->kernel[0]) r->kernel = kbi_arena_text(r->owned, m->kernel);
     if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
-    r->registers = m->registers, r->shared_bytes = m->shared_bytes, r->local_bytes = m->local_bytes;
-    r->occupancy_theoretical = m->occupancy;
-    r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
-    r->power_w = m->power, r->temperature_c = m->temperature;
-    r->cpu_clock_mhz = m->cpu_clock, r->cpu_waited = m->cpu_waited, r->cpu_stolen = m->cpu_stolen;
-    r->preemptions = m->preemptions;
-    if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
-    if (m->cache[0]) r->cache = kbi_arena_text(r->owned, m->cache);
-    if (m->timer[0]) r->timer = kbi_arena_text(r->owned, m->timer);
-    r->wall_ms = m->wall_ns * 1e-6;
-    r->bytes = m->bytes, r->flops = m->flops;
     r->shared_buffers = m->rounds ? m->stage : -1;
     if (m->bias_fitted) {
         static const kbi_facts fitted = { { { "bias", "fitted" } }, 1 };
@@ -14613,18 +14745,14 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
 }
 
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
-    r->backend = kbi_arena_text(r->owned, machine->backend);
-    if (machine->tool[0]) r->tool = kbi_arena_text(r->owned, machine->tool);
+    kbi_sources from = { NULL, NULL, machine, NULL, NULL };
+    kbi_result_take(r, &from);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
     for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE; i++) {
         double roof = kbi_roof_known(roofs, i);
         *gbps[i] = roof > 0 ? roof * 1e-9 : (double)NAN;
     }
-    if (machine->cpus[0]) r->cpus = kbi_arena_text(r->owned, machine->cpus);
-    if (machine->governor[0]) r->cpu_governor = kbi_arena_text(r->owned, machine->governor);
-    r->cpu_boost = machine->boost;
-    r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
     if (machine->l2 > 0) r->l2_bytes = machine->l2;
     if (machine->gpu_present) {
         char capability[16];
@@ -14653,14 +14781,6 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
         r->winner_certain = end.certain;
     }
 }
-
-typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
-        shard[24];
-    char* command;
-    uint64_t seed;
-    kbi_facts facts;
-} kbi_session;
 
 static void kbi_session_cpu(kbi_session* s) {
     char line[256];
@@ -14814,7 +14934,7 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
         kbi_put_quoted(&command, argv[i]);
     }
     s->command = command.s;
-    s->seed = seed;
+    s->seed = (int64_t)seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
     snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
 }
@@ -14839,130 +14959,20 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
 }
 
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
-    r->host = kbi_arena_text(r->owned, s->host);
-    r->kernel_version = kbi_arena_text(r->owned, s->kernel_version);
-    if (s->cpu[0]) r->cpu = kbi_arena_text(r->owned, s->cpu);
+    kbi_sources from = { NULL, NULL, NULL, s, NULL };
+    kbi_result_take(r, &from);
     kbi_record_facts(r, &s->facts);
-    r->date = kbi_arena_text(r->owned, s->date);
-    if (s->git_commit[0]) r->git_commit = kbi_arena_text(r->owned, s->git_commit);
-    r->run_id = kbi_arena_text(r->owned, s->run_id);
-    if (s->binary[0]) r->binary = kbi_arena_text(r->owned, s->binary);
-    r->command = kbi_arena_text(r->owned, s->command);
-    if (s->shard[0]) r->shard = kbi_arena_text(r->owned, s->shard);
-    r->seed = (int64_t)s->seed;
     r->kbench_version = KBENCH_VERSION;
     r->schema = KBI_SCHEMA;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>parse     record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
+  >>reader    record: files of records read back, whatever is in them.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum {
-    KBI_READ_BUFFER = 1 << 16,
-    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
-    KBI_READ_NUMBER = 100,
-    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
-};
-
-typedef struct kbi_records { // of one or several files, in their order
-    kb_result* of;           // own nothing each: all that they point to is in the arena
-    int64_t n, size;
-    kbi_arena arena;
-    kbi_map texts, cases; // texts that are there already; the case of a run on a device
-    int64_t replaced;     // records that were there already
-    int64_t twice;        // records whose name another one of the run has
-} kbi_records;
-
-typedef struct kbi_reader {
-    const char* path;
-    int file;
-    int64_t line;
-    char *buffer, *at, *end; // what was read and not yet looked at
-    bool lines, torn;        // a record a line; the last one breaks off
-    bool broken;             // the system gave no more of it
-    bool newer, strange;     // a later schema, flags that this version does not know: said once
-    kbi_text token;          // the last text
-    kbi_records* to;
-    kb_result blank;
-    double* values; // of the list that is being read
-    int64_t n_values, values_size;
-} kbi_reader;
-
-// --- numbers ---
-
-#ifdef __SIZEOF_INT128__
-KBI_SLOW_END
-// w times 10^exponent, rounded as strtod does; false: not here.
-static bool kbi_decimal(uint64_t w, int exponent, double* out) {
-    if (!w) return *out = 0, true;
-    if (exponent <= -KBI_FIVES || exponent >= KBI_FIVES) return false;
-    int zeros = __builtin_clzll(w), e = exponent;
-    kbi_wide all = w;
-    bool more = false; // something behind the last bit
-    if (exponent >= 0) {
-        all *= kbi_fives[exponent];
-    } else {
-        uint64_t five = kbi_fives[-exponent];
-        kbi_wide top = (kbi_wide)(w << zeros) << 64;
-        all = top / five;
-        more = all * five != top;
-        e -= zeros + 64;
-    }
-    uint64_t high = (uint64_t)(all >> 64);
-    int shift = (high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll((uint64_t)all)) - 53;
-    if (shift <= 0) return *out = ldexp((double)(uint64_t)all, e), true; // more: never, there are 64 bits then
-    uint64_t m = (uint64_t)(all >> shift);
-    kbi_wide below = all - ((kbi_wide)m << shift), half = (kbi_wide)1 << (shift - 1);
-    m += below > half || (below == half && (more || (m & 1)));
-    *out = ldexp((double)m, e + shift);
-    return true;
-}
-#else
-static bool kbi_decimal(uint64_t w, int exponent, double* out) { return (void)w, (void)exponent, (void)out, false; }
-#endif
+enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
 
 KBI_SLOW_END
-typedef struct kbi_scanned { // a number as JSON has them
-    double x;
-    int64_t i;
-    bool whole, fits; // without point and exponent; into i
-} kbi_scanned;
-
-// The number that begins there, and where it ends; at_fault: where it ceases to be one. The text ends with a zero.
-static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
-    const char *p = s + (*s == '-'), *first = p;
-    uint64_t w = 0;
-    int n = 0, exponent = 0, said = 0; // digits from the first that is no 0; powers of ten that they lack
-    for (; *p >= '0' && *p <= '9'; p++)
-        if (n += n || *p != '0', n <= 19) w = 10 * w + (uint64_t)(*p - '0');
-    bool good = p > first && (p == first + 1 || *first != '0');
-    out->whole = *p != '.' && (*p | 32) != 'e';
-    out->fits = n <= 19 && w <= INT64_MAX;
-    out->i = !out->fits ? 0 : *s == '-' ? -(int64_t)w : (int64_t)w;
-    if (*p == '.' && good) {
-        const char* point = p;
-        for (p++; *p >= '0' && *p <= '9'; p++)
-            if (n += n || *p != '0', n <= 19) w = 10 * w + (uint64_t)(*p - '0'), exponent--;
-        good = p > point + 1;
-    }
-    if ((*p | 32) == 'e' && good) {
-        const char* sign = ++p;
-        p += *p == '-' || *p == '+';
-        for (first = p; *p >= '0' && *p <= '9'; p++) said = KBI_MIN(10 * said + (*p - '0'), 10000);
-        exponent += *sign == '-' ? -said : said;
-        good = p > first;
-    }
-    *end = p;
-    if (!good) return false;
-    if (n > 19 || !kbi_decimal(w, exponent, &out->x)) {
-        char* stop;
-        out->x = kbi_real_of(s, &stop);
-    } else if (*s == '-')
-        out->x = -out->x;
-    return true;
-}
-
 // The same text twice is kept once: a run's records say much that is the same for all of them.
 static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     uint64_t key = kbi_hash(14695981039346656037u, s);
@@ -14973,216 +14983,7 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     return kept;
 }
 
-// --- bytes ---
-
-// Reads on, behind what was not yet looked at; false: there is no more.
-static bool kbi_reader_fill(kbi_reader* r) {
-    size_t left = (size_t)(r->end - r->at);
-    if (r->file < 0) return false; // all of it is in memory
-    memmove(r->buffer, r->at, left);
-    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
-    r->at = r->buffer;
-    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
-    *r->end = 0;
-    if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
-    r->broken |= n < 0;
-    return n > 0;
-}
-
-// So many bytes lie in the buffer, or all that are left.
-static inline void kbi_reader_ahead(kbi_reader* r, int n) {
-    while (r->end - r->at < n && kbi_reader_fill(r)) {}
-}
-
-static inline int kbi_peek(kbi_reader* r) { // -1: the end
-    return r->at < r->end || kbi_reader_fill(r) ? (unsigned char)*r->at : -1;
-}
-
-// What stands there is not what a record has there; at the end of a line or of the file it breaks off instead.
-KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
-    char what[200];
-    int c = kbi_peek(r);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = c < 0 || (r->lines && (c == '\n' || c == 0));
-    if (r->broken || (r->torn && r->lines)) return false;
-    if (r->torn)
-        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
-                  "where it had one",
-                  r->path, (long long)r->line);
-    else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
-                  r->path, (long long)r->line, what, c);
-    else
-        kbi_error(
-            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
-            r->path, (long long)r->line, what, (unsigned)c);
-    return false;
-}
-
-// What stands there is sound, and no record has it.
-KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
-    char what[300];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = false;
-    kbi_error("%s:%lld: %s", r->path, (long long)r->line, what);
-    return false;
-}
-
-// The next byte that is no white space; a record a line ends with the line.
-static int kbi_reader_space(kbi_reader* r, bool inside) {
-    for (;; r->at++) {
-        int c = kbi_peek(r);
-        if (c == '\n' && !(inside && r->lines))
-            r->line++;
-        else if (c != ' ' && c != '\t' && c != '\r')
-            return c;
-    }
-}
-
-static bool kbi_reader_utf8(const kbi_text* t) {
-    for (size_t i = 0; i < t->n;) {
-        int n = kbi_utf8((const unsigned char*)t->s + i);
-        if (!n) return false;
-        i += (size_t)n;
-    }
-    return true;
-}
-
-static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
-    *out = 0;
-    for (int i = 0; i < 4; i++, r->at++) {
-        int c = kbi_peek(r);
-        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
-        *out = 16 * *out + (unsigned)digit;
-    }
-    return true;
-}
-
-static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
-    char s[4];
-    size_t n = 0;
-    if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
-    if (c < 0x80)
-        s[n++] = (char)c;
-    else {
-        if (c >= 0x10000) s[n++] = (char)(0xf0 | c >> 18), s[n++] = (char)(0x80 | (c >> 12 & 63));
-        if (c >= 0x800 && c < 0x10000) s[n++] = (char)(0xe0 | c >> 12);
-        if (c >= 0x800) s[n++] = (char)(0x80 | (c >> 6 & 63));
-        if (c < 0x800) s[n++] = (char)(0xc0 | c >> 6);
-        s[n++] = (char)(0x80 | (c & 63));
-    }
-    kbi_put(t, s, n);
-}
-
-static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    int c = kbi_peek(r);
-    const char* at = c > 0 ? strchr(from, c) : NULL;
-    unsigned first, second;
-    if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
-    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
-    r->at++;
-    if (!kbi_reader_hex(r, &first)) return false;
-    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
-        r->at++;
-        if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
-        r->at++;
-        if (!kbi_reader_hex(r, &second)) return false;
-        if (second >= 0xdc00 && second < 0xe000)
-            return kbi_reader_put(&r->token, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)), true;
-        kbi_reader_put(&r->token, first);
-        first = second;
-    }
-    return kbi_reader_put(&r->token, first), true;
-}
-
-// A text into r->token.
-static bool kbi_read_text(kbi_reader* r) {
-    bool high = false;
-    r->token.n = 0;
-    kbi_put(&r->token, "", 0);
-    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
-    for (r->at++;;) {
-        int c = kbi_peek(r);
-        const char* p = r->at;
-        while (p < r->end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') high |= (*p & 0x80) != 0, p++;
-        kbi_put(&r->token, r->at, (size_t)(p - r->at));
-        if (p > r->at) c = 0x20;
-        r->at += p - r->at;
-        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
-        if (c == '"' && ++r->at) break;
-        if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
-        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
-    }
-    return !high || kbi_reader_utf8(&r->token) ||
-           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
-}
-
-static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
-    const char *begin, *end;
-    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
-    bool good = kbi_scan(begin = r->at, out, &end);
-    r->at += end - begin;
-    if (!good) return kbi_reader_fail(r, "a number has to stand here");
-    if (end - begin > KBI_READ_NUMBER)
-        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
-    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
-}
-
-static bool kbi_read_word(kbi_reader* r, const char* word) {
-    for (const char* p = word; *p; p++, r->at++)
-        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
-    return true;
-}
-
-// --- lists and objects ---
-
-// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
-static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
-    int c = kbi_reader_space(r, true);
-    if (c == close) return r->at++, 0;
-    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
-    if (n) r->at++;
-    return n ? (kbi_reader_space(r, true), 1) : 1;
-}
-
-static bool kbi_read_key(kbi_reader* r) {
-    if (!kbi_read_text(r)) return false;
-    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
-    r->at++;
-    return kbi_reader_space(r, true), true;
-}
 KBI_SLOW_BEGIN
-
-static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
-    int c = kbi_peek(r), more;
-    kbi_scanned number;
-    if (c == '"') return kbi_read_text(r);
-    if (c == 'n') return kbi_read_word(r, "null");
-    if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
-    if (c != '[' && c != '{') return kbi_read_number(r, &number);
-    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
-        if (c == '{' && !kbi_read_key(r)) return false;
-        if (!kbi_read_any(r, depth + 1)) return false;
-    }
-    return more == 0;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>reader    record: files of records read back, whatever is in them.
----------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
-
 static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
     kb_param list[KBI_READ_PARAMS];
     int64_t n = 0;
@@ -15776,13 +15577,14 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
         most = KBI_MAX(most, x);
         least = KBI_MIN(least, x);
     }
-    for (int i = 0; i < KBI_COUNT(kbi_units); i++) {
-        double scale = kbi_units[i].scale;
-        if (kbi_units[i].column != cell->what.column) continue;
+    int unit = 0;
+    while (unit < KBI_COUNT(kbi_units) && kbi_units[unit].column != cell->what.column) unit++;
+    for (int i = 0; unit < KBI_COUNT(kbi_units) && i < KBI_UNITS_EACH && kbi_units[unit].titles[i]; i++) {
+        double scale = kbi_units[unit].scales[i];
         if (before > 0 &&
             (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * before < 1e5 ? 1 : 0.01)))
             continue;
-        cell->title = kbi_units[i].title;
+        cell->title = kbi_units[unit].titles[i];
         cell->scale = before = scale;
     }
 }
@@ -16159,16 +15961,13 @@ static int kbi_table_beside(const kbi_table* t, unsigned columns) {
 // is too short for all of them those that say least are left out, the first of these first.
 static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
                               int need) {
-    static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_BAR,    KBI_COLUMN_INTERVAL, KBI_COLUMN_MEMORY,
-                                 KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_ROOF,     KBI_COLUMN_GBPS,
-                                 KBI_COLUMN_BYTE_J,  KBI_COLUMN_FLOP_J, KBI_COLUMN_ENERGY,   KBI_COLUMN_SPREAD,
-                                 KBI_COLUMN_SPEEDUP };
     need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
     for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
-    for (int i = 0; i < KBI_COUNT(least) && !t->n_chosen; i++)
-        if (kbi_table_beside(t, wanted) + need > t->how.width) wanted &= ~(1u << least[i]);
+    for (int drop = 1; drop < KBI_COUNT(kbi_columns) && !t->n_chosen; drop++)
+        for (int i = 0; i < KBI_COUNT(kbi_columns) && kbi_table_beside(t, wanted) + need > t->how.width; i++)
+            if (kbi_columns[i].drop == drop) wanted &= ~(1u << i);
     for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
         if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
     t->most_label =
@@ -16291,12 +16090,12 @@ static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, 
 // The marks of the flags that stand beside a number: as many as have room, and a + where there are more.
 static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
     int left = 0, room = (t->how.width - used) / 3;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flag_words[f].mark;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flags[f].mark;
     if (left > room) room = (t->how.width - used - 1) / 3;
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!(r->flags >> f & 1) || !*kbi_flag_words[f].mark) continue;
+        if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
         t->flagged[f]++;
-        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flag_words[f].mark), left--;
+        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark), left--;
     }
     if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
 }
@@ -16628,7 +16427,7 @@ static void kbi_summary_flags(kbi_table* t) {
     bool any = false;
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         int64_t n = t->flagged[f];
-        const char* mark = kbi_flag_words[f].mark;
+        const char* mark = kbi_flags[f].mark;
         if (!n) continue;
         if (!any) kbi_puts(&t->text, "\n");
         any = true;
@@ -16639,7 +16438,7 @@ static void kbi_summary_flags(kbi_table* t) {
         kbi_table_colour(t, "\033[0m");
         kbi_puts(&t->text, t->how.quiet ? "\n" : ":");
         if (t->how.quiet) continue;
-        snprintf(text, sizeof text, "%s; %s", kbi_flag_words[f].what, kbi_flag_words[f].why);
+        snprintf(text, sizeof text, "%s; %s", kbi_flags[f].what, kbi_flags[f].why);
         kbi_table_hang(t, (int)strlen(head) + 1, 3, text);
         snprintf(text, sizeof text, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu));
         kbi_table_wrap(t, 3, text);
