@@ -64,7 +64,6 @@ CONTENTS (search for the tag)
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
     >>patterns     plan: regular expressions on the names of cases, which the system compiles and matches
     >>shards       plan: a plan, how long its groups may take, and which of them a shard of it has
-    >>part         plan: the part of a plan that so much time allows
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
@@ -223,8 +222,7 @@ COMMAND LINE
 
     Many machines: --shard K/N runs part K of N, whole comparison groups; --shard auto is the part of a Slurm array's
     task (examples/slurm). --load A.jsonl B.jsonl ... puts the records of shards in the plan's order. --budget 1h gives
-    every case the same share of that time, within what --max-time and --min-time say; what had none is not run. --part
-    3m runs as many cases of each operation as that takes, from all of its sizes.
+    every case the same share of that time, within what --max-time and --min-time say; what had none is not run.
 
     Looked into by NVIDIA's tools: --ncu and --nsys start them on this program before it measures, by commands that are
     printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which case's it
@@ -773,7 +771,7 @@ extern "C" {
 
 // What KBENCH_MAIN() calls: reads the command line, runs what is registered, returns the exit code.
 int kb_main(int argc, char** argv);
-// Before it: options, as "--fast --part 3m", of a run whose command line neither chooses nor says how long. Kept.
+// Before it: options, as "--fast --budget 3m", of a run whose command line neither chooses nor says how long. Kept.
 void kb_default(const char* options);
 // kb_add, kb_open, kb_run and kb_compare (see the end of this section), told how the caller was built; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
@@ -6219,7 +6217,6 @@ enum {
     x(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
     x(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
     x(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
-    x(part,           "part",         "T",             "how long",   "of each operation as many cases as take T")     \
     x(budget,         "budget",       "T",             "how long",   "of all cases together, or of a --race (60s)") \
     x(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 16 to 64")   \
     x(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
@@ -6327,7 +6324,7 @@ typedef struct kbi_options {
     const char *save_baseline, *baseline, *compare[2], *history, *fail_on;
     const char *ncu, *nsys;                           // what stands behind the =; NULL: nothing
     double threshold, memory_threshold, alpha, noise; // shares
-    double budget, part;                              // seconds; 0: there is none
+    double budget;                                    // seconds; 0: there is none
     char** race_options;                              // what stands behind -- of a race; NULL: nothing
     const char** load;                                // the files of --load
     int n_load;
@@ -6837,7 +6834,6 @@ static bool kbi_option_set(kbi_options* o, int id, const char* value) {
     case KBI_OPTION_min_time: return kbi_need_time(name, value, 0, &o->min_time);
     case KBI_OPTION_timeout: return kbi_need_time(name, value, 1e-9, &o->timeout);
     case KBI_OPTION_budget: return kbi_need_time(name, value, 1e-3, &o->budget);
-    case KBI_OPTION_part: return kbi_need_time(name, value, 1e-3, &o->part);
     case KBI_OPTION_rounds: return kbi_need_count(name, value, 1, KBI_ROUNDS_LIMIT, &o->rounds);
     case KBI_OPTION_launches: return kbi_need_count(name, value, 1, KBI_LAUNCHES_LIMIT, &o->launches);
     case KBI_OPTION_iters: return kbi_need_count(name, value, 1, 10000000, &o->iters);
@@ -6908,7 +6904,10 @@ static int kbi_option_named(const char* s, size_t n) {
         if (strcmp(name, kbi_options_table[i].name) == 0) return i;
         if (kbi_options_table[i].section) kbi_offer(&best, kbi_options_table[i].name);
     }
-    if (best.distance <= 3)
+    if (kbi_is(name, "part"))
+        kbi_error("--part is no longer an option. --budget T bounds the time of a run, and all cases share it; with "
+                  "--shuffle the cases that T has no room for are of all operations");
+    else if (best.distance <= 3)
         kbi_error("unknown option --%s; did you mean --%s? (--help lists all)", name, best.name);
     else
         kbi_error("unknown option --%s (--help lists all)", name);
@@ -7032,11 +7031,11 @@ static bool kbi_options_agree(const kbi_options* o) {
     static const int colours[] = { KBI_OPTION_color, KBI_OPTION_no_color };
     static const int checks[] = { KBI_OPTION_fresh, KBI_OPTION_no_verify };
     static const int sizes[] = { KBI_OPTION_launches, KBI_OPTION_rotate };
-    static const int part[] = { KBI_OPTION_all, KBI_OPTION_budget };
+    static const int shares[] = { KBI_OPTION_all, KBI_OPTION_budget };
     if (!kbi_one_of(o, mode, KBI_COUNT(mode), "") || !kbi_one_of(o, effort, KBI_COUNT(effort), "") ||
         !kbi_one_of(o, count, KBI_COUNT(count), ": both say how many samples there are") ||
         !kbi_one_of(o, words, KBI_COUNT(words), "") || !kbi_one_of(o, colours, KBI_COUNT(colours), "") ||
-        !kbi_one_of(o, part, KBI_COUNT(part), "") ||
+        !kbi_one_of(o, shares, KBI_COUNT(shares), "") ||
         !kbi_one_of(o, checks, KBI_COUNT(checks), ": other inputs are there to be checked") ||
         !kbi_one_of(o, sizes, KBI_COUNT(sizes), ": a graph holds every copy of the data equally often") ||
         !kbi_one_of(o, kbi_idle_options, KBI_COUNT(kbi_idle_options), ": one at a time"))
@@ -7121,7 +7120,7 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
 static bool kbi_options_usual(kbi_options* o) {
     static const int effort[] = { KBI_OPTION_fast,     KBI_OPTION_thorough, KBI_OPTION_precision,
                                   KBI_OPTION_max_time, KBI_OPTION_min_time, KBI_OPTION_rounds,
-                                  KBI_OPTION_iters,    KBI_OPTION_budget,   KBI_OPTION_part };
+                                  KBI_OPTION_iters,    KBI_OPTION_budget };
     static const int apart[] = { KBI_OPTION_selftest,   KBI_OPTION_env,  KBI_OPTION_list,    KBI_OPTION_list_ops,
                                  KBI_OPTION_list_sizes, KBI_OPTION_load, KBI_OPTION_compare, KBI_OPTION_race };
     bool says = kbi_option_any(o->on, effort, KBI_COUNT(effort)) || o->filter.n ||
@@ -7430,66 +7429,8 @@ static void kbi_patterns_free(kbi_patterns* p) {
     p->n = 0;
 }
 
-enum { KBI_PATTERN = 4096, KBI_PATTERN_DEPTH = 64 }; // characters, groups in groups
-
-// How many characters a pattern, or the group that begins there, has with its repeats written out, as the system's
-// regcomp writes them: a{200} as 200, and a+ as aa*. In groups that multiplies, and ten characters take all memory that
-// there is. 1e9: groups too deep for its stack, or a reference \1, whose search can take for ever.
-static double kbi_pattern_size(const char** at, int depth) {
-    double all = 0, last = 0; // all before the last thing that can be repeated
-    for (const char* s; *(s = *at) && !(*s == ')' && depth); *at = s) {
-        char* end = NULL;
-        double low, high;
-        if (*s == '{' && isdigit((unsigned char)s[1])) {
-            low = high = strtod(s + 1, &end);
-            if (*end == ',') high = isdigit((unsigned char)end[1]) ? strtod(end + 1, &end) : (end++, low + 1);
-            last *= KBI_MAX(KBI_MAX(low, high), 1.0);
-            s = *end == '}' ? end + 1 : end;
-            continue;
-        }
-        if (*s == '+') last *= 2;
-        if (*s == '+' || *s == '*' || *s == '?') {
-            s++;
-            continue;
-        }
-        all += last;
-        last = 1;
-        if (*s == '\\' && isdigit((unsigned char)s[1])) return 1e9;
-        if (*s == '(' && depth == KBI_PATTERN_DEPTH) return 1e9;
-        if (*s == '(') {
-            *at = s + 1;
-            last = kbi_pattern_size(at, depth + 1);
-            if (last < 1) last = 1; // an empty one is written out, too
-            s = *at + (**at == ')');
-        } else if (*s == '[') {
-            s += 1 + (s[1] == '^');
-            s += *s == ']';
-            for (; *s && *s != ']'; s++) // [:alpha:], [.x.], [=x=]
-                if (*s == '[' && s[1] && strchr(":.=", s[1])) {
-                    const char close[] = { s[1], ']', 0 }, *closed = strstr(s + 2, close);
-                    if (closed) s = closed + 1;
-                }
-            s += *s == ']';
-        } else
-            s += 1 + (*s == '\\' && s[1]);
-    }
-    return all + last;
-}
-
-// false after an error message
-static bool kbi_pattern_sound(const char* s) {
-    const char* at = s;
-    if (strlen(s) <= KBI_PATTERN && kbi_pattern_size(&at, 0) <= (int)KBI_PATTERN) return true;
-    kbi_error(
-        "'%.60s%s' is refused: a pattern has at most %d characters, repeats like {9} and + written out, %d groups "
-        "in groups, and no \\1",
-        s, strlen(s) > 60 ? "..." : "", (int)KBI_PATTERN, (int)KBI_PATTERN_DEPTH);
-    return false;
-}
-
 static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
     for (p->n = 0; p->n < texts->n; p->n++) {
-        if (!kbi_pattern_sound(texts->of[p->n])) return false;
         int error = regcomp(&p->of[p->n], texts->of[p->n], REG_EXTENDED | REG_ICASE | REG_NOSUB);
         if (!error) continue;
         char why[128];
@@ -7515,7 +7456,6 @@ typedef struct kbi_plan {
     kbi_case* cases; // a group's cases stand together, the baseline first
     int n, groups;   // of this shard; behind its cases stand those of the others
     int n_all;
-    int n_matched; // before --part left some out
     kbi_arena arena;
 } kbi_plan;
 
@@ -7532,6 +7472,15 @@ static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
     while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
     return end;
+}
+
+// Cases of a group that this build can run, as far as is known before there is a device.
+static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first) {
+    int n = 0;
+    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu");
+    for (int i = first, end = kbi_group_end(plan, first); i < end; i++)
+        n += plan->cases[i].entry->needs != (gpu ? KB_NEEDS_CPU : KB_NEEDS_GPU);
+    return n;
 }
 
 typedef struct kbi_dealt { // a group
@@ -7596,84 +7545,6 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     KBENCH_FREE(ours);
     KBENCH_FREE(to);
     KBENCH_FREE(dealt);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>part      plan: the part of a plan that so much time allows.
----------------------------------------------------------------------------------------------------------------*/
-
-// Cases of a group that this build can run, as far as is known before there is a device.
-static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first) {
-    int n = 0;
-    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu");
-    for (int i = first, end = kbi_group_end(plan, first); i < end; i++)
-        n += plan->cases[i].entry->needs != (gpu ? KB_NEEDS_CPU : KB_NEEDS_GPU);
-    return n;
-}
-
-// What a group takes of the time: its samples, and what is done beside them, checks and fills above all.
-static double kbi_group_cost(const kbi_plan* plan, const kbi_options* o, int first) {
-    int n = kbi_group_here(plan, o, first);
-    return n ? (double)o->procs * (kbi_group_seconds(o, o->max_time, n) + 0.1 * n) : 0;
-}
-
-// Leaves out what --part has no room for. Operations take turns, and of each come first the shapes that lie far apart
-// in its list, from the middle on (steps of the golden ratio). What cannot run here costs nothing and stays; false:
-// nothing else is left.
-static bool kbi_plan_part(kbi_plan* plan, const kbi_options* o) {
-    typedef struct {        // of an operation in one direction
-        int first, n, next; // its last group that was seen; how many it has; where its list begins
-    } kbi_part;
-    size_t groups = (size_t)plan->groups;
-    double left = o->part;
-    int n = 0, k = 0, parts = 0, longest = 0;
-    bool some = false, all = true;
-    kbi_part* part = (kbi_part*)kbi_grow(NULL, sizeof(kbi_part) * (groups + 1));
-    int *of = (int*)kbi_grow(NULL, sizeof(int) * groups), *list = (int*)kbi_grow(NULL, sizeof(int) * groups);
-    char* chosen = (char*)kbi_grow(NULL, (size_t)plan->n); // by a group's first case: 1 chosen, 2 not, 0 not yet seen
-    memset(chosen, 0, (size_t)plan->n);
-    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first), k++) {
-        const kbi_case *c = &plan->cases[first], *like = NULL;
-        for (of[k] = 0; of[k] < parts; of[k]++) {
-            like = &plan->cases[part[of[k]].first];
-            if (kbi_is(like->entry->operation, c->entry->operation) && kbi_same_text(like->direction, c->direction))
-                break;
-        }
-        if (of[k] == parts) part[parts].n = 0, parts++;
-        part[of[k]].first = first;
-        part[of[k]].n++;
-        longest = KBI_MAX(longest, part[of[k]].n);
-    }
-    part[0].next = 0;
-    for (int i = 0; i < parts; i++) part[i + 1].next = part[i].next + part[i].n, part[i].n = 0;
-    k = 0;
-    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first), k++)
-        list[part[of[k]].next + part[of[k]].n++] = first;
-    for (int turn = 0; turn < longest; turn++)
-        for (int i = 0; i < parts; i++) {
-            double at = 0.5 + turn * 0.6180339887498949;
-            int m = part[i].n, j = (int)(m * (at - floor(at)));
-            if (turn >= m) continue;
-            while (chosen[list[part[i].next + j]]) j = (j + 1) % m;
-            double cost = kbi_group_cost(plan, o, list[part[i].next + j]);
-            chosen[list[part[i].next + j]] = cost <= left ? 1 : 2;
-            some |= cost > 0 && cost <= left;
-            all &= cost <= left;
-            if (cost <= left) left -= cost;
-        }
-    plan->groups = 0;
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (chosen[first] != 1) continue;
-        plan->groups++;
-        for (int i = first; i < end; i++) plan->cases[n++] = plan->cases[i];
-    }
-    plan->n = n;
-    KBENCH_FREE(part);
-    KBENCH_FREE(of);
-    KBENCH_FREE(list);
-    KBENCH_FREE(chosen);
-    return some || all;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -8172,11 +8043,6 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     if (!good || !plan->n) return kbi_plan_free(plan), false;
     if (!kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
-    plan->n_matched = plan->n;
-    if (o->part > 0 && !kbi_plan_part(plan, o)) {
-        kbi_error("--part: no comparison group takes so little; raise it, or add --fast");
-        return kbi_plan_free(plan), false;
-    }
     plan->n_all = plan->n;
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
     if (o->shards > 1) kbi_plan_shard(plan, o);
@@ -23977,7 +23843,7 @@ static void kbi_say_files(const kbi_options* o) {
     kbi_text line = KBI_BLANK;
     for (int i = 0; i < KBI_COUNT(paths); i++)
         if (paths[i] && !kbi_is(paths[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", paths[i]);
-    if (line.n && (o->part > 0 || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
+    if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
     kbi_text_free(&line);
 }
 
@@ -25660,11 +25526,10 @@ static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
     KBENCH_FREE(results);
 }
 
-// The first line of a run that takes its time, or that is a part of what there is.
+// The first line of a run that takes a minute or more, or whose options kb_default chose.
 static void kbi_say_begin(const kbi_supervisor* s, int cases, double seconds) {
     char text[40];
-    bool part = s->o->part > 0;
-    if (s->collect || !cases || (!part && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
+    if (s->collect || !cases || (!s->o->usual && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
     kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", s->machine.gpu_present ? " on " : "",
              s->machine.gpu_present ? s->machine.gpu : "", kbi_show_span(seconds, text),
              s->o->usual ? "; --all runs everything" : "");
@@ -25995,7 +25860,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
 }
 
 static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
-    char text[40], all[40] = "";
+    char text[40];
     double seconds = 0;
     kbi_text lines = KBI_BLANK;
     kbi_list_cases(&lines, plan);
@@ -26006,9 +25871,8 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
         seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
     }
     if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
-    if (plan->n_matched > plan->n_all) snprintf(all, sizeof all, " of %d", plan->n_matched);
-    printf("%d%s case%s in %d comparison group%s; at most about %s", plan->n, all, plan->n == 1 && !*all ? "" : "s",
-           plan->groups, plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text));
+    printf("%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s", plan->groups,
+           plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text));
     if (o->shards) printf("; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
     printf("%s\n", o->usual ? "; --all runs everything" : "");
     return KBI_EXIT_FINE;
