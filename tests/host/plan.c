@@ -145,7 +145,7 @@ static void test_wired(void) {
     static const char* const tries[] = { "a",   "1",    "2",     "0.1", "time", "2s", "2/5",  "few",
                                          "5 b", "wall", "never", "all", "x=1",  "0",  "json", "true" };
     for (int id = 0; id < KBI_OPTION_COUNT; id++) {
-        const kbi_option* option = &kbi_options_table[id];
+        const kb_option* option = &kbi_options_table[id];
         bool taken = false, kept = false;
         for (int i = 0; option->argument && i < KBI_COUNT(tries); i++) {
             kbi_options before;
@@ -157,13 +157,9 @@ static void test_wired(void) {
             before.on[id] = options.on[id];
             taken = true, kept |= memcmp(&before, &options, sizeof before) != 0;
         }
-        // of these nothing but the one value that is taken is to be had; --cpu: of this machine's
-        bool says = id == KBI_OPTION_benchmark_out_format || id == KBI_OPTION_benchmark_display_aggregates_only;
-        if (option->argument) CHECK_THAT(taken && (kept || says), "--%s is forgotten", option->name);
-        bool file = kbi_is(option->argument, "FILE") && (kbi_is(option->section, "out") || id == KBI_OPTION_trace);
-        if (file)
-            CHECK_THAT(kbi_option_is_of(id, kbi_output_options, KBI_COUNT(kbi_output_options)), "nobody writes --%s",
-                       option->name);
+        if (option->argument) CHECK_THAT(taken && kept, "--%s is forgotten", option->name);
+        bool file = kbi_is(option->argument, "FILE") && (kbi_is(option->group, "out") || id == KBI_OPTION_trace);
+        if (file) CHECK_THAT(option->traits & KBI_WRITES, "nobody writes --%s", option->name);
     }
     options.load = NULL;
 }
