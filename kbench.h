@@ -57,13 +57,10 @@ CONTENTS (search for the tag)
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>registry     declare: what the KBENCH macros registered, in the order of the source
-    >>cli          plan: the options, from one table that also prints --help
-    >>arguments    plan: the command line read into the options
-    >>line         plan: the command line as a whole: what its options mean together
+    >>cli          plan: the options: one row each, from which come --help, the parser and the structure of values
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
     >>patterns     plan: regular expressions on the names of cases, which the system compiles and matches
     >>shards       plan: a plan, how long its groups may take, and which of them a shard of it has
-    >>part         plan: the part of a plan that so much time allows
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
@@ -195,8 +192,7 @@ COMMAND LINE
 
     Many machines: --shard K/N runs part K of N, whole comparison groups; --shard auto is the part of a Slurm array's
     task (examples/slurm). --load A.jsonl B.jsonl ... puts the records of shards in the plan's order. --budget 1h gives
-    every case the same share of that time, within what --max-time and --min-time say; what had none is not run. --part
-    3m runs as many cases of each operation as that takes, from all of its sizes.
+    every case the same share of that time, within what --max-time and --min-time say; what had none is not run.
 
     Looked into by NVIDIA's tools: --ncu and --nsys start them on this program before it measures, by commands that are
     printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which case's it
@@ -520,6 +516,29 @@ typedef struct kb_build {
     const int32_t *marks, *marks_end;         // what kb_keep and KBENCH noted in this program or shared library
 } kb_build;
 
+// An option of the command line that an add-on or the program brings; see kb_add_options.
+typedef struct kb_option {
+    const char* name;     // "tsv" for --tsv
+    const char* argument; // "FILE": a value is required; "[=SET]": it may be given, behind a =; NULL: there is none
+    const char* group;    // its heading in --help; NULL: not shown
+    const char* help;
+    // Takes the value (NULL: none was given) into values + offset; false after a message. NULL: nothing to take.
+    bool (*read)(const struct kb_option* option, void* values, const char* value);
+    size_t offset;
+    double low; // limits of the value, as read understands them
+    int64_t high;
+    const char* words;
+    unsigned traits; // KBI_REPEATS and the like; 0: none
+} kb_option;
+
+typedef struct kb_option_set {
+    const kb_option* options;
+    int count;
+    void* values;               // where the readers put what they read
+    bool* given;                // for each option, whether it was given
+    struct kb_option_set* next; // set by kb_add_options
+} kb_option_set;
+
 // One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
 // fill it themselves and call kb_add; everything pointed to must live as long as the program.
 typedef struct kb_entry {
@@ -816,8 +835,10 @@ extern "C" {
 
 // What KBENCH_MAIN() calls: reads the command line, runs what is registered, returns the exit code.
 int kb_main(int argc, char** argv);
-// Before it: options, as "--fast --part 3m", of a run whose command line neither chooses nor says how long. Kept.
+// Before it: options, as "--fast --budget 3m", of a run whose command line neither chooses nor says how long. Kept.
 void kb_default(const char* options);
+// Before it: options of an add-on or of the program itself, for the command line and --help. The set is kept.
+void kb_add_options(kb_option_set* set);
 // kb_add, kb_open, kb_run and kb_compare (see the end of this section), told how the caller was built; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
 kb_state* kb_open_from(const kb_desc* desc, const kb_build* build);
@@ -5924,7 +5945,7 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cli       plan: the options, from one table that also prints --help.
+  >>cli       plan: the options: one row each, from which come --help, the parser and the structure of values.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
@@ -5937,142 +5958,217 @@ enum {
     KBI_EXIT_INTERRUPTED = 130
 };
 
-//      id            name            argument         section       help
-// clang-format off
-#define KBI_OPTIONS(x)                                                                                           \
-    x(list,           "list",         NULL,            "choose",     "the selected cases, one a line")               \
-    x(list_ops,       "list-ops",     NULL,            "choose",     "operations with directions, dtypes, variants") \
-    x(list_sizes,     "list-sizes",   NULL,            "choose",     "the sizes of each operation, by category")     \
-    x(op,             "op",           "A,B",           "choose",     "operations; swish, gelu, loss are understood") \
-    x(impl,           "impl",         "A,B",           "choose",     "implementations")                              \
-    x(dtype,          "dtype",        "A,B",           "choose",     "element types: f32, f16, bf16, ...")           \
-    x(size,           "size",         "A,B",           "choose",     "categories: small, medium, large, batch, ...") \
-    x(axis,           "axis",         "NAME=LIST",     "choose",     "other values: -a rows=512,1k:8k:*2")           \
-    x(filter,         "filter",       "RE",            "choose",     "cases whose name matches (as does FILTER)")    \
-    x(exclude,        "exclude",      "RE",            "choose",     "cases whose name does not match")              \
-    x(shard,          "shard",        "K/N|auto",      "choose",     "part K of N; auto: as a Slurm array's task")    \
-    x(device,         "device",       "N|all|cpu",     "choose",     "which GPU, every GPU in turn, or none; 0")     \
-    x(fast,           "fast",         NULL,            "how long",   "0.2 s and 2 % a case, sizes small and medium") \
-    x(quick,          "quick",        NULL,            NULL,         NULL)                                           \
-    x(thorough,       "thorough",     NULL,            "how long",   "10 s a case")                                  \
-    x(precision,      "precision",    "PCT",           "how long",   "stop when the median is known so well; 0.5 %") \
-    x(max_time,       "max-time",     "T",             "how long",   "time of sampling a case at most; 1s")          \
-    x(min_time,       "min-time",     "T",             "how long",   "time of sampling a case at least; 0s")         \
-    x(part,           "part",         "T",             "how long",   "of each operation as many cases as take T")     \
-    x(budget,         "budget",       "T",             "how long",   "of all cases together, or of a --race (60s)") \
-    x(rounds,         "rounds",       "N",             "how long",   "exactly N rounds of a comparison; 16 to 64")   \
-    x(iters,          "iters",        "N",             "how long",   "exactly N samples a case")                     \
-    x(launches,       "launches",     "N",             "how long",   "exactly N launches a sample; 8, on a CPU more")  \
-    x(warmup,         "warmup",       "N|T",           "how long",   "samples or time of warm-up; until settled")    \
-    x(timeout,        "timeout",      "T",             "how long",   "a case that takes longer is ended; 60s")       \
-    x(all,            "all",          NULL,            "how long",   "all cases, where the program leaves some out")  \
-    x(dry_run,        "dry-run",      NULL,            "how long",   "the plan, without running it")                 \
-    x(cold,           "cold",         NULL,            "how",        "L2 evicted before each launch (the default)")   \
-    x(hot,            "hot",          NULL,            "how",        "again on the same data, in cache")              \
-    x(rotate,         "rotate",       NULL,            "how",        "on copies of the data beyond L2; gaps count")   \
-    x(timer,          "timer",        "WHICH",         "how",        "events, cupti, both in turn, or wall")         \
-    x(no_verify,      "no-verify",    NULL,            "how",        "kb_check is not asked; records say UNVERIFIED") \
-    x(fresh,          "fresh",        NULL,            "how",        "kb_check with two other inputs as well")        \
-    x(no_audit,       "no-audit",     NULL,            "how",        "the timed block is not looked into")           \
-    x(no_isolate,     "no-isolate",   NULL,            "how",        "one process: for debuggers and profilers")     \
-    x(procs,          "procs",        "N",             "how",        "fresh processes a case, placed differently; 1") \
-    x(shuffle,        "shuffle",      NULL,            "how",        "comparison groups in random order")            \
-    x(cpu,            "cpu",          "N,M-K",         "how",        "the processors to measure on; any")            \
-    x(seed,           "seed",         "N",             "how",        "of data and order; 42")                        \
-    x(json,           "json",         "FILE",          "out",        "records as one array, - for stdout")           \
-    x(jsonl,          "jsonl",        "FILE",          "out",        "records appended, one a line, as they finish") \
-    x(csv,            "csv",          "FILE",          "out",        "records as CSV, a row a case")                 \
-    x(md,             "md",           "FILE",          "out",        "Markdown tables, as for a pull request")       \
-    x(gbench,         "gbench",       "FILE",          "out",        "Google Benchmark's JSON, for its compare.py")  \
-    x(go,             "go",           "FILE",          "out",        "Go's benchmark format, for benchstat")         \
-    x(html,           "html",         "FILE",          "out",        "a page with figures and the records in it")  \
-    x(svg,            "svg",          "FILE",          "out",        "one figure, that --plot names")                \
-    x(plot,           "plot",         "KIND",          "out",        "of --svg; see below")                          \
-    x(where,          "where",        "KEY=VALUE,...", "out",        "records of --svg; a further --where: or those") \
-    x(report,         "report",       "DIR",           "out",        "comparison.csv, comparison.md and report.md")  \
-    x(github,         "github",       NULL,            "out",        "Markdown to $GITHUB_STEP_SUMMARY as well")     \
-    x(resume,         "resume",       NULL,            "out",        "only cases that --jsonl FILE has no record of") \
-    x(sort,           "sort",         "KEY,-KEY",      "out",        "rows, once an operation is done; -KEY: down")   \
-    x(columns,        "columns",      "A,B,C",         "out",        "of the table: its own, or keys of the record")  \
-    x(color,          "color",        "WHEN",          "out",        "always, never, or auto: on a terminal")        \
-    x(no_color,       "no-color",     NULL,            "out",        "plain text (as NO_COLOR)")                     \
-    x(no_progress,    "no-progress",  NULL,            "out",        "no progress line on stderr")                   \
-    x(quiet,          "quiet",        NULL,            "out",        "no warnings, no progress")                     \
-    x(verbose,        "verbose",      NULL,            "out",        "what each case says, all winners (-v)")          \
-    x(help,           "help",         NULL,            "out",        "this text (-h)")                               \
-    x(version,        "version",      NULL,            "out",        "the version")                                  \
-    x(load,           "load",         "FILE...",       "then",       "shows records of --json, --jsonl; runs nothing") \
-    x(save_baseline,  "save-baseline", "NAME",         "then",       "this run's records as .kbench/NAME.json")      \
-    x(baseline,       "baseline",     "NAME|FILE",     "then",       "what changed since then, and exit codes 3, 4") \
-    x(compare,        "compare",      "A B",           "then",       "what changed from A to B; runs nothing")       \
-    x(history,        "history",      "FILE",          "then",       "appends the run; how each case went; noise")   \
-    x(threshold,      "threshold",    "PCT",           "then",       "a regression is slower by more; 5 %")          \
-    x(memory_threshold, "memory-threshold", "PCT",     "then",       "or takes more memory by more; 10 %")           \
-    x(alpha,          "alpha",        "P",             "then",       "chance of any false alarm; 0.05")              \
-    x(noise,          "noise",        "PCT",           "then",       "what processes differ by, if not known; 3 %")  \
-    x(fail_on,        "fail-on",      "WHAT",          "then",       "regress, change, noise or never; regress")     \
-    x(ignore_env,     "ignore-env",   NULL,            "then",       "compare runs of different machines")           \
-    x(goal,           "goal",         "GOAL",          "then",       "as in layernorm:gpu_efficiency>=80; may repeat") \
-    x(race,           "race",         "OLD NEW...",    "again",      "built programs in turn; -- OPTIONS of theirs") \
-    x(profile,        "profile",      NULL,            "look inside", "kernels, copies, calls of each block (CUPTI)") \
-    x(counters,       "counters",     "[=SET]",        "look inside", "hardware counters: few, usual, all or names") \
-    x(trace,          "trace",        "FILE",          "look inside", "the same as a timeline for Perfetto")         \
-    x(energy,         "energy",       NULL,            "look inside", "joules of a launch, by NVML: 3 s a case more") \
-    x(sass,           "sass",         NULL,            "look inside", "machine code of what takes most, by cuobjdump") \
-    x(ncu,            "ncu",          "[=SET]",        "look inside", "counters by ncu: a set of its, or metrics A,B") \
-    x(nsys,           "nsys",         "[=FILE]",       "look inside", "kernels and copies by nsys; keeps its report") \
-    x(env,            "env",          NULL,            "look inside", "the machine; of two loaded files what differs") \
-    x(selftest,       "selftest",     NULL,            "look inside", "measures the measurement; --fast: in short")   \
-    x(benchmark_out,  "benchmark_out", "FILE",         NULL,         NULL)                                           \
-    x(benchmark_out_format, "benchmark_out_format", "json", NULL,    NULL)                                           \
-    x(benchmark_filter, "benchmark_filter", "RE",      NULL,         NULL)                                           \
-    x(benchmark_repetitions, "benchmark_repetitions", "N", NULL,     NULL)                                           \
-    x(benchmark_display_aggregates_only, "benchmark_display_aggregates_only", "true", NULL, NULL)
-// clang-format on
-
-enum kbi_option_id {
-#define KBI_X(id, name, argument, section, help) KBI_OPTION_##id,
-    KBI_OPTIONS(KBI_X)
-#undef KBI_X
-        KBI_OPTION_COUNT
-};
-
-typedef struct kbi_option {
-    const char *name, *argument, *section, *help; // section NULL: not shown
-} kbi_option;
-
-static const kbi_option kbi_options_table[] = {
-#define KBI_X(id, name, argument, section, help) { name, argument, section, help },
-    KBI_OPTIONS(KBI_X)
-#undef KBI_X
-};
-
 enum { KBI_LISTS = 64, KBI_SHARDS = 1000000 };
 typedef struct kbi_strings { // the values of an option given more than once
     const char* of[KBI_LISTS];
     int n;
 } kbi_strings;
 
+typedef const char* kbi_two[2];
+typedef struct kbi_none {
+    char none; // a structure of C has a member
+} kbi_none;
+
+// What an option means beside others, in kb_option.traits.
+enum {
+    KBI_REPEATS = 1,        // may be given more than once
+    KBI_MORE = 2,           // takes further words, up to the next option
+    KBI_CHOOSES = 4,        // selects cases
+    KBI_IDLE = 8,           // is done instead of a run
+    KBI_MEASURES = 16,      // needs a run: excludes options with KBI_IDLE
+    KBI_GPU = 32,           // without effect on host code
+    KBI_WRITES = 64,        // writes records to a file
+    KBI_EFFORT = 128,       // replaces the options of kb_default
+    KBI_APART = 256,        // the options of kb_default do not apply
+    KBI_IN_LOAD = 512,      // allowed beside --load
+    KBI_IN_COMPARE = 1024,  // allowed beside --compare
+    KBI_IN_RACE = 2048,     // allowed beside --race
+    KBI_REPORT_ONLY = 4096, // left out by KBENCH_NO_REPORT
+    KBI_SELECTS = KBI_CHOOSES | KBI_REPEATS,
+    KBI_INSTEAD = KBI_IDLE | KBI_APART,
+    KBI_OUTPUT = KBI_WRITES | KBI_IN_LOAD | KBI_REPORT_ONLY,
+    KBI_IN_SHOWN = KBI_IN_LOAD | KBI_IN_COMPARE,
+    KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE,
+    KBI_GATES = KBI_ALWAYS | KBI_REPORT_ONLY
+};
+
+// An option is one row: identifier, name, argument, group, help; type of its field in kbi_options, reader of its value,
+// limits of the value, traits. An argument in brackets is given behind a = only. Rows without a group are not shown.
+#define KBI_ANY 0, 0, NULL
+#define KBI_FROM(low, high) low, high, NULL
+#define KBI_ONE_OF(words) 0, 0, words
+// Rows of common kinds: without a value, a text, texts, a time, a percentage, a number from 1 up, one of several words.
+#define KBI_BARE(x, id, name, group, help, traits) x(id, name, NULL, group, help, kbi_none, NULL, KBI_ANY, traits)
+#define KBI_TEXT(x, id, name, argument, group, help, traits) \
+    x(id, name, argument, group, help, const char*, kbi_take_text, KBI_ANY, traits)
+#define KBI_LIST(x, id, name, argument, group, help, traits) \
+    x(id, name, argument, group, help, kbi_strings, kbi_take_list, KBI_ANY, traits)
+#define KBI_SPAN(x, id, name, group, help, low, traits) \
+    x(id, name, "T", group, help, double, kbi_take_time, KBI_FROM(low, 0), traits)
+#define KBI_SHARE(x, id, name, group, help, low, high, traits) \
+    x(id, name, "PCT", group, help, double, kbi_take_percent, KBI_FROM(low, high), traits)
+#define KBI_NUMBER(x, id, name, group, help, high, traits) \
+    x(id, name, "N", group, help, int64_t, kbi_take_count, KBI_FROM(1, high), traits)
+#define KBI_WORD(x, id, name, argument, group, help, words, traits) \
+    x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), traits)
+// clang-format off
+#define KBI_OPTIONS(x)                                                                                           \
+    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD)                           \
+    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD)     \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD)     \
+    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood",                       \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN)                    \
+    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...",                           \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS)      \
+    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis,     \
+        KBI_ANY, KBI_SELECTS)                                                                                    \
+    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)",                   \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match",                           \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
+    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t,               \
+        kbi_take_shard, KBI_ANY, 0)                                                                              \
+    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose",                                                \
+        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA",      \
+        const char*, kbi_take_device, KBI_ANY, 0)                                                                \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT)            \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT)                                     \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300,     \
+        100, KBI_EFFORT)                                                                                         \
+    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT)       \
+    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT)         \
+    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3,               \
+        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE)                                                                 \
+    KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT,  \
+        KBI_EFFORT)                                                                                              \
+    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT)                  \
+    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more",             \
+        KBI_LAUNCHES_LIMIT, 0)                                                                                   \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none,                \
+        kbi_take_warmup, KBI_FROM(0, 1000000), 0)                                                                \
+    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0)               \
+    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0)                       \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE)                        \
+    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU)                     \
+    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU)                                  \
+    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU)                 \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall",                          \
+        "events,cupti,both,wall", KBI_GPU)                                                                       \
+    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0)               \
+    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0)                              \
+    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0)                            \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0)                  \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0)      \
+    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0)                               \
+    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0)    \
+    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0)    \
+    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)     \
+    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                   \
+        KBI_WRITES | KBI_IN_LOAD)                                                                                \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_OUTPUT)                           \
+    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, as for a pull request", KBI_OUTPUT)                   \
+    KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_OUTPUT)      \
+    KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_OUTPUT)                     \
+    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_OUTPUT)            \
+    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure, that --plot names", KBI_OUTPUT)                          \
+    KBI_TEXT(x, plot, "plot", "KIND", "out", "of --svg; see below", KBI_IN_LOAD | KBI_REPORT_ONLY)               \
+    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records of --svg; a further --where: or those",         \
+        KBI_REPEATS | KBI_IN_LOAD | KBI_REPORT_ONLY)                                                             \
+    KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_OUTPUT)       \
+    KBI_BARE(x, github, "github", "out", "Markdown to $GITHUB_STEP_SUMMARY as well", KBI_OUTPUT)                 \
+    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                     \
+    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,               \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                  \
+    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,           \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                  \
+    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never",     \
+        KBI_ALWAYS)                                                                                              \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS)                             \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS)                     \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS)                                   \
+    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS)                  \
+    KBI_BARE(x, help, "help", "out", "this text (-h)", 0)                                                        \
+    KBI_BARE(x, version, "version", "out", "the version", 0)                                                     \
+    x(load, "load", "FILE...", "then", "shows records of --json, --jsonl; runs nothing", const char**,           \
+        kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD | KBI_REPORT_ONLY)              \
+    x(save_baseline, "save-baseline", "NAME", "then", "this run's records as .kbench/NAME.json", const char*,    \
+        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES | KBI_REPORT_ONLY)                                         \
+    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "what changed since then, and exit codes 3, 4",       \
+        KBI_MEASURES | KBI_IN_LOAD | KBI_REPORT_ONLY)                                                            \
+    x(compare, "compare", "A B", "then", "what changed from A to B; runs nothing", kbi_two, kbi_take_pair,       \
+        KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_REPORT_ONLY)                                                   \
+    KBI_TEXT(x, history, "history", "FILE", "then", "appends the run; how each case went; noise",                \
+        KBI_MEASURES | KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                           \
+    KBI_SHARE(x, threshold, "threshold", "then", "a regression is slower by more; 5 %", 0, 1000, KBI_GATES)      \
+    KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "or takes more memory by more; 10 %", 0, 1000,    \
+        KBI_GATES)                                                                                               \
+    x(alpha, "alpha", "P", "then", "chance of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,           \
+        KBI_GATES)                                                                                               \
+    KBI_SHARE(x, noise, "noise", "then", "what processes differ by, if not known; 3 %", 0, 1000,                 \
+        KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                                          \
+    KBI_WORD(x, fail_on, "fail-on", "WHAT", "then", "regress, change, noise or never; regress",                  \
+        "regress,change,noise,never", KBI_GATES)                                                                 \
+    KBI_BARE(x, ignore_env, "ignore-env", "then", "compare runs of different machines",                          \
+        KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                                          \
+    KBI_LIST(x, goal, "goal", "GOAL", "then", "as in layernorm:gpu_efficiency>=80; may repeat",                  \
+        KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN | KBI_REPORT_ONLY)                                             \
+    KBI_LIST(x, race, "race", "OLD NEW...", "again", "built programs in turn; -- OPTIONS of theirs",             \
+        KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REPORT_ONLY)                                                    \
+    KBI_BARE(x, profile, "profile", "look inside", "kernels, copies, calls of each block (CUPTI)", KBI_GPU)      \
+    x(counters, "counters", "[=SET]", "look inside", "hardware counters: few, usual, all or names", const char*, \
+        kbi_take_counters, KBI_ANY, 0)                                                                           \
+    KBI_TEXT(x, trace, "trace", "FILE", "look inside", "the same as a timeline for Perfetto",                    \
+        KBI_GPU | KBI_WRITES | KBI_REPORT_ONLY)                                                                  \
+    KBI_BARE(x, energy, "energy", "look inside", "joules of a launch, by NVML: 3 s a case more",                 \
+        KBI_GPU | KBI_MEASURES)                                                                                  \
+    KBI_BARE(x, sass, "sass", "look inside", "machine code of what takes most, by cuobjdump",                    \
+        KBI_GPU | KBI_REPORT_ONLY)                                                                               \
+    x(ncu, "ncu", "[=SET]", "look inside", "counters by ncu: a set of its, or metrics A,B", const char*,         \
+        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_REPORT_ONLY)                                         \
+    x(nsys, "nsys", "[=FILE]", "look inside", "kernels and copies by nsys; keeps its report", const char*,       \
+        kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_REPORT_ONLY)                                        \
+    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                      \
+        KBI_INSTEAD | KBI_IN_LOAD)                                                                               \
+    KBI_BARE(x, selftest, "selftest", "look inside", "measures the measurement; --fast: in short", KBI_INSTEAD)  \
+    KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                        \
+        KBI_IN_LOAD | KBI_REPORT_ONLY)                                                                           \
+    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,         \
+        KBI_IN_LOAD)                                                                                             \
+    KBI_NUMBER(x, benchmark_repetitions, "benchmark_repetitions", NULL, NULL, 1000000,                           \
+        KBI_IN_LOAD | KBI_REPORT_ONLY)                                                                           \
+    KBI_WORD(x, benchmark_display_aggregates_only, "benchmark_display_aggregates_only", "true", NULL, NULL,      \
+        "true", KBI_IN_LOAD | KBI_REPORT_ONLY)
+// clang-format on
+
+// What is written when all records are there: the option, which names the file, and who writes it. NULL: not of records
+// alone, see kbi_output_write.
+#define KBI_OUTPUTS(x) \
+    x(csv, kbi_csv) x(md, kbi_md) x(gbench, kbi_gbench) x(go, kbi_go) x(trace, kbi_trace) x(html, NULL) x(svg, NULL)
+
+enum kbi_option_id {
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) KBI_OPTION_##id,
+    KBI_OPTIONS(KBI_X)
+#undef KBI_X
+        KBI_OPTION_COUNT
+};
+
 typedef struct kbi_options {
     bool on[KBI_OPTION_COUNT];           // whether an option was given
     const char* given[KBI_OPTION_COUNT]; // its last value
-    kbi_strings filter, exclude, op, impl, dtype, size, axis, goal, race, where;
-    const char *csv, *md, *gbench, *go, *html, *svg, *plot, *report, *trace, *counters; // counters: behind the =
-    const char *json, *jsonl, *device, *cpu, *timer, *sort, *columns, *color;
-    double precision, max_time, min_time, warmup_time, timeout; // fractions and seconds
-    int64_t iters, rounds, launches, warmup_count, min_samples, max_samples, procs, repetitions;
-    int64_t shard, shards; // which of how many parts of the plan, from 1; shards 0: all of it
-    uint64_t seed;
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) type id;
+    KBI_OPTIONS(KBI_X)
+#undef KBI_X
+    double warmup_time;   // seconds; negative: not given
+    int64_t warmup_count; // samples; negative: not given
+    int64_t min_samples, max_samples;
+    int64_t shards; // of which --shard is one, counted from 1; 0: all of the plan
     int64_t gpu;
-    const char *save_baseline, *baseline, *compare[2], *history, *fail_on;
-    const char *ncu, *nsys;                           // what stands behind the =; NULL: nothing
-    double threshold, memory_threshold, alpha, noise; // shares
-    double budget, part;                              // seconds; 0: there is none
-    char** race_options;                              // what stands behind -- of a race; NULL: nothing
-    const char** load;                                // the files of --load
+    char** race_options; // the words behind -- of a race; NULL: none
     int n_load;
-    bool usual;      // what kb_default said is among them
-    char words[256]; // and stands here
+    bool usual;      // the options of kb_default are among them
+    char words[256]; // the words of kb_default
     int argc;
     char** argv;
 } kbi_options;
@@ -6093,181 +6189,44 @@ static void kbi_options_default(kbi_options* o) {
     o->noise = 0.03;
 }
 
-// What chooses cases; each of these may be there more than once.
-static const int kbi_choosing_options[] = { KBI_OPTION_op,   KBI_OPTION_impl,   KBI_OPTION_dtype,  KBI_OPTION_size,
-                                            KBI_OPTION_axis, KBI_OPTION_filter, KBI_OPTION_exclude };
+// --- readers of values: false after an error message ---
 
-static bool kbi_option_is_of(int id, const int* ids, int n) {
-    for (int i = 0; i < n; i++)
-        if (ids[i] == id) return true;
-    return false;
+static void* kbi_option_field(const kb_option* option, void* values) { return (char*)values + option->offset; }
+
+static bool kbi_take_text(const kb_option* option, void* values, const char* value) {
+    *(const char**)kbi_option_field(option, values) = value;
+    return true;
 }
 
-static bool kbi_option_any(const bool* on, const int* ids, int n) {
-    for (int i = 0; i < n; i++)
-        if (on[ids[i]]) return true;
-    return false;
-}
-
-// What is done instead of a run.
-static const int kbi_idle_options[] = { KBI_OPTION_selftest, KBI_OPTION_env,        KBI_OPTION_list,
-                                        KBI_OPTION_list_ops, KBI_OPTION_list_sizes, KBI_OPTION_dry_run };
-// What only work on a GPU can be told.
-static const int kbi_gpu_options[] = { KBI_OPTION_cold,    KBI_OPTION_hot,   KBI_OPTION_rotate, KBI_OPTION_timer,
-                                       KBI_OPTION_profile, KBI_OPTION_trace, KBI_OPTION_sass,   KBI_OPTION_energy,
-                                       KBI_OPTION_ncu,     KBI_OPTION_nsys };
-
-// What has a say in what --load shows.
-static const int kbi_load_options[] = { KBI_OPTION_load,
-                                        KBI_OPTION_env,
-                                        KBI_OPTION_op,
-                                        KBI_OPTION_impl,
-                                        KBI_OPTION_dtype,
-                                        KBI_OPTION_filter,
-                                        KBI_OPTION_exclude,
-                                        KBI_OPTION_json,
-                                        KBI_OPTION_jsonl,
-                                        KBI_OPTION_csv,
-                                        KBI_OPTION_md,
-                                        KBI_OPTION_gbench,
-                                        KBI_OPTION_go,
-                                        KBI_OPTION_html,
-                                        KBI_OPTION_svg,
-                                        KBI_OPTION_plot,
-                                        KBI_OPTION_where,
-                                        KBI_OPTION_report,
-                                        KBI_OPTION_github,
-                                        KBI_OPTION_benchmark_out,
-                                        KBI_OPTION_benchmark_out_format,
-                                        KBI_OPTION_benchmark_filter,
-                                        KBI_OPTION_benchmark_repetitions,
-                                        KBI_OPTION_benchmark_display_aggregates_only,
-                                        KBI_OPTION_sort,
-                                        KBI_OPTION_columns,
-                                        KBI_OPTION_quiet,
-                                        KBI_OPTION_verbose,
-                                        KBI_OPTION_color,
-                                        KBI_OPTION_no_color,
-                                        KBI_OPTION_no_progress,
-                                        KBI_OPTION_baseline,
-                                        KBI_OPTION_history,
-                                        KBI_OPTION_threshold,
-                                        KBI_OPTION_memory_threshold,
-                                        KBI_OPTION_alpha,
-                                        KBI_OPTION_noise,
-                                        KBI_OPTION_fail_on,
-                                        KBI_OPTION_ignore_env,
-                                        KBI_OPTION_goal };
-// What is written when all records are there: the options that name a file.
-#define KBI_OUTPUTS(x) x(csv) x(md) x(gbench) x(go) x(trace) x(html) x(svg)
-
-// Files of records, or of what is made of them.
-static const int kbi_output_options[] = {
-#define KBI_X(id) KBI_OPTION_##id,
-    KBI_OUTPUTS(KBI_X)
-#undef KBI_X
-        KBI_OPTION_json,
-    KBI_OPTION_jsonl, KBI_OPTION_benchmark_out, KBI_OPTION_report, KBI_OPTION_github
-};
-
-// In what --compare shows.
-static const int kbi_compare_options[] = { KBI_OPTION_compare,     KBI_OPTION_op,
-                                           KBI_OPTION_impl,        KBI_OPTION_dtype,
-                                           KBI_OPTION_filter,      KBI_OPTION_exclude,
-                                           KBI_OPTION_quiet,       KBI_OPTION_verbose,
-                                           KBI_OPTION_color,       KBI_OPTION_no_color,
-                                           KBI_OPTION_no_progress, KBI_OPTION_history,
-                                           KBI_OPTION_threshold,   KBI_OPTION_memory_threshold,
-                                           KBI_OPTION_alpha,       KBI_OPTION_noise,
-                                           KBI_OPTION_fail_on,     KBI_OPTION_ignore_env,
-                                           KBI_OPTION_goal };
-// In a race itself; all others are for its programs.
-static const int kbi_race_options[] = {
-    KBI_OPTION_race,  KBI_OPTION_budget,   KBI_OPTION_threshold,  KBI_OPTION_memory_threshold,
-    KBI_OPTION_alpha, KBI_OPTION_fail_on,  KBI_OPTION_quiet,      KBI_OPTION_verbose,
-    KBI_OPTION_color, KBI_OPTION_no_color, KBI_OPTION_no_progress
-};
-
-// Options of the add-ons.
-static const int kbi_report_options[] = { KBI_OPTION_load,
-                                          KBI_OPTION_md,
-                                          KBI_OPTION_gbench,
-                                          KBI_OPTION_go,
-                                          KBI_OPTION_html,
-                                          KBI_OPTION_svg,
-                                          KBI_OPTION_plot,
-                                          KBI_OPTION_where,
-                                          KBI_OPTION_report,
-                                          KBI_OPTION_github,
-                                          KBI_OPTION_benchmark_out,
-                                          KBI_OPTION_benchmark_out_format,
-                                          KBI_OPTION_benchmark_repetitions,
-                                          KBI_OPTION_benchmark_display_aggregates_only,
-                                          KBI_OPTION_save_baseline,
-                                          KBI_OPTION_baseline,
-                                          KBI_OPTION_compare,
-                                          KBI_OPTION_history,
-                                          KBI_OPTION_threshold,
-                                          KBI_OPTION_memory_threshold,
-                                          KBI_OPTION_alpha,
-                                          KBI_OPTION_noise,
-                                          KBI_OPTION_fail_on,
-                                          KBI_OPTION_ignore_env,
-                                          KBI_OPTION_goal,
-                                          KBI_OPTION_race };
-static const int kbi_inspect_options[] = { KBI_OPTION_profile, KBI_OPTION_counters, KBI_OPTION_trace,
-                                           KBI_OPTION_energy,  KBI_OPTION_sass,     KBI_OPTION_ncu,
-                                           KBI_OPTION_nsys };
-
-static kb_output* kbi_output_named(const char* name) { // NULL: none is registered
-    kb_output* i = kbi_process.outputs;
-    while (i && !kbi_is(i->option, name)) i = i->next;
-    return i;
-}
-
-// The add-on that an option is of and that this program lacks; NULL: it is here.
-static const char* kbi_option_left_out(int id) {
-    if (kbi_option_is_of(id, kbi_report_options, KBI_COUNT(kbi_report_options)) && !kbi_output_named("md"))
-        return "report";
-    if (kbi_option_is_of(id, kbi_inspect_options, KBI_COUNT(kbi_inspect_options)) && !kbi_output_named("trace"))
-        return "inspect";
-    return NULL;
-}
-
-// "[=SET]": a value only behind a =.
-static bool kbi_option_may(int id) {
-    const char* argument = kbi_options_table[id].argument;
-    return argument && *argument == '[';
-}
-
-static void kbi_help(void) {
-    const char* section = NULL;
-    kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
-    for (int i = 0; i < KBI_COUNT(kbi_options_table); i++) {
-        static const kbi_option host = { "device", "cpu", "choose", "the only one: this build is without CUDA" };
-        const kbi_option* o = i == KBI_OPTION_device && !KBI_CUDA ? &host : &kbi_options_table[i];
-        if (!o->section || kbi_option_left_out(i) ||
-            (!KBI_CUDA && kbi_option_is_of(i, kbi_gpu_options, KBI_COUNT(kbi_gpu_options))))
-            continue;
-        if (!kbi_is(section, o->section)) printf("\n%s\n", o->section);
-        section = o->section;
-        char left[64];
-        snprintf(left, sizeof left, "--%s%s%s", o->name, !o->argument || kbi_option_may(i) ? "" : " ",
-                 o->argument ? o->argument : "");
-        printf("  %-22s %s\n", left, o->help);
+// One of the option's words, "a,b,c".
+static bool kbi_take_word(const kb_option* option, void* values, const char* value) {
+    char list[80] = "";
+    if (*value && !strchr(value, ',') && kbi_lists(option->words, value)) return kbi_take_text(option, values, value);
+    for (const char* p = option->words; *p; p++) { // "a, b or c"
+        size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n, *p != ',' ? "%c" : strchr(p + 1, ',') ? ", " : " or ", *p);
     }
-    printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
-           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes.\n"
-           "LISTs may have ranges: 1:64:*2, 0:100:+25; k, M, G, T behind a whole number are\n"
-           "powers of 1024, 64k is 65536. Times carry a unit: 200ms, 3s.\n"
-           "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
-           "4 not certain (--fail-on noise), 77 no GPU where every case needs one,\n"
-           "130 interrupted.\n");
+    return kbi_error("--%s takes %s, not '%s'", option->name, list, value), false;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>arguments plan: the command line read into the options.
----------------------------------------------------------------------------------------------------------------*/
+static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
+    if (list->n == KBI_LISTS)
+        return kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: "
+                         "A|B)",
+                         option, KBI_LISTS),
+               false;
+    return list->of[list->n++] = s, true;
+}
+
+static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
+    return kbi_add_string(option->name, (kbi_strings*)kbi_option_field(option, values), value);
+}
+
+static bool kbi_take_pair(const kb_option* option, void* values, const char* value) {
+    const char** pair = (const char**)kbi_option_field(option, values);
+    pair[pair[0] != NULL] = value;
+    return true;
+}
 
 // "200ms", "3s", "1.5m": seconds; negative when it is none.
 static double kbi_parse_time(const char* s) {
@@ -6293,129 +6252,154 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
     return true;
 }
 
-static bool kbi_need_time(const char* option, const char* s, double low, double* out) {
-    double t = kbi_parse_time(s);
+static bool kbi_take_time(const kb_option* option, void* values, const char* value) {
+    double t = kbi_parse_time(value);
     if (t < 0)
-        kbi_error("--%s takes a time with its unit, as in 200ms or 3s, not '%s'", option, s);
-    else if (t < low)
-        kbi_error("--%s takes a time above 0, not '%s'", option, s);
-    else
-        *out = t;
-    return t >= low;
-}
-
-static bool kbi_need_count(const char* option, const char* s, int64_t low, int64_t high, int64_t* out) {
-    if (kbi_parse_whole(s, low, high, out)) return true;
-    kbi_error("--%s takes a whole number from %lld to %lld, not '%s'", option, (long long)low, (long long)high, s);
-    return false;
-}
-
-static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
-    if (list->n == KBI_LISTS) {
-        kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: A|B)",
-                  option, KBI_LISTS);
-        return false;
-    }
-    list->of[list->n++] = s;
+        return kbi_error("--%s takes a time with its unit, as in 200ms or 3s, not '%s'", option->name, value), false;
+    if (t < option->low) return kbi_error("--%s takes a time above 0, not '%s'", option->name, value), false;
+    *(double*)kbi_option_field(option, values) = t;
     return true;
 }
 
-static bool kbi_option_precision(const char* value, kbi_options* o) {
+static bool kbi_take_count(const kb_option* option, void* values, const char* value) {
+    if (kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)))
+        return true;
+    kbi_error("--%s takes a whole number from %lld to %lld, not '%s'", option->name, (long long)option->low,
+              (long long)option->high, value);
+    return false;
+}
+
+// A share: "5" and "5%" are 0.05.
+static bool kbi_take_percent(const kb_option* option, void* values, const char* value) {
     char* end;
     double x = kbi_real_of(value, &end);
-    bool good = end != value && (!*end || kbi_is(end, "%")) && x > 0 && x <= 100;
-    if (!good) kbi_error("--precision takes a percentage above 0, as in 0.5, not '%s'", value);
-    o->precision = x / 100;
-    return good;
-}
-
-// "5", "5%": a share of a hundred.
-static bool kbi_need_percent(const char* option, const char* s, double* out) {
-    char* end;
-    double x = kbi_real_of(s, &end);
-    bool good = end != s && (!*end || kbi_is(end, "%")) && x >= 0 && x <= 1000;
-    if (!good) kbi_error("--%s takes a percentage, as in 5, not '%s'", option, s);
-    if (good) *out = x / 100;
-    return good;
-}
-
-static bool kbi_option_alpha(const char* value, kbi_options* o) {
-    char* end;
-    o->alpha = kbi_real_of(value, &end);
-    bool good = end != value && !*end && o->alpha >= 1e-6 && o->alpha <= 0.5;
-    if (!good) kbi_error("--alpha takes the chance of a false alarm, from 0.000001 to 0.5, not '%s'", value);
-    return good;
-}
-
-// One of a few words, "a,b,c".
-static bool kbi_need_word(const char* option, const char* s, const char* words) {
-    char list[80] = "";
-    if (*s && !strchr(s, ',') && kbi_lists(words, s)) return true;
-    for (const char* p = words; *p; p++) { // "a, b or c"
-        size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, *p != ',' ? "%c" : strchr(p + 1, ',') ? ", " : " or ", *p);
+    if (end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high) {
+        *(double*)kbi_option_field(option, values) = x / 100;
+        return true;
     }
-    return kbi_error("--%s takes %s, not '%s'", option, list, s), false;
+    return kbi_error("--%s takes a percentage%s, not '%s'", option->name,
+                     option->low > 0 ? " above 0, as in 0.5" : ", as in 5", value),
+           false;
 }
 
-static bool kbi_option_save_baseline(const char* value, kbi_options* o) {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-";
-    o->save_baseline = value;
-    if (*value && *value != '.' && strlen(value) < 100 && !value[strspn(value, allowed)]) return true;
+static bool kbi_take_alpha(const kb_option* option, void* values, const char* value) {
+    char* end;
+    double x = kbi_real_of(value, &end);
+    *(double*)kbi_option_field(option, values) = x;
+    if (end != value && !*end && x >= 1e-6 && x <= 0.5) return true;
+    return kbi_error("--alpha takes the chance of a false alarm, from 0.000001 to 0.5, not '%s'", value), false;
+}
+
+static bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
+    return !*s;
+}
+
+static bool kbi_take_save_baseline(const kb_option* option, void* values, const char* value) {
+    kbi_take_text(option, values, value);
+    if (*value && *value != '.' && strlen(value) < 100 && kbi_only_letters(value, "._+-")) return true;
     kbi_error("--save-baseline takes a name of letters, digits, . _ + and -, not '%s': it becomes .kbench/NAME.json",
               value);
     return false;
 }
 
 // A set is a word, metrics have "__" in their names.
-static bool kbi_option_ncu(const char* value, kbi_options* o) {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:";
-    o->ncu = value;
-    if (!value || (*value && !value[strspn(value, allowed)])) return true;
+static bool kbi_take_counters(const kb_option* option, void* values, const char* value) {
+    kbi_take_text(option, values, value);
+    bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
+    if (set || (strstr(value, "__") && kbi_only_letters(value, "_.,"))) return true;
+    return kbi_error(
+               "--counters takes few, usual or all, or names of metrics, as in --counters=dram__bytes.sum, not '%s'",
+               value),
+           false;
+}
+
+static bool kbi_take_ncu(const kb_option* option, void* values, const char* value) {
+    kbi_take_text(option, values, value);
+    if (!value || (*value && kbi_only_letters(value, "_.,:"))) return true;
     return kbi_error("--ncu takes a set of ncu's, as in --ncu=full, or names of metrics, not '%s'", value), false;
 }
 
-static bool kbi_option_nsys(const char* value, kbi_options* o) {
-    o->nsys = value;
+static bool kbi_take_nsys(const kb_option* option, void* values, const char* value) {
+    kbi_take_text(option, values, value);
     if (!value || *value) return true;
     return kbi_error("--nsys takes a file for the report, as in --nsys=look, or nothing and no ="), false;
 }
 
-static bool kbi_option_warmup(const char* value, kbi_options* o) {
+static bool kbi_take_axis(const kb_option* option, void* values, const char* value) {
+    kbi_strings* list = (kbi_strings*)kbi_option_field(option, values);
+    const char* equals = strchr(value, '=');
+    if (!equals) return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%.100s'", value), false;
+    for (int i = 0; i < list->n; i++)
+        if (kbi_same_name_n(value, (size_t)(equals - value), list->of[i], strcspn(list->of[i], "=")))
+            return kbi_error("-a %s and -a %s name one axis; join the lists with a comma", list->of[i], value), false;
+    return kbi_add_string(option->name, list, value);
+}
+
+static bool kbi_take_columns(const kb_option* option, void* values, const char* value) {
+    return kbi_take_text(option, values, value) && kbi_shown_check(option->name, value);
+}
+
+static bool kbi_take_load(const kb_option* option, void* values, const char* value) {
+    kbi_options* o = (kbi_options*)values;
+    if (!*value) return kbi_error("--%s needs a file's name; its is empty", option->name), false;
+    if (!o->load) o->load = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)o->argc);
+    o->load[o->n_load++] = value;
+    return true;
+}
+
+static bool kbi_take_warmup(const kb_option* option, void* values, const char* value) {
+    kbi_options* o = (kbi_options*)values;
     o->warmup_time = kbi_parse_time(value);
-    if (o->warmup_time >= 0) return true;
-    if (kbi_parse_whole(value, 0, 1000000, &o->warmup_count)) return true;
+    if (o->warmup_time >= 0 || kbi_parse_whole(value, 0, option->high, &o->warmup_count)) return true;
     kbi_error("--warmup takes a number of samples or a time with its unit, as in 10 or 200ms, not '%s'", value);
     return false;
 }
 
-static bool kbi_option_device(const char* value, kbi_options* o) {
-    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, "script"); // which the tests have
-    if (named || kbi_parse_whole(value, 0, 1023, &o->gpu)) return o->device = value, true;
+static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
+    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, "script"); // script: for the tests
+    if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
+        return kbi_take_text(option, values, value);
     return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
 }
 
-static bool kbi_option_cpu(const char* value) {
+static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
     kbi_cpus list, allowed, beyond;
     char not_ours[80], ours[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_error("--cpu takes numbers of processors, as in 2 or 0,4-7, not '%s'", value), false;
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
-    if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return true;
+    if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return kbi_take_text(option, values, value);
     kbi_error("--cpu %s: this process may not run on %s; it may on %s", value,
               kbi_cpus_show(&beyond, not_ours, sizeof not_ours), kbi_cpus_show(&allowed, ours, sizeof ours));
     return false;
 }
 
-// A variable that is a number from low up; false after an error message. Where it is not set the value stays.
+// Pins this process to the processors of --cpu; false after an error message.
+static bool kbi_options_pin(const kbi_options* o) {
+    kbi_cpus list;
+    if (!o->cpu || (kbi_cpus_parse(o->cpu, &list) && kbi_cpus_pin(&list))) return true;
+    return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno)), false;
+}
+
+// Google Benchmark's spelling: "all", or a pattern; "-" before it excludes.
+static bool kbi_take_gbench_filter(const kb_option* option, void* values, const char* value) {
+    kbi_options* o = (kbi_options*)values;
+    if (kbi_is(value, "all")) return true;
+    if (*value == '-') return kbi_add_string(option->name, &o->exclude, value + 1);
+    return kbi_add_string(option->name, &o->filter, value);
+}
+
+// Reads a variable that is a number from low up and leaves *value where it is not set; false after an error message.
 static bool kbi_environment_count(const char* variable, int64_t low, int64_t* value) {
     const char* s = getenv(variable);
     if (!s || kbi_parse_whole(s, low, KBI_SHARDS, value)) return true;
     return kbi_error("%s is '%s', which is no number from %lld up", variable, s, (long long)low), false;
 }
 
-// Which task of how many of its array this is; those that stand at irregular places cannot be counted.
+// Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
 static bool kbi_shard_of_slurm(kbi_options* o) {
     int64_t id = -1, first = 0, last = -1, step = 1, count = -1;
     if (!kbi_environment_count("SLURM_ARRAY_TASK_ID", 0, &id) ||
@@ -6438,17 +6422,18 @@ static bool kbi_shard_of_slurm(kbi_options* o) {
            false;
 }
 
-static bool kbi_option_shard(const char* value, kbi_options* o) {
+static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
+    kbi_options* o = (kbi_options*)values;
     const char* slash = strchr(value, '/');
     char k[24];
     if (kbi_is(value, "auto")) return kbi_shard_of_slurm(o);
     snprintf(k, sizeof k, "%.*s", (int)(slash ? slash - value : 0), value);
     if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
         return true;
-    return kbi_error("--shard takes K/N with K from 1 to N, as in 2/8, or auto, not '%s'", value), false;
+    return kbi_error("--%s takes K/N with K from 1 to N, as in 2/8, or auto, not '%s'", option->name, value), false;
 }
 
-// What test runners that split a program's tests set (they count from 0); --shard goes before.
+// The variables that test runners set when they split a program's tests (they count from 0); --shard goes first.
 static bool kbi_shard_of_runner(kbi_options* o) {
     int64_t index = -1, total = -1;
     if (o->on[KBI_OPTION_shard]) return true;
@@ -6466,269 +6451,279 @@ static bool kbi_shard_of_runner(kbi_options* o) {
     return true;
 }
 
-// What --cpu says, for this process; false after an error message.
-static bool kbi_options_pin(const kbi_options* o) {
-    kbi_cpus list;
-    if (!o->cpu || (kbi_cpus_parse(o->cpu, &list) && kbi_cpus_pin(&list))) return true;
-    return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno)), false;
-}
+// --- all options: those of the kit, then those of add-ons ---
 
-// Of two values for one option, or two lists for one axis, neither can silently be the one that counts.
-static bool kbi_option_is_second(const kbi_options* o, int id, const char* value) {
-    const char* equals = id == KBI_OPTION_axis ? strchr(value, '=') : NULL;
-    if (o->on[id] && kbi_options_table[id].argument && id != KBI_OPTION_load &&
-        !kbi_option_is_of(id, kbi_choosing_options, KBI_COUNT(kbi_choosing_options)) && id != KBI_OPTION_goal &&
-        id != KBI_OPTION_where)
-        return kbi_error("--%s is there twice and takes one value; leave one out", kbi_options_table[id].name), true;
-    for (int i = 0; equals && i < o->axis.n; i++) {
-        const char* other = o->axis.of[i];
-        if (!kbi_same_name_n(value, (size_t)(equals - value), other, strcspn(other, "="))) continue;
-        kbi_error("-a %s and -a %s name one axis; join the lists with a comma", o->axis.of[i], value);
-        return true;
-    }
-    return false;
-}
-
-static bool kbi_option_load(kbi_options* o, const char* value) {
-    if (!*value) return kbi_error("--load needs a file's name; its is empty"), false;
-    if (!o->load) o->load = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)o->argc);
-    o->load[o->n_load++] = value;
-    return true;
-}
-
-// Google Benchmark's own spellings, as its compare.py and scripts around it pass them.
-static bool kbi_option_gbench(kbi_options* o, int id, const char* value) {
-    const char* name = kbi_options_table[id].name;
-    bool without = id == KBI_OPTION_benchmark_filter && *value == '-';
-    if (id == KBI_OPTION_benchmark_filter && kbi_is(value, "all")) return true;
-    if (without) return kbi_add_string(name, &o->exclude, value + 1);
-    if (id == KBI_OPTION_benchmark_filter) return kbi_add_string(name, &o->filter, value);
-    if (id == KBI_OPTION_benchmark_out_format)
-        return kbi_is(value, "json") ||
-               (kbi_error("--%s: json is what there is, not '%s'; --csv writes CSV", name, value), false);
-    if (id == KBI_OPTION_benchmark_display_aggregates_only) // the table has one row a case in any event
-        return kbi_is(value, "true") || (kbi_error("--%s takes true: the table has no single runs", name), false);
-    if (id == KBI_OPTION_benchmark_repetitions) {
-        int64_t n = 0;
-        if (!kbi_need_count(name, value, 1, 1000000, &n)) return false;
-        o->repetitions = n;
-    }
-    return true;
-}
-
-static bool kbi_option_file(const char** file, const char* value) {
-    if (*file) // by its other name
-        return kbi_error("--gbench and --benchmark_out are one option, which takes one value; leave one out"), false;
-    return *file = value, true;
-}
-
-// A set is a word, metrics have "__" in their names.
-static bool kbi_option_counters(kbi_options* o, const char* value) {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,";
-    o->counters = value;
-    bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
-    if (set || (strstr(value, "__") && !value[strspn(value, allowed)])) return true;
-    return kbi_error(
-               "--counters takes few, usual or all, or names of metrics, as in --counters=dram__bytes.sum, not '%s'",
-               value),
-           false;
-}
-
-// One option with its value; false after an error message.
-static bool kbi_option_set(kbi_options* o, int id, const char* value) {
-    const char* name = kbi_options_table[id].name;
-    int64_t whole = 0;
-    const char* addon = kbi_option_left_out(id);
-    if (addon)
-        return kbi_error(
-                   "--%s is not in this program: include examples/addons/kbench_%s.h behind kbench.h%s", name, addon,
-                   kbi_is(addon, "report")
-                       ? "; or write --json FILE, and the tool reads it: make tool, then build/kbench --load FILE"
-                       : ", in the file that defines KBENCH_IMPLEMENTATION"),
-               false;
-    if (kbi_option_is_second(o, id, value)) return false;
-    o->on[id] = true;
-    o->given[id] = value;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic error "-Wswitch" // an option that nothing reads does not compile
-    switch ((enum kbi_option_id)id) {
-#define KBI_X(id) \
-    case KBI_OPTION_##id: return kbi_option_file(&o->id, value);
-        KBI_OUTPUTS(KBI_X)
+static const kb_option kbi_options_table[] = {
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) \
+    { name, argument, group, help, read, offsetof(kbi_options, id), limits, traits },
+    KBI_OPTIONS(KBI_X)
 #undef KBI_X
-    case KBI_OPTION_benchmark_out:
-        o->on[KBI_OPTION_gbench] = true, o->given[KBI_OPTION_gbench] = value;
-        return kbi_option_file(&o->gbench, value);
-    case KBI_OPTION_benchmark_out_format:
-    case KBI_OPTION_benchmark_filter:
-    case KBI_OPTION_benchmark_display_aggregates_only:
-    case KBI_OPTION_benchmark_repetitions: return kbi_option_gbench(o, id, value);
-    case KBI_OPTION_json: o->json = value; return true;
-    case KBI_OPTION_jsonl: o->jsonl = value; return true;
-    case KBI_OPTION_report: o->report = value; return true;
-    case KBI_OPTION_load: return kbi_option_load(o, value);
-    case KBI_OPTION_plot: o->plot = value; return true;
-    case KBI_OPTION_where: return kbi_add_string(name, &o->where, value);
-    case KBI_OPTION_sort: o->sort = value; return kbi_shown_check(name, value);
-    case KBI_OPTION_columns: o->columns = value; return kbi_shown_check(name, value);
-    case KBI_OPTION_color: o->color = value; return kbi_need_word(name, value, "always,auto,never");
-    case KBI_OPTION_filter: return kbi_add_string(name, &o->filter, value);
-    case KBI_OPTION_exclude: return kbi_add_string(name, &o->exclude, value);
-    case KBI_OPTION_op: return kbi_add_string(name, &o->op, value);
-    case KBI_OPTION_impl: return kbi_add_string(name, &o->impl, value);
-    case KBI_OPTION_dtype: return kbi_add_string(name, &o->dtype, value);
-    case KBI_OPTION_size: return kbi_add_string(name, &o->size, value);
-    case KBI_OPTION_axis:
-        if (strchr(value, '=')) return kbi_add_string(name, &o->axis, value);
-        return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%.100s'", value), false;
-    case KBI_OPTION_shard: return kbi_option_shard(value, o);
-    case KBI_OPTION_device: return kbi_option_device(value, o);
-    case KBI_OPTION_cpu: o->cpu = value; return kbi_option_cpu(value);
-    case KBI_OPTION_timer: o->timer = value; return kbi_need_word(name, value, "events,cupti,both,wall");
-    case KBI_OPTION_max_time: return kbi_need_time(name, value, 1e-9, &o->max_time);
-    case KBI_OPTION_min_time: return kbi_need_time(name, value, 0, &o->min_time);
-    case KBI_OPTION_timeout: return kbi_need_time(name, value, 1e-9, &o->timeout);
-    case KBI_OPTION_budget: return kbi_need_time(name, value, 1e-3, &o->budget);
-    case KBI_OPTION_part: return kbi_need_time(name, value, 1e-3, &o->part);
-    case KBI_OPTION_rounds: return kbi_need_count(name, value, 1, KBI_ROUNDS_LIMIT, &o->rounds);
-    case KBI_OPTION_launches: return kbi_need_count(name, value, 1, KBI_LAUNCHES_LIMIT, &o->launches);
-    case KBI_OPTION_iters: return kbi_need_count(name, value, 1, 10000000, &o->iters);
-    case KBI_OPTION_procs: return kbi_need_count(name, value, 1, KBI_PROCESSES, &o->procs);
-    case KBI_OPTION_seed:
-        if (!kbi_need_count(name, value, 0, INT64_MAX, &whole)) return false;
-        o->seed = (uint64_t)whole;
-        return true;
-    case KBI_OPTION_precision: return kbi_option_precision(value, o);
-    case KBI_OPTION_warmup: return kbi_option_warmup(value, o);
-    case KBI_OPTION_save_baseline: return kbi_option_save_baseline(value, o);
-    case KBI_OPTION_baseline: o->baseline = value; return true;
-    case KBI_OPTION_compare: o->compare[0] = value; return true;
-    case KBI_OPTION_history: o->history = value; return true;
-    case KBI_OPTION_threshold: return kbi_need_percent(name, value, &o->threshold);
-    case KBI_OPTION_memory_threshold: return kbi_need_percent(name, value, &o->memory_threshold);
-    case KBI_OPTION_alpha: return kbi_option_alpha(value, o);
-    case KBI_OPTION_noise: return kbi_need_percent(name, value, &o->noise);
-    case KBI_OPTION_fail_on: o->fail_on = value; return kbi_need_word(name, value, "regress,change,noise,never");
-    case KBI_OPTION_goal: return kbi_add_string(name, &o->goal, value);
-    case KBI_OPTION_race: return kbi_add_string(name, &o->race, value);
-    case KBI_OPTION_counters: return kbi_option_counters(o, value);
-    case KBI_OPTION_ncu: return kbi_option_ncu(value, o);
-    case KBI_OPTION_nsys: return kbi_option_nsys(value, o);
-    case KBI_OPTION_quick: o->on[KBI_OPTION_fast] = true; return true;
-    // without a value: who asks reads o->on
-    case KBI_OPTION_list:
-    case KBI_OPTION_list_ops:
-    case KBI_OPTION_list_sizes:
-    case KBI_OPTION_fast:
-    case KBI_OPTION_thorough:
-    case KBI_OPTION_all:
-    case KBI_OPTION_dry_run:
-    case KBI_OPTION_cold:
-    case KBI_OPTION_hot:
-    case KBI_OPTION_rotate:
-    case KBI_OPTION_no_verify:
-    case KBI_OPTION_fresh:
-    case KBI_OPTION_no_audit:
-    case KBI_OPTION_no_isolate:
-    case KBI_OPTION_shuffle:
-    case KBI_OPTION_github:
-    case KBI_OPTION_resume:
-    case KBI_OPTION_no_color:
-    case KBI_OPTION_no_progress:
-    case KBI_OPTION_quiet:
-    case KBI_OPTION_verbose:
-    case KBI_OPTION_help:
-    case KBI_OPTION_version:
-    case KBI_OPTION_ignore_env:
-    case KBI_OPTION_profile:
-    case KBI_OPTION_energy:
-    case KBI_OPTION_sass:
-    case KBI_OPTION_env:
-    case KBI_OPTION_selftest: return true;
-    case KBI_OPTION_COUNT: break;
+};
+
+// The options of the kit; those of add-ons are linked behind them.
+static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NULL, NULL, NULL };
+
+void kb_add_options(kb_option_set* set) {
+    kb_option_set* last = &kbi_option_sets;
+    while (last != set && last->next) last = last->next;
+    if (last != set) last->next = set, set->next = NULL;
+}
+
+// The set that has option k, counted over all sets. k becomes its place in that set. NULL: there are fewer options.
+static const kb_option_set* kbi_option_set_of(int* k) {
+    const kb_option_set* set = &kbi_option_sets;
+    for (; set && *k >= set->count; set = set->next) *k -= set->count;
+    return set;
+}
+
+static const kb_option* kbi_option_at(int k) {
+    const kb_option_set* set = kbi_option_set_of(&k);
+    return set ? &set->options[k] : NULL;
+}
+
+static bool kbi_option_given(const kbi_options* o, int k) {
+    const kb_option_set* set = kbi_option_set_of(&k);
+    return set->given ? set->given[k] : o->on[k];
+}
+
+// The next given option with one of these traits, from option *k on; *k is then the one behind it. NULL: none.
+static const kb_option* kbi_option_next(const kbi_options* o, unsigned traits, int* k) {
+    for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
+        if (kbi_option_given(o, (*k)++) && (option->traits & traits)) return option;
+    return NULL;
+}
+
+static const kb_option* kbi_option_any(const kbi_options* o, unsigned traits) {
+    int k = 0;
+    return kbi_option_next(o, traits, &k);
+}
+
+static kb_output* kbi_output_named(const char* name) { // NULL: none is registered
+    kb_output* i = kbi_process.outputs;
+    while (i && !kbi_is(i->option, name)) i = i->next;
+    return i;
+}
+static bool kbi_option_left_out(const kb_option* option) { return !kbi_output_named("md") && (option->traits & KBI_REPORT_ONLY); }
+
+static bool kbi_option_shown(const kb_option* option) {
+    return option->group && !kbi_option_left_out(option) && (KBI_CUDA || !(option->traits & KBI_GPU));
+}
+
+static void kbi_help(void) {
+    kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
+    for (int k = 0; kbi_option_at(k); k++) {
+        const char* group = kbi_option_shown(kbi_option_at(k)) ? kbi_option_at(k)->group : NULL;
+        for (int i = 0; i < k && group; i++)
+            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, group)) group = NULL;
+        if (group) printf("\n%s\n", group);
+        for (int i = k; group && kbi_option_at(i); i++) { // options of add-ons join the groups of the kit
+            const kb_option* option = kbi_option_at(i);
+            const char* argument = option->argument ? option->argument : "";
+            char left[64];
+            if (!kbi_option_shown(option) || !kbi_is(option->group, group)) continue;
+            snprintf(left, sizeof left, "--%s%s%s", option->name, strchr("[", *argument) ? "" : " ", argument);
+            printf("  %-22s %s\n", left, option->help);
+        }
     }
-#pragma GCC diagnostic pop
+    printf("\nFILTER is a regular expression on case names; -a is --axis, --quick is --fast.\n"
+           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, rivals, changes.\n"
+           "LISTs may have ranges: 1:64:*2, 0:100:+25; k, M, G, T behind a whole number are\n"
+           "powers of 1024, 64k is 65536. Times carry a unit: 200ms, 3s.\n"
+           "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
+           "4 not certain (--fail-on noise), 77 no GPU where every case needs one,\n"
+           "130 interrupted.\n");
+}
+
+// --- the command line ---
+
+// An error for a name that no option has: what to do instead, or the nearest name.
+static void kbi_option_unknown(const char* word, const char* name) {
+    static const struct {
+        const char *names, *file, *cure, *tool;
+    } addons[] = {
+        { "load,compare,race", "kbench_report.h", "include it after kbench.h", "build/kbench" },
+        { "baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,gbench,go,github,report,"
+          "html,svg,plot,where,benchmark_out,benchmark_out_format,benchmark_repetitions,"
+          "benchmark_display_aggregates_only",
+          "kbench_report.h", "include it after kbench.h", "--json FILE and then build/kbench --load FILE" },
+        { "save-baseline", "kbench_report.h", "include it after kbench.h, or write --json .kbench/NAME.json", NULL },
+        { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", "include it after kbench.h", NULL },
+        { "selftest", "selftest.cu", "build and run that program", NULL }
+    };
+    kbi_nearest best = { name, NULL, 64 };
+    for (int i = 0; i < KBI_COUNT(addons); i++) {
+        if (!*name || strchr(name, ',') || !kbi_lists(addons[i].names, name)) continue;
+        kbi_error("--%s is an option of examples/addons/%s: %s%s%s%s%s%s", name, addons[i].file, addons[i].cure,
+                  addons[i].tool ? ", or use the tool (make tool): " : "", addons[i].tool ? addons[i].tool : "",
+                  addons[i].tool ? " --" : "", addons[i].tool ? name : "", addons[i].tool ? " ..." : "");
+        return;
+    }
+    if (kbi_is(name, "part")) {
+        kbi_error("--part is no longer an option. --budget T bounds the time of a run, and all cases share it; with "
+                  "--shuffle the cases that T has no room for are of all operations");
+        return;
+    }
+    for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
+        if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
+    if (best.distance <= 3)
+        kbi_error("unknown option %s; did you mean --%s? (--help lists all)", word, best.name);
+    else
+        kbi_error("unknown option %s (--help lists all)", word);
+}
+
+// The place of an option by its word on the command line ("--json", "-a"); -1 after an error message.
+static int kbi_option_named(const char* s, size_t n) {
+    static const struct {
+        const char *word, *name;
+    } aliases[] = { { "-a", "axis" }, { "-v", "verbose" },   { "-q", "quiet" },
+                    { "-h", "help" }, { "--quick", "fast" }, { "--benchmark_out", "gbench" } };
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", (int)n, s);
+    const char* name = strncmp(word, "--", 2) == 0 ? word + 2 : "";
+    for (int i = 0; i < KBI_COUNT(aliases); i++)
+        if (kbi_is(word, aliases[i].word)) name = aliases[i].name;
+    for (int k = 0; kbi_option_at(k); k++)
+        if (kbi_is(kbi_option_at(k)->name, name)) return k;
+    return kbi_option_unknown(word, name), -1;
+}
+
+// Option k with its value, NULL where it has none; false after an error message.
+static bool kbi_option_set(kbi_options* o, int k, const char* value) {
+    const kb_option* option = kbi_option_at(k);
+    const kb_option_set* set = kbi_option_set_of(&k);
+    *(set->given ? &set->given[k] : &o->on[k]) = true;
+    if (!set->given) o->given[k] = value;
+    return !option->read || option->read(option, set->given ? set->values : o, value);
+}
+
+static bool kbi_names_stdout(const char* path) {
+    return kbi_is(path, "/dev/stdout") || kbi_is(path, "/dev/fd/1") || kbi_is(path, "/proc/self/fd/1");
+}
+
+// An option with the values behind it. The answer is how many words it took, 0 after an error message.
+static int kbi_option_read(kbi_options* o, int words, char** word) {
+    const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
+    int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
+    if (k < 0) return 0;
+    const kb_option* option = kbi_option_at(k);
+    const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
+    // an option behind the name of a file, which somebody chooses, is no such name
+    bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
+    if (kbi_option_left_out(option))
+        return kbi_error(
+                   "--%s is not in this program: it was built with KBENCH_NO_REPORT; --json and --jsonl are, and "
+                   "another program or the tool (make tool) reads their files",
+                   option->name),
+               0;
+    if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
+    if (argument && !equals && *argument != '[') {
+        if (words == 1 || strncmp(word[1], "--", 2) == 0)
+            return kbi_error("--%s needs %s behind it", option->name, argument), 0;
+        if (file && word[1][0] == '-' && word[1][1])
+            return kbi_error("--%s needs a file, and %s is an option; --%s=%s is such a file", option->name, word[1],
+                             option->name, word[1]),
+                   0;
+        value = word[n++];
+    }
+    if (kbi_option_given(o, k) && argument && !(option->traits & KBI_REPEATS))
+        return kbi_error("--%s is there twice and takes one value; leave one out", option->name), 0;
+    if (!kbi_option_set(o, k, file && kbi_names_stdout(value) ? "-" : value)) return 0;
+    int most = option->traits & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
+    for (; n < most && n < words && (word[n][0] != '-' || (file && !word[n][1])); n++)
+        if (!kbi_option_set(o, k, word[n])) return 0;
+    return n;
+}
+
+static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
+    bool only_filters = false;
+    for (int i = 1, n; i < argc; i += n) {
+        n = 1;
+        if (!only_filters && kbi_is(argv[i], "--")) {
+            if (o->on[KBI_OPTION_race]) return o->race_options = argv + i + 1, true;
+            only_filters = true;
+        } else if (only_filters || argv[i][0] != '-' || !argv[i][1]) {
+            if (!kbi_add_string("filter", &o->filter, argv[i])) return false;
+        } else {
+            n = kbi_option_read(o, argc - i, argv + i);
+            if (!n) return false;
+        }
+    }
+    return true;
+}
+
+// The options of kb_default, for a command line that neither chooses cases nor says how long to measure.
+static bool kbi_options_usual(kbi_options* o) {
+    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n;
+    if (o->on[KBI_OPTION_all] && !kbi_process.usual)
+        return kbi_error("--all: this program leaves no case out by itself; leave it out"), false;
+    if (o->on[KBI_OPTION_all] && says)
+        return kbi_error("--all: the other options choose, or say how long; leave it out"), false;
+    if (!kbi_process.usual || o->on[KBI_OPTION_all] || says || kbi_option_any(o, KBI_APART)) return true;
+    char* argv[32] = { NULL };
+    int argc = 1;
+    if (strlen(kbi_process.usual) >= sizeof o->words)
+        return kbi_error("kb_default: more than %d characters", (int)sizeof o->words - 1), false;
+    snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
+    for (char* p = o->words; *p;) {
+        if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", argc - 1), false;
+        argv[argc++] = p;
+        p += strcspn(p, " ");
+        if (*p) *p++ = 0;
+    }
+    return o->usual = kbi_options_read(o, argc, argv);
+}
+
+// Options that exclude each other; false after an error message.
+static bool kbi_options_exclusive(const kbi_options* o) {
+    static const struct {
+        int ids[3]; // -1: none
+        const char* why;
+    } rows[] = { { { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate }, "" },
+                 { { KBI_OPTION_fast, KBI_OPTION_thorough, -1 }, "" },
+                 { { KBI_OPTION_iters, KBI_OPTION_rounds, -1 }, ": both say how many samples there are" },
+                 { { KBI_OPTION_quiet, KBI_OPTION_verbose, -1 }, "" },
+                 { { KBI_OPTION_color, KBI_OPTION_no_color, -1 }, "" },
+                 { { KBI_OPTION_all, KBI_OPTION_budget, -1 }, "" },
+                 { { KBI_OPTION_fresh, KBI_OPTION_no_verify, -1 }, ": other inputs are there to be checked" },
+                 { { KBI_OPTION_launches, KBI_OPTION_rotate, -1 },
+                   ": a graph holds every copy of the data equally often" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        for (int j = 0, first = -1; j < 3; j++) {
+            int id = rows[i].ids[j];
+            if (id < 0 || !o->on[id]) continue;
+            if (first >= 0)
+                return kbi_error("--%s and --%s exclude each other%s; leave one out", kbi_options_table[first].name,
+                                 kbi_options_table[id].name, rows[i].why),
+                       false;
+            first = id;
+        }
+    int k = 0;
+    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &k), *other = idle ? kbi_option_next(o, KBI_IDLE, &k) : NULL;
+    if (!other) return true;
+    kbi_error("--%s and --%s exclude each other: one at a time; leave one out", idle->name, other->name);
     return false;
 }
 
-// An option's number by its name (n characters of s), -1 after an error message.
-static int kbi_option_named(const char* s, size_t n) {
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)n, s);
-    kbi_nearest best = { name, NULL, 64 };
-    for (int i = 0; i < KBI_COUNT(kbi_options_table); i++) {
-        if (strcmp(name, kbi_options_table[i].name) == 0) return i;
-        if (kbi_options_table[i].section) kbi_offer(&best, kbi_options_table[i].name);
-    }
-    if (best.distance <= 3)
-        kbi_error("unknown option --%s; did you mean --%s? (--help lists all)", name, best.name);
-    else
-        kbi_error("unknown option --%s (--help lists all)", name);
-    return -1;
-}
-
-static int kbi_option_short(const char* s) {
-    if (kbi_is(s, "-a")) return KBI_OPTION_axis;
-    if (kbi_is(s, "-v")) return KBI_OPTION_verbose;
-    if (kbi_is(s, "-q")) return KBI_OPTION_quiet;
-    if (kbi_is(s, "-h")) return KBI_OPTION_help;
-    kbi_error("unknown option %s (--help lists all)", s);
-    return -1;
-}
-
-// What --fast and --thorough stand for, unless said otherwise on the same line.
-static void kbi_options_effort(kbi_options* o) {
-    if (o->on[KBI_OPTION_fast]) {
-        if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
-        if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
-        o->min_samples = 10;
-    } else if (o->on[KBI_OPTION_thorough]) {
-        if (!o->on[KBI_OPTION_max_time]) o->max_time = 10;
-        if (!o->on[KBI_OPTION_precision]) o->precision = 0.002;
-        o->max_samples = 20000;
-    }
-    if (o->min_time > o->max_time) o->max_time = o->min_time;
-    if (o->race.n && !o->on[KBI_OPTION_budget]) o->budget = 60;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>line      plan: the command line as a whole: what its options mean together.
----------------------------------------------------------------------------------------------------------------*/
-
-static bool kbi_one_of(const kbi_options* o, const int* ids, int n, const char* why) {
-    for (int i = 0, first = -1; i < n; i++) {
-        if (!o->on[ids[i]]) continue;
-        if (first >= 0)
-            return kbi_error("--%s and --%s exclude each other%s; leave one out", kbi_options_table[ids[first]].name,
-                             kbi_options_table[ids[i]].name, why),
-                   false;
-        first = i;
-    }
-    return true;
-}
-
-// What runs no benchmark of this program has room for few options.
+// Options beside one that runs no benchmark of this program.
 static bool kbi_options_beside(const kbi_options* o) {
-    for (int i = 0; i < KBI_OPTION_COUNT; i++) {
+    const kb_option* option;
+    for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
         const char* why = NULL;
-        if (!o->on[i]) continue;
-        if (o->on[KBI_OPTION_race] && !kbi_option_is_of(i, kbi_race_options, KBI_COUNT(kbi_race_options)))
+        if (!kbi_option_given(o, k)) continue;
+        if (o->on[KBI_OPTION_race] && !(option->traits & KBI_IN_RACE))
             why = "--race runs other programs: --%s has no place beside it; what is for them stands behind --";
-        else if (o->on[KBI_OPTION_load] && !kbi_option_is_of(i, kbi_load_options, KBI_COUNT(kbi_load_options)))
+        else if (o->on[KBI_OPTION_load] && !(option->traits & KBI_IN_LOAD))
             why = "--load shows records and runs nothing: --%s has no place beside it";
-        else if (o->on[KBI_OPTION_compare] &&
-                 !kbi_option_is_of(i, kbi_compare_options, KBI_COUNT(kbi_compare_options)))
+        else if (o->on[KBI_OPTION_compare] && !(option->traits & KBI_IN_COMPARE))
             why = "--compare shows what changed and runs nothing: --%s has no place beside it";
-        if (why) return kbi_error(why, kbi_options_table[i].name), false;
+        if (why) return kbi_error(why, option->name), false;
     }
     return true;
 }
 
-// Options of a gate want one that they can be of.
+// Options that judge a change need one that brings the other side.
 static bool kbi_options_gate_agree(const kbi_options* o) {
     static const int of_times[] = { KBI_OPTION_threshold, KBI_OPTION_memory_threshold, KBI_OPTION_alpha };
-    static const int of_runs[] = { KBI_OPTION_save_baseline, KBI_OPTION_baseline, KBI_OPTION_history, KBI_OPTION_goal,
-                                   KBI_OPTION_budget };
     bool files = o->baseline || o->compare[0], any = files || o->race.n;
     for (int i = 0; i < KBI_COUNT(of_times) && !any; i++)
         if (o->on[of_times[i]])
@@ -6744,20 +6739,17 @@ static bool kbi_options_gate_agree(const kbi_options* o) {
     if (o->fail_on && !any && !o->goal.n)
         return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
     if (o->race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
-    for (int i = 0; i < KBI_COUNT(kbi_idle_options); i++)
-        for (int k = 0; k < KBI_COUNT(of_runs) && o->on[kbi_idle_options[i]]; k++)
-            if (o->on[of_runs[k]] && !(of_runs[k] == KBI_OPTION_budget && kbi_idle_options[i] == KBI_OPTION_dry_run))
-                return kbi_error("--%s measures no case: --%s has no place beside it",
-                                 kbi_options_table[kbi_idle_options[i]].name, kbi_options_table[of_runs[k]].name),
-                       false;
+    if (o->svg && !o->plot) return kbi_error("--svg needs --plot KIND (--help lists them)"), false;
+    if (!o->svg && (o->plot || o->where.n))
+        return kbi_error("--%s is of a figure: it goes with --svg FILE", o->plot ? "plot" : "where"), false;
     return true;
 }
 
-// What looks at a GPU's work wants a GPU, one, and cases that are measured.
+// Options that inspect a GPU's work need one GPU.
 static bool kbi_options_look_agree(const kbi_options* o) {
     static const int looks[] = { KBI_OPTION_ncu, KBI_OPTION_nsys, KBI_OPTION_energy };
     for (int i = 0; i < KBI_COUNT(looks); i++) {
-        const char *name = kbi_options_table[looks[i]].name, *why = NULL;
+        const char* why = NULL;
         if (!o->on[looks[i]]) continue;
         if (kbi_is(o->device, "all") && looks[i] != KBI_OPTION_energy)
             why = "it looks at one GPU: --device N says which";
@@ -6765,39 +6757,22 @@ static bool kbi_options_look_agree(const kbi_options* o) {
             why = "it looks at a GPU's work, and --device cpu uses none";
         else if (!KBI_CUDA && !o->device)
             why = "it looks at a GPU's work, and this program was built without CUDA; use nvcc";
-        if (why) return kbi_error("--%s: %s", name, why), false;
-        for (int k = 0; k < KBI_COUNT(kbi_idle_options); k++)
-            if (o->on[kbi_idle_options[k]])
-                return kbi_error("--%s measures no case: --%s has no place beside it",
-                                 kbi_options_table[kbi_idle_options[k]].name, name),
-                       false;
+        if (why) return kbi_error("--%s: %s", kbi_options_table[looks[i]].name, why), false;
     }
     return true;
 }
 
-// Where one option would silently take away what another one asks for; false after an error message.
+// Whether no option silently takes away what another one asks for; false after an error message.
 static bool kbi_options_agree(const kbi_options* o) {
-    static const int mode[] = { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate };
-    static const int effort[] = { KBI_OPTION_fast, KBI_OPTION_thorough };
-    static const int count[] = { KBI_OPTION_iters, KBI_OPTION_rounds };
-    static const int words[] = { KBI_OPTION_quiet, KBI_OPTION_verbose };
-    static const int colours[] = { KBI_OPTION_color, KBI_OPTION_no_color };
-    static const int checks[] = { KBI_OPTION_fresh, KBI_OPTION_no_verify };
-    static const int sizes[] = { KBI_OPTION_launches, KBI_OPTION_rotate };
-    static const int part[] = { KBI_OPTION_all, KBI_OPTION_budget };
-    if (!kbi_one_of(o, mode, KBI_COUNT(mode), "") || !kbi_one_of(o, effort, KBI_COUNT(effort), "") ||
-        !kbi_one_of(o, count, KBI_COUNT(count), ": both say how many samples there are") ||
-        !kbi_one_of(o, words, KBI_COUNT(words), "") || !kbi_one_of(o, colours, KBI_COUNT(colours), "") ||
-        !kbi_one_of(o, part, KBI_COUNT(part), "") ||
-        !kbi_one_of(o, checks, KBI_COUNT(checks), ": other inputs are there to be checked") ||
-        !kbi_one_of(o, sizes, KBI_COUNT(sizes), ": a graph holds every copy of the data equally often") ||
-        !kbi_one_of(o, kbi_idle_options, KBI_COUNT(kbi_idle_options), ": one at a time"))
-        return false;
-    for (int i = 0; i < KBI_COUNT(mode); i++)
-        if (o->on[mode[i]] && kbi_same_name(o->timer, "wall"))
-            return kbi_error("--timer wall is the host's clock around each run: without --%s",
-                             kbi_options_table[mode[i]].name),
-                   false;
+    if (!kbi_options_exclusive(o)) return false;
+    int mode = o->on[KBI_OPTION_cold]     ? KBI_OPTION_cold
+               : o->on[KBI_OPTION_hot]    ? KBI_OPTION_hot
+               : o->on[KBI_OPTION_rotate] ? KBI_OPTION_rotate
+                                          : -1;
+    if (mode >= 0 && kbi_same_name(o->timer, "wall"))
+        return kbi_error("--timer wall is the host's clock around each run: without --%s",
+                         kbi_options_table[mode].name),
+               false;
     if (o->launches && kbi_same_name(o->timer, "cupti"))
         return kbi_error("--timer cupti records every launch by itself: without --launches"), false;
     if (o->on[KBI_OPTION_rotate] && kbi_same_name(o->timer, "both"))
@@ -6805,97 +6780,16 @@ static bool kbi_options_agree(const kbi_options* o) {
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
     if (!kbi_options_beside(o) || !kbi_options_gate_agree(o) || !kbi_options_look_agree(o)) return false;
+    const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
+    for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
+        if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
+            return kbi_error("--%s measures no case: --%s has no place beside it", idle->name, option->name), false;
     if (o->procs > 1 && o->on[KBI_OPTION_no_isolate])
         return kbi_error("--procs %lld takes processes of their own: leave out --no-isolate", (long long)o->procs),
                false;
-    if (o->svg && !o->plot) return kbi_error("--svg needs --plot KIND (--help lists them)"), false;
-    if (!o->svg && (o->plot || o->where.n))
-        return kbi_error("--%s is of a figure: it goes with --svg FILE", o->plot ? "plot" : "where"), false;
     if (o->on[KBI_OPTION_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
         return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     return true;
-}
-
-// Whether an option's argument is a name that somebody chooses: an option behind it is no such name.
-static bool kbi_option_names_file(int id) {
-    const char* argument = kbi_options_table[id].argument;
-    return kbi_is(argument, "DIR") || (argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME")));
-}
-
-static bool kbi_names_stdout(const char* path) {
-    return kbi_is(path, "/dev/stdout") || kbi_is(path, "/dev/fd/1") || kbi_is(path, "/proc/self/fd/1");
-}
-
-static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
-    bool only_filters = false;
-    for (int i = 1; i < argc; i++) {
-        const char* s = argv[i];
-        if (only_filters || s[0] != '-' || !s[1]) {
-            if (!kbi_add_string("filter", &o->filter, s)) return false;
-            continue;
-        }
-        if (kbi_is(s, "--") && o->on[KBI_OPTION_race]) {
-            o->race_options = argv + i + 1;
-            break;
-        }
-        if (kbi_is(s, "--")) {
-            only_filters = true;
-            continue;
-        }
-        const char* equals = s[1] == '-' ? strchr(s, '=') : NULL;
-        size_t n = equals ? (size_t)(equals - s) - 2 : strlen(s) - 1;
-        int id = s[1] == '-' ? kbi_option_named(s + 2, n) : kbi_option_short(s);
-        if (id < 0) return false;
-        bool wants = kbi_options_table[id].argument && (equals || !kbi_option_may(id));
-        if (!wants && equals) return kbi_error("--%s takes no value", kbi_options_table[id].name), false;
-        if (wants && !equals && (i + 1 == argc || strncmp(argv[i + 1], "--", 2) == 0))
-            return kbi_error("--%s needs %s behind it", kbi_options_table[id].name, kbi_options_table[id].argument),
-                   false;
-        if (wants && !equals && kbi_option_names_file(id) && argv[i + 1][0] == '-' && argv[i + 1][1])
-            return kbi_error("--%s needs a file, and %s is an option; --%s=%s is such a file",
-                             kbi_options_table[id].name, argv[i + 1], kbi_options_table[id].name, argv[i + 1]),
-                   false;
-        const char* value = !wants ? NULL : equals ? equals + 1 : argv[++i];
-        if (!kbi_option_set(o, id, kbi_option_names_file(id) && kbi_names_stdout(value) ? "-" : value)) return false;
-        while (id == KBI_OPTION_load && i + 1 < argc && (argv[i + 1][0] != '-' || !argv[i + 1][1]))
-            if (!kbi_option_load(o, argv[++i])) return false;
-        while (id == KBI_OPTION_race && i + 1 < argc && argv[i + 1][0] != '-')
-            if (!kbi_add_string("race", &o->race, argv[++i])) return false;
-        if (id != KBI_OPTION_compare) continue;
-        if (i + 1 == argc || argv[i + 1][0] == '-')
-            return kbi_error("--compare takes two names or files, the older one first"), false;
-        o->compare[1] = argv[++i];
-    }
-    return true;
-}
-
-// What kb_default said, for a run that says nothing of the kind itself.
-static bool kbi_options_usual(kbi_options* o) {
-    static const int effort[] = { KBI_OPTION_fast,     KBI_OPTION_thorough, KBI_OPTION_precision,
-                                  KBI_OPTION_max_time, KBI_OPTION_min_time, KBI_OPTION_rounds,
-                                  KBI_OPTION_iters,    KBI_OPTION_budget,   KBI_OPTION_part };
-    static const int apart[] = { KBI_OPTION_selftest,   KBI_OPTION_env,  KBI_OPTION_list,    KBI_OPTION_list_ops,
-                                 KBI_OPTION_list_sizes, KBI_OPTION_load, KBI_OPTION_compare, KBI_OPTION_race };
-    bool says = kbi_option_any(o->on, effort, KBI_COUNT(effort)) || o->filter.n ||
-                kbi_option_any(o->on, kbi_choosing_options, KBI_COUNT(kbi_choosing_options));
-    if (o->on[KBI_OPTION_all] && !kbi_process.usual)
-        return kbi_error("--all: this program leaves no case out by itself; leave it out"), false;
-    if (o->on[KBI_OPTION_all] && says)
-        return kbi_error("--all: the other options choose, or say how long; leave it out"), false;
-    if (!kbi_process.usual || o->on[KBI_OPTION_all] || says || kbi_option_any(o->on, apart, KBI_COUNT(apart)))
-        return true;
-    char* argv[32] = { NULL };
-    int argc = 1;
-    if (strlen(kbi_process.usual) >= sizeof o->words)
-        return kbi_error("kb_default: more than %d characters", (int)sizeof o->words - 1), false;
-    snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
-    for (char* p = o->words; *p;) {
-        if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", argc - 1), false;
-        argv[argc++] = p;
-        p += strcspn(p, " ");
-        if (*p) *p++ = 0;
-    }
-    return o->usual = kbi_options_read(o, argc, argv);
 }
 
 static const kbi_options* kbi_options_now; // of this run
@@ -6915,13 +6809,26 @@ static void kbi_options_hand(const kbi_options* o) {
 static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     o->argc = argc;
     o->argv = argv;
-    if (!kbi_options_read(o, argc, argv) || !kbi_options_usual(o) || !kbi_options_agree(o)) return false;
-    if (!kbi_shard_of_runner(o)) return false;
-    if (o->repetitions && o->repetitions != o->procs && !o->n_load)
+    if (!kbi_options_read(o, argc, argv)) return false;
+    if (o->compare[0] && !o->compare[1])
+        return kbi_error("--compare takes two names or files, the older one first"), false;
+    if (!kbi_options_usual(o) || !kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
+    int64_t processes = o->benchmark_repetitions;
+    if (processes && processes != o->procs && !o->n_load)
         kbi_warn(
             "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
-            (long long)o->repetitions, (long long)o->procs);
-    kbi_options_effort(o);
+            (long long)processes, (long long)o->procs);
+    if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
+        if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
+        if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
+        o->min_samples = 10;
+    } else if (o->on[KBI_OPTION_thorough]) {
+        if (!o->on[KBI_OPTION_max_time]) o->max_time = 10;
+        if (!o->on[KBI_OPTION_precision]) o->precision = 0.002;
+        o->max_samples = 20000;
+    }
+    if (o->min_time > o->max_time) o->max_time = o->min_time;
+    if (o->race.n && !o->on[KBI_OPTION_budget]) o->budget = 60;
     kbi_options_hand(o);
     return true;
 }
@@ -7197,66 +7104,8 @@ static void kbi_patterns_free(kbi_patterns* p) {
     p->n = 0;
 }
 
-enum { KBI_PATTERN = 4096, KBI_PATTERN_DEPTH = 64 }; // characters, groups in groups
-
-// How many characters a pattern, or the group that begins there, has with its repeats written out, as the system's
-// regcomp writes them: a{200} as 200, and a+ as aa*. In groups that multiplies, and ten characters take all memory that
-// there is. 1e9: groups too deep for its stack, or a reference \1, whose search can take for ever.
-static double kbi_pattern_size(const char** at, int depth) {
-    double all = 0, last = 0; // all before the last thing that can be repeated
-    for (const char* s; *(s = *at) && !(*s == ')' && depth); *at = s) {
-        char* end = NULL;
-        double low, high;
-        if (*s == '{' && isdigit((unsigned char)s[1])) {
-            low = high = strtod(s + 1, &end);
-            if (*end == ',') high = isdigit((unsigned char)end[1]) ? strtod(end + 1, &end) : (end++, low + 1);
-            last *= KBI_MAX(KBI_MAX(low, high), 1.0);
-            s = *end == '}' ? end + 1 : end;
-            continue;
-        }
-        if (*s == '+') last *= 2;
-        if (*s == '+' || *s == '*' || *s == '?') {
-            s++;
-            continue;
-        }
-        all += last;
-        last = 1;
-        if (*s == '\\' && isdigit((unsigned char)s[1])) return 1e9;
-        if (*s == '(' && depth == KBI_PATTERN_DEPTH) return 1e9;
-        if (*s == '(') {
-            *at = s + 1;
-            last = kbi_pattern_size(at, depth + 1);
-            if (last < 1) last = 1; // an empty one is written out, too
-            s = *at + (**at == ')');
-        } else if (*s == '[') {
-            s += 1 + (s[1] == '^');
-            s += *s == ']';
-            for (; *s && *s != ']'; s++) // [:alpha:], [.x.], [=x=]
-                if (*s == '[' && s[1] && strchr(":.=", s[1])) {
-                    const char close[] = { s[1], ']', 0 }, *closed = strstr(s + 2, close);
-                    if (closed) s = closed + 1;
-                }
-            s += *s == ']';
-        } else
-            s += 1 + (*s == '\\' && s[1]);
-    }
-    return all + last;
-}
-
-// false after an error message
-static bool kbi_pattern_sound(const char* s) {
-    const char* at = s;
-    if (strlen(s) <= KBI_PATTERN && kbi_pattern_size(&at, 0) <= (int)KBI_PATTERN) return true;
-    kbi_error(
-        "'%.60s%s' is refused: a pattern has at most %d characters, repeats like {9} and + written out, %d groups "
-        "in groups, and no \\1",
-        s, strlen(s) > 60 ? "..." : "", (int)KBI_PATTERN, (int)KBI_PATTERN_DEPTH);
-    return false;
-}
-
 static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
     for (p->n = 0; p->n < texts->n; p->n++) {
-        if (!kbi_pattern_sound(texts->of[p->n])) return false;
         int error = regcomp(&p->of[p->n], texts->of[p->n], REG_EXTENDED | REG_ICASE | REG_NOSUB);
         if (!error) continue;
         char why[128];
@@ -7282,7 +7131,6 @@ typedef struct kbi_plan {
     kbi_case* cases; // a group's cases stand together, the baseline first
     int n, groups;   // of this shard; behind its cases stand those of the others
     int n_all;
-    int n_matched; // before --part left some out
     kbi_arena arena;
 } kbi_plan;
 
@@ -7299,6 +7147,15 @@ static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
     while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
     return end;
+}
+
+// Cases of a group that this build can run, as far as is known before there is a device.
+static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first) {
+    int n = 0;
+    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu");
+    for (int i = first, end = kbi_group_end(plan, first); i < end; i++)
+        n += plan->cases[i].entry->needs != (gpu ? KB_NEEDS_CPU : KB_NEEDS_GPU);
+    return n;
 }
 
 typedef struct kbi_dealt { // a group
@@ -7363,84 +7220,6 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     KBENCH_FREE(ours);
     KBENCH_FREE(to);
     KBENCH_FREE(dealt);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>part      plan: the part of a plan that so much time allows.
----------------------------------------------------------------------------------------------------------------*/
-
-// Cases of a group that this build can run, as far as is known before there is a device.
-static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first) {
-    int n = 0;
-    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu");
-    for (int i = first, end = kbi_group_end(plan, first); i < end; i++)
-        n += plan->cases[i].entry->needs != (gpu ? KB_NEEDS_CPU : KB_NEEDS_GPU);
-    return n;
-}
-
-// What a group takes of the time: its samples, and what is done beside them, checks and fills above all.
-static double kbi_group_cost(const kbi_plan* plan, const kbi_options* o, int first) {
-    int n = kbi_group_here(plan, o, first);
-    return n ? (double)o->procs * (kbi_group_seconds(o, o->max_time, n) + 0.1 * n) : 0;
-}
-
-// Leaves out what --part has no room for. Operations take turns, and of each come first the shapes that lie far apart
-// in its list, from the middle on (steps of the golden ratio). What cannot run here costs nothing and stays; false:
-// nothing else is left.
-static bool kbi_plan_part(kbi_plan* plan, const kbi_options* o) {
-    typedef struct {        // of an operation in one direction
-        int first, n, next; // its last group that was seen; how many it has; where its list begins
-    } kbi_part;
-    size_t groups = (size_t)plan->groups;
-    double left = o->part;
-    int n = 0, k = 0, parts = 0, longest = 0;
-    bool some = false, all = true;
-    kbi_part* part = (kbi_part*)kbi_grow(NULL, sizeof(kbi_part) * (groups + 1));
-    int *of = (int*)kbi_grow(NULL, sizeof(int) * groups), *list = (int*)kbi_grow(NULL, sizeof(int) * groups);
-    char* chosen = (char*)kbi_grow(NULL, (size_t)plan->n); // by a group's first case: 1 chosen, 2 not, 0 not yet seen
-    memset(chosen, 0, (size_t)plan->n);
-    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first), k++) {
-        const kbi_case *c = &plan->cases[first], *like = NULL;
-        for (of[k] = 0; of[k] < parts; of[k]++) {
-            like = &plan->cases[part[of[k]].first];
-            if (kbi_is(like->entry->operation, c->entry->operation) && kbi_same_text(like->direction, c->direction))
-                break;
-        }
-        if (of[k] == parts) part[parts].n = 0, parts++;
-        part[of[k]].first = first;
-        part[of[k]].n++;
-        longest = KBI_MAX(longest, part[of[k]].n);
-    }
-    part[0].next = 0;
-    for (int i = 0; i < parts; i++) part[i + 1].next = part[i].next + part[i].n, part[i].n = 0;
-    k = 0;
-    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first), k++)
-        list[part[of[k]].next + part[of[k]].n++] = first;
-    for (int turn = 0; turn < longest; turn++)
-        for (int i = 0; i < parts; i++) {
-            double at = 0.5 + turn * 0.6180339887498949;
-            int m = part[i].n, j = (int)(m * (at - floor(at)));
-            if (turn >= m) continue;
-            while (chosen[list[part[i].next + j]]) j = (j + 1) % m;
-            double cost = kbi_group_cost(plan, o, list[part[i].next + j]);
-            chosen[list[part[i].next + j]] = cost <= left ? 1 : 2;
-            some |= cost > 0 && cost <= left;
-            all &= cost <= left;
-            if (cost <= left) left -= cost;
-        }
-    plan->groups = 0;
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (chosen[first] != 1) continue;
-        plan->groups++;
-        for (int i = first; i < end; i++) plan->cases[n++] = plan->cases[i];
-    }
-    plan->n = n;
-    KBENCH_FREE(part);
-    KBENCH_FREE(of);
-    KBENCH_FREE(list);
-    KBENCH_FREE(chosen);
-    return some || all;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7936,11 +7715,6 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     if (!good || !plan->n) return kbi_plan_free(plan), false;
     if (!kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
-    plan->n_matched = plan->n;
-    if (o->part > 0 && !kbi_plan_part(plan, o)) {
-        kbi_error("--part: no comparison group takes so little; raise it, or add --fast");
-        return kbi_plan_free(plan), false;
-    }
     plan->n_all = plan->n;
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
     if (o->shards > 1) kbi_plan_shard(plan, o);
@@ -17445,7 +17219,7 @@ static void kbi_say_files(const kbi_options* o) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->value && (i->write || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
             kbi_putf(&line, "%s%s", line.n ? ", " : "", i->value);
-    if (line.n && (o->part > 0 || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
+    if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
     kbi_text_free(&line);
 }
 
@@ -18555,11 +18329,10 @@ static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
     KBENCH_FREE(results);
 }
 
-// The first line of a run that takes its time, or that is a part of what there is.
+// The first line of a run that takes a minute or more, or whose options kb_default chose.
 static void kbi_say_begin(const kbi_supervisor* s, int cases, double seconds) {
     char text[40];
-    bool part = s->o->part > 0;
-    if (s->collect || !cases || (!part && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
+    if (s->collect || !cases || (!s->o->usual && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
     kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", s->machine.gpu_present ? " on " : "",
              s->machine.gpu_present ? s->machine.gpu : "", kbi_show_span(seconds, text),
              s->o->usual ? "; --all runs everything" : "");
@@ -18573,11 +18346,11 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
     bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT;
-    for (int i = 0; i < KBI_COUNT(kbi_gpu_options) && host; i++) // --cold is the default
-        if (s->o->on[kbi_gpu_options[i]] && kbi_gpu_options[i] != KBI_OPTION_cold &&
-            !kbi_same_name(s->o->timer, "wall"))
+    const kb_option* option;
+    for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
+        if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
             kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
-                     kbi_options_table[kbi_gpu_options[i]].name);
+                     option->name);
     if (required && !s->machine.gpu_present) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
@@ -18890,7 +18663,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
 }
 
 static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
-    char text[40], all[40] = "";
+    char text[40];
     double seconds = 0;
     kbi_text lines = KBI_BLANK;
     kbi_list_cases(&lines, plan);
@@ -18901,9 +18674,8 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
         seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
     }
     if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
-    if (plan->n_matched > plan->n_all) snprintf(all, sizeof all, " of %d", plan->n_matched);
-    printf("%d%s case%s in %d comparison group%s; at most about %s", plan->n, all, plan->n == 1 && !*all ? "" : "s",
-           plan->groups, plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text));
+    printf("%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s", plan->groups,
+           plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text));
     if (o->shards) printf("; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
     printf("%s\n", o->usual ? "; --all runs everything" : "");
     return KBI_EXIT_FINE;
@@ -19297,12 +19069,10 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 // What was asked for and changes nothing.
 static void kbi_warn_idle(const kbi_options* o) {
     static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
-    for (int i = 0; i < KBI_COUNT(kbi_idle_options); i++)
-        for (int k = 0; k < KBI_COUNT(kbi_output_options) && o->on[kbi_idle_options[i]]; k++)
-            if (o->on[kbi_output_options[k]] &&
-                !(kbi_output_options[k] == KBI_OPTION_jsonl && o->on[KBI_OPTION_resume]))
-                kbi_warn("--%s writes no records: --%s is without effect",
-                         kbi_options_table[kbi_idle_options[i]].name, kbi_options_table[kbi_output_options[k]].name);
+    const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
+    for (int k = 0; idle && (option = kbi_option_next(o, KBI_WRITES, &k)) != NULL;)
+        if (!(k - 1 == KBI_OPTION_jsonl && o->on[KBI_OPTION_resume]))
+            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
     for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
         if (o->on[known[i]])
             kbi_warn("--%s is without effect: --iters says how many samples there are",
@@ -19316,10 +19086,10 @@ static void kbi_warn_idle(const kbi_options* o) {
         kbi_warn("--shard is without effect: --%s has no cases of a plan",
                  o->on[KBI_OPTION_env] ? "env" : "selftest");
     bool looks = (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]) && !o->n_load;
-    for (int i = 0; i < KBI_COUNT(kbi_choosing_options) && looks; i++)
-        if (o->on[kbi_choosing_options[i]] || (kbi_choosing_options[i] == KBI_OPTION_filter && o->filter.n))
-            kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks",
-                     kbi_options_table[kbi_choosing_options[i]].name, o->on[KBI_OPTION_env] ? "env" : "selftest");
+    for (int k = 0; looks && (option = kbi_option_at(k)) != NULL; k++)
+        if ((option->traits & KBI_CHOOSES) && (kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n)))
+            kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks", option->name,
+                     o->on[KBI_OPTION_env] ? "env" : "selftest");
 }
 
 // Only comparisons have rounds; cases alone go by what else was said.
@@ -19393,7 +19163,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
                  (long long)o->shards);
     int code = KBI_EXIT_FINE;
-    bool looks = kbi_option_any(o->on, kbi_idle_options, KBI_COUNT(kbi_idle_options));
+    bool looks = kbi_option_any(o, KBI_IDLE);
     if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
     if (looks && o->on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o->jsonl)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;

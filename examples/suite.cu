@@ -531,7 +531,7 @@ int main(int argc, char** argv) {
     order = add_products(order);
 #endif
     (void)order;
-    kb_default("--fast --part 3m"); // what a person waits for
+    kb_default("--fast --shuffle --budget 3m"); // groups of all operations, in the time that a person waits
     return kb_main(argc, argv);
 }
 #endif
