@@ -487,7 +487,7 @@ typedef enum kb_flag {
     KB_FLAGS(KBI_X)
 #undef KBI_X
         KB_FLAG_COUNT // at most 64
-} kb_flag; // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
+} kb_flag;            // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
 #define KB_AXIS_MAX 32
@@ -534,9 +534,12 @@ typedef struct kb_option {
 typedef struct kb_option_set {
     const kb_option* options;
     int count;
-    void* values;               // where the readers put what they read
-    bool* given;                // for each option, whether it was given
-    struct kb_option_set* next; // set by kb_add_options
+    void* values;        // where the readers put what they read
+    bool* given;         // for each option, whether it was given
+    void (*start)(void); // before a command line is read: the values are the defaults. NULL: nothing to do
+    bool (*agree)(void); // when it was read: whether its options agree with each other; false after a message
+    bool own;            // kbench's
+    struct kb_option_set* next;
 } kb_option_set;
 
 // One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
@@ -937,6 +940,8 @@ typedef struct kb_output {
     const char* value;
     bool on;
     struct kb_output* next;
+    kb_option row;
+    kb_option_set set;
 } kb_output;
 void kb_add_output(kb_output* output); // before kb_main; it lives as long as the program
 
@@ -957,10 +962,13 @@ typedef struct kb_instrument {
     void (*judge)(kb_result* r, struct kbi_inside* found, const struct kbi_machine* machine); // from what was found
     void (*after)(void);                                                                      // behind the table
     void (*machine)(struct kbi_machine* machine); // --env: what it knows of the machine
+    double seconds;                               // that it takes a case beyond a few runs; 0: none worth a word
     const char* value;
     bool on;
     unsigned bit;
     struct kb_instrument* next;
+    kb_option row;
+    kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // before kb_main; it lives as long as the program
 void kb_found(kb_state* kb, const char* name, double value, const char* unit); // a counter of the record
@@ -1074,12 +1082,12 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills the file:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
-#define KBENCH_OUTPUT(name, argument, help)                                                                      \
+#define KBENCH_OUTPUT(name, argument_, help_)                                                                      \
     static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
     KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                        \
-        static kb_output output;                                                                                     \
-        kb_output fresh = { #name, argument, help, kbi_write_##name, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };           \
-        output = fresh;                                                                                              \
+        static kb_output output;                                                                                 \
+        output.option = #name, output.argument = argument_, output.help = help_;                                 \
+        output.write = kbi_write_##name;                                                                         \
         kb_add_output(&output);                                                                                      \
     }                                                                                                                \
     static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n)
@@ -1856,7 +1864,8 @@ static void kbi_put(kbi_text* t, const char* s, size_t n) {
 static void kbi_puts(kbi_text* t, const char* s) { kbi_put(t, s, strlen(s)); }
 KBI_SLOW_BEGIN
 
-KBI_PRINTF(2, 3) static void kbi_putf(kbi_text* t, const char* format, ...) {
+#define kbi_putf kb_put
+void kb_put(kbi_text* t, const char* format, ...) {
     char small[512];
     va_list list, again;
     va_start(list, format);
@@ -3336,13 +3345,13 @@ static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
 
 static const struct {
     const char* name;
-    unsigned char bytes;        // of an element
-    signed char digits;         // of a float, binary; 0: an integer
-    short least;                // smallest exponent, as frexp has it
-} kbi_dtypes[] = { { "none", 0, 0, 0 },     { "f32", 4, 24, -125 },  { "f64", 8, 53, -1021 }, { "f16", 2, 11, -13 },
-                   { "bf16", 2, 8, -125 },  { "i8", 1, 0, 0 },       { "u8", 1, 0, 0 },       { "i16", 2, 0, 0 },
-                   { "u16", 2, 0, 0 },      { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
-                   { "u64", 8, 0, 0 },      { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
+    unsigned char bytes; // of an element
+    signed char digits;  // of a float, binary; 0: an integer
+    short least;         // smallest exponent, as frexp has it
+} kbi_dtypes[] = { { "none", 0, 0, 0 },    { "f32", 4, 24, -125 },  { "f64", 8, 53, -1021 }, { "f16", 2, 11, -13 },
+                   { "bf16", 2, 8, -125 }, { "i8", 1, 0, 0 },       { "u8", 1, 0, 0 },       { "i16", 2, 0, 0 },
+                   { "u16", 2, 0, 0 },     { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
+                   { "u64", 8, 0, 0 },     { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_dtypes) == KB_E5M2 + 1, "a row for each kb_dtype");
 
 static size_t kbi_dtype_size(int dtype) { // 0 for a code that is no dtype
@@ -5484,7 +5493,7 @@ static const kbi_key kbi_keys[] = {
 #define KBI_HELD_machine(value) false
 #define KBI_HELD_run(value) false
 #define KBI_HELD_planned(value) false
-#define KBI_X(kind, key, group, source, meaning)                                                                    \
+#define KBI_X(kind, key, group, source, meaning) \
     { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning, KBI_HELD_##source },
     KB_RECORD(KBI_X)
 #undef KBI_X
@@ -5589,16 +5598,16 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 #define KBI_FROM_machine(value) from->machine, from->machine->value
 #define KBI_FROM_run(value) from->run, from->run->value
 #define KBI_FROM_planned(value) from->planned, from->planned->value
-#define KBI_TAKE(kind, known, value)                                                                                \
-    if (known) {                                                                                                    \
-        const kbi_field_##kind x = value;                                                                           \
-        kbi_take(r, KBI_KIND_##kind, to, &x, sizeof x);                                                             \
+#define KBI_TAKE(kind, known, value)                    \
+    if (known) {                                        \
+        const kbi_field_##kind x = value;               \
+        kbi_take(r, KBI_KIND_##kind, to, &x, sizeof x); \
     }
 #define KBI_EXPAND(macro, ...) macro(__VA_ARGS__)
-#define KBI_X(kind, key, group, source, meaning)                                                                    \
-    {                                                                                                               \
-        kbi_field_##kind* to = &r->key;                                                                             \
-        KBI_EXPAND(KBI_TAKE, kind, KBI_FROM_##source)                                                               \
+#define KBI_X(kind, key, group, source, meaning)      \
+    {                                                 \
+        kbi_field_##kind* to = &r->key;               \
+        KBI_EXPAND(KBI_TAKE, kind, KBI_FROM_##source) \
     }
     KB_RECORD(KBI_X)
 #undef KBI_X
@@ -5608,21 +5617,14 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 
 // Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
 // then that with 2, and so on.
-#define KBI_COLUMNS(x)                                                                                              \
-    x(TIME, "time", "time_ms", 8, 0)                                                                                \
-    x(SPREAD, "+-", "precision", 6, 12)                                                                             \
-    x(GBPS, "GB/s", "throughput_gbps", 8, 8)                                                                        \
-    x(GFLOPS, "GFLOP/s", "gflops", 8, 6)                                                                            \
-    x(ITEMS, "items/s", "items_per_second", 8, 5)                                                                   \
-    x(ROOF, "roof", "gpu_efficiency", 6, 7)                                                                         \
-    x(BAR, "bar", "gpu_efficiency", 10, 2)                                                                          \
-    x(MEMORY, "memory", "memory_bytes", 8, 4)                                                                       \
-    x(ENERGY, "energy", "energy_mj", 8, 11)                                                                         \
-    x(FLOP_J, "FLOP/J", "flops_per_joule", 8, 10)                                                                   \
-    x(BYTE_J, "B/J", "bytes_per_joule", 8, 9)                                                                       \
-    x(SAMPLES, "samples", "samples", 7, 1)                                                                          \
-    x(SPEEDUP, "speedup", "speedup", 8, 13)                                                                         \
-    x(INTERVAL, "interval", "speedup_low", 14, 3)
+#define KBI_COLUMNS(x)                                                                                            \
+    x(TIME, "time", "time_ms", 8, 0) x(SPREAD, "+-", "precision", 6, 12) x(GBPS, "GB/s", "throughput_gbps", 8, 8) \
+        x(GFLOPS, "GFLOP/s", "gflops", 8, 6) x(ITEMS, "items/s", "items_per_second", 8, 5)                        \
+            x(ROOF, "roof", "gpu_efficiency", 6, 7) x(BAR, "bar", "gpu_efficiency", 10, 2)                        \
+                x(MEMORY, "memory", "memory_bytes", 8, 4) x(ENERGY, "energy", "energy_mj", 8, 11)                 \
+                    x(FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) x(BYTE_J, "B/J", "bytes_per_joule", 8, 9)       \
+                        x(SAMPLES, "samples", "samples", 7, 1) x(SPEEDUP, "speedup", "speedup", 8, 13)            \
+                            x(INTERVAL, "interval", "speedup_low", 14, 3)
 
 enum {
 #define KBI_X(name, title, key, width, drop) KBI_COLUMN_##name,
@@ -5644,15 +5646,15 @@ static const struct { // of a column, from small to large
     int column;
     const char* titles[KBI_UNITS_EACH];
     double scales[KBI_UNITS_EACH];
-} kbi_units[] = {
-    { KBI_COLUMN_TIME, { "time ns", "time us", "time ms", "time s" }, { 1e6, 1e3, 1, 1e-3 } },
-    { KBI_COLUMN_GFLOPS, { "GFLOP/s", "TFLOP/s" }, { 1, 1e-3 } },
-    { KBI_COLUMN_ITEMS, { "items/s", "kitems/s", "Mitems/s", "Gitems/s" }, { 1, 1e-3, 1e-6, 1e-9 } },
-    { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
-    { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
-    { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
-    { KBI_COLUMN_MEMORY, { "mem B", "mem KiB", "mem MiB", "mem GiB" }, { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } }
-};
+} kbi_units[] = { { KBI_COLUMN_TIME, { "time ns", "time us", "time ms", "time s" }, { 1e6, 1e3, 1, 1e-3 } },
+                  { KBI_COLUMN_GFLOPS, { "GFLOP/s", "TFLOP/s" }, { 1, 1e-3 } },
+                  { KBI_COLUMN_ITEMS, { "items/s", "kitems/s", "Mitems/s", "Gitems/s" }, { 1, 1e-3, 1e-6, 1e-9 } },
+                  { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
+                  { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
+                  { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
+                  { KBI_COLUMN_MEMORY,
+                    { "mem B", "mem KiB", "mem MiB", "mem GiB" },
+                    { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } } };
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
@@ -5971,25 +5973,23 @@ typedef struct kbi_none {
 
 // What an option means beside others, in kb_option.traits.
 enum {
-    KBI_REPEATS = 1,        // may be given more than once
-    KBI_MORE = 2,           // takes further words, up to the next option
-    KBI_CHOOSES = 4,        // selects cases
-    KBI_IDLE = 8,           // is done instead of a run
-    KBI_MEASURES = 16,      // needs a run: excludes options with KBI_IDLE
-    KBI_GPU = 32,           // without effect on host code
-    KBI_WRITES = 64,        // writes records to a file
-    KBI_EFFORT = 128,       // replaces the options of kb_default
-    KBI_APART = 256,        // the options of kb_default do not apply
-    KBI_IN_LOAD = 512,      // allowed beside --load
-    KBI_IN_COMPARE = 1024,  // allowed beside --compare
-    KBI_IN_RACE = 2048,     // allowed beside --race
-    KBI_REPORT_ONLY = 4096, // left out by KBENCH_NO_REPORT
+    KBI_REPEATS = 1,       // may be given more than once
+    KBI_MORE = 2,          // takes further words, up to the next option
+    KBI_CHOOSES = 4,       // selects cases
+    KBI_IDLE = 8,          // is done instead of a run
+    KBI_MEASURES = 16,     // needs a run: excludes options with KBI_IDLE
+    KBI_GPU = 32,          // without effect on host code
+    KBI_WRITES = 64,       // writes records to a file
+    KBI_EFFORT = 128,      // replaces the options of kb_default
+    KBI_APART = 256,       // the options of kb_default do not apply
+    KBI_IN_LOAD = 512,     // allowed beside --load
+    KBI_IN_COMPARE = 1024, // allowed beside --compare
+    KBI_IN_RACE = 2048,    // allowed beside --race
+    KBI_REST = 4096,       // what stands behind -- is for it
     KBI_SELECTS = KBI_CHOOSES | KBI_REPEATS,
     KBI_INSTEAD = KBI_IDLE | KBI_APART,
-    KBI_OUTPUT = KBI_WRITES | KBI_IN_LOAD | KBI_REPORT_ONLY,
     KBI_IN_SHOWN = KBI_IN_LOAD | KBI_IN_COMPARE,
-    KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE,
-    KBI_GATES = KBI_ALWAYS | KBI_REPORT_ONLY
+    KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE
 };
 
 // An option is one row: identifier, name, argument, group, help; type of its field in kbi_options, reader of its value,
@@ -6012,140 +6012,81 @@ enum {
 #define KBI_WORD(x, id, name, argument, group, help, words, traits) \
     x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), traits)
 // clang-format off
-#define KBI_OPTIONS(x)                                                                                           \
-    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD)                           \
-    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD)     \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD)     \
-    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood",                       \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN)                    \
-    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...",                           \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS)      \
-    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis,     \
-        KBI_ANY, KBI_SELECTS)                                                                                    \
-    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)",                   \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match",                           \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t,               \
-        kbi_take_shard, KBI_ANY, 0)                                                                              \
-    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose",                                                \
-        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA",      \
-        const char*, kbi_take_device, KBI_ANY, 0)                                                                \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT)            \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT)                                     \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300,     \
-        100, KBI_EFFORT)                                                                                         \
-    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT)       \
-    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT)         \
-    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3,               \
-        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE)                                                                 \
-    KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT,  \
-        KBI_EFFORT)                                                                                              \
-    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT)                  \
-    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more",             \
-        KBI_LAUNCHES_LIMIT, 0)                                                                                   \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none,                \
-        kbi_take_warmup, KBI_FROM(0, 1000000), 0)                                                                \
-    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0)               \
-    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0)                       \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE)                        \
-    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU)                     \
-    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU)                                  \
-    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU)                 \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall",                          \
-        "events,cupti,both,wall", KBI_GPU)                                                                       \
-    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0)               \
-    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0)                              \
-    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0)                            \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0)                  \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0)      \
-    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0)                               \
-    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0)    \
-    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0)    \
-    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)     \
-    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                   \
-        KBI_WRITES | KBI_IN_LOAD)                                                                                \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_OUTPUT)                           \
-    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, as for a pull request", KBI_OUTPUT)                   \
-    KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_OUTPUT)      \
-    KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_OUTPUT)                     \
-    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_OUTPUT)            \
-    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure, that --plot names", KBI_OUTPUT)                          \
-    KBI_TEXT(x, plot, "plot", "KIND", "out", "of --svg; see below", KBI_IN_LOAD | KBI_REPORT_ONLY)               \
-    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records of --svg; a further --where: or those",         \
-        KBI_REPEATS | KBI_IN_LOAD | KBI_REPORT_ONLY)                                                             \
-    KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_OUTPUT)       \
-    KBI_BARE(x, github, "github", "out", "Markdown to $GITHUB_STEP_SUMMARY as well", KBI_OUTPUT)                 \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                     \
-    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,               \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                  \
-    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,           \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                  \
-    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never",     \
-        KBI_ALWAYS)                                                                                              \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS)                             \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS)                     \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS)                                   \
-    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS)                  \
-    KBI_BARE(x, help, "help", "out", "this text (-h)", 0)                                                        \
-    KBI_BARE(x, version, "version", "out", "the version", 0)                                                     \
-    x(load, "load", "FILE...", "then", "shows records of --json, --jsonl; runs nothing", const char**,           \
-        kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD | KBI_REPORT_ONLY)              \
-    x(save_baseline, "save-baseline", "NAME", "then", "this run's records as .kbench/NAME.json", const char*,    \
-        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES | KBI_REPORT_ONLY)                                         \
-    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "what changed since then, and exit codes 3, 4",       \
-        KBI_MEASURES | KBI_IN_LOAD | KBI_REPORT_ONLY)                                                            \
-    x(compare, "compare", "A B", "then", "what changed from A to B; runs nothing", kbi_two, kbi_take_pair,       \
-        KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_REPORT_ONLY)                                                   \
-    KBI_TEXT(x, history, "history", "FILE", "then", "appends the run; how each case went; noise",                \
-        KBI_MEASURES | KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                           \
-    KBI_SHARE(x, threshold, "threshold", "then", "a regression is slower by more; 5 %", 0, 1000, KBI_GATES)      \
-    KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "or takes more memory by more; 10 %", 0, 1000,    \
-        KBI_GATES)                                                                                               \
-    x(alpha, "alpha", "P", "then", "chance of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,           \
-        KBI_GATES)                                                                                               \
-    KBI_SHARE(x, noise, "noise", "then", "what processes differ by, if not known; 3 %", 0, 1000,                 \
-        KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                                          \
-    KBI_WORD(x, fail_on, "fail-on", "WHAT", "then", "regress, change, noise or never; regress",                  \
-        "regress,change,noise,never", KBI_GATES)                                                                 \
-    KBI_BARE(x, ignore_env, "ignore-env", "then", "compare runs of different machines",                          \
-        KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                                          \
-    KBI_LIST(x, goal, "goal", "GOAL", "then", "as in layernorm:gpu_efficiency>=80; may repeat",                  \
-        KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN | KBI_REPORT_ONLY)                                             \
-    KBI_LIST(x, race, "race", "OLD NEW...", "again", "built programs in turn; -- OPTIONS of theirs",             \
-        KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REPORT_ONLY)                                                    \
-    KBI_BARE(x, profile, "profile", "look inside", "kernels, copies, calls of each block (CUPTI)", KBI_GPU)      \
-    x(counters, "counters", "[=SET]", "look inside", "hardware counters: few, usual, all or names", const char*, \
-        kbi_take_counters, KBI_ANY, 0)                                                                           \
-    KBI_TEXT(x, trace, "trace", "FILE", "look inside", "the same as a timeline for Perfetto",                    \
-        KBI_GPU | KBI_WRITES | KBI_REPORT_ONLY)                                                                  \
-    KBI_BARE(x, energy, "energy", "look inside", "joules of a launch, by NVML: 3 s a case more",                 \
-        KBI_GPU | KBI_MEASURES)                                                                                  \
-    KBI_BARE(x, sass, "sass", "look inside", "machine code of what takes most, by cuobjdump",                    \
-        KBI_GPU | KBI_REPORT_ONLY)                                                                               \
-    x(ncu, "ncu", "[=SET]", "look inside", "counters by ncu: a set of its, or metrics A,B", const char*,         \
-        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_REPORT_ONLY)                                         \
-    x(nsys, "nsys", "[=FILE]", "look inside", "kernels and copies by nsys; keeps its report", const char*,       \
-        kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_REPORT_ONLY)                                        \
-    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                      \
-        KBI_INSTEAD | KBI_IN_LOAD)                                                                               \
-    KBI_BARE(x, selftest, "selftest", "look inside", "measures the measurement; --fast: in short", KBI_INSTEAD)  \
-    KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                        \
-        KBI_IN_LOAD | KBI_REPORT_ONLY)                                                                           \
-    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,         \
-        KBI_IN_LOAD)                                                                                             \
-    KBI_NUMBER(x, benchmark_repetitions, "benchmark_repetitions", NULL, NULL, 1000000,                           \
-        KBI_IN_LOAD | KBI_REPORT_ONLY)                                                                           \
-    KBI_WORD(x, benchmark_display_aggregates_only, "benchmark_display_aggregates_only", "true", NULL, NULL,      \
-        "true", KBI_IN_LOAD | KBI_REPORT_ONLY)
+#define KBI_OPTIONS(x)                                                                                          \
+    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD)                          \
+    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD)    \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD)    \
+    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood",                      \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN)                   \
+    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...",                          \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS)     \
+    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis,    \
+        KBI_ANY, KBI_SELECTS)                                                                                   \
+    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)",                  \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match",                          \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t,              \
+        kbi_take_shard, KBI_ANY, 0)                                                                             \
+    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose",                                               \
+        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA",     \
+        const char*, kbi_take_device, KBI_ANY, 0)                                                               \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT)           \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT)                                    \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300,    \
+        100, KBI_EFFORT)                                                                                        \
+    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT)      \
+    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT)        \
+    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3,              \
+        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE)                                                                \
+    KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
+        KBI_EFFORT)                                                                                             \
+    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT)                 \
+    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more",            \
+        KBI_LAUNCHES_LIMIT, 0)                                                                                  \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none,               \
+        kbi_take_warmup, KBI_FROM(0, 1000000), 0)                                                               \
+    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0)              \
+    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0)                      \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE)                       \
+    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU)                    \
+    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU)                                 \
+    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU)                \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall",                         \
+        "events,cupti,both,wall", KBI_GPU)                                                                      \
+    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0)              \
+    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0)                             \
+    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0)                           \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0)                 \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0)     \
+    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0)                              \
+    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0)   \
+    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0)   \
+    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)    \
+    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                  \
+        KBI_WRITES | KBI_IN_LOAD)                                                                               \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD)                          \
+    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                    \
+    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,              \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
+    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,          \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
+    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never",    \
+        KBI_ALWAYS)                                                                                             \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS)                            \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS)                    \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS)                                  \
+    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS)                 \
+    KBI_BARE(x, help, "help", "out", "this text (-h)", 0)                                                       \
+    KBI_BARE(x, version, "version", "out", "the version", 0)                                                    \
+    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                     \
+        KBI_INSTEAD | KBI_IN_LOAD)                                                                              \
+    KBI_BARE(x, selftest, "selftest", "look inside", "measures the measurement; --fast: in short", KBI_INSTEAD) \
+    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,        \
+        KBI_IN_LOAD)
 // clang-format on
-
-// What is written when all records are there: the option, which names the file, and who writes it. NULL: not of records
-// alone, see kbi_output_write.
-#define KBI_OUTPUTS(x) \
-    x(csv, kbi_csv) x(md, kbi_md) x(gbench, kbi_gbench) x(go, kbi_go) x(trace, kbi_trace) x(html, NULL) x(svg, NULL)
 
 enum kbi_option_id {
 #define KBI_X(id, name, argument, group, help, type, read, limits, traits) KBI_OPTION_##id,
@@ -6155,8 +6096,7 @@ enum kbi_option_id {
 };
 
 typedef struct kbi_options {
-    bool on[KBI_OPTION_COUNT];           // whether an option was given
-    const char* given[KBI_OPTION_COUNT]; // its last value
+    bool on[KBI_OPTION_COUNT]; // whether an option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, traits) type id;
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
@@ -6165,8 +6105,7 @@ typedef struct kbi_options {
     int64_t min_samples, max_samples;
     int64_t shards; // of which --shard is one, counted from 1; 0: all of the plan
     int64_t gpu;
-    char** race_options; // the words behind -- of a race; NULL: none
-    int n_load;
+    char** rest;     // the words behind --, for an option that takes them; NULL: none
     bool usual;      // the options of kb_default are among them
     char words[256]; // the words of kb_default
     int argc;
@@ -6184,9 +6123,6 @@ static void kbi_options_default(kbi_options* o) {
     o->max_samples = 2000;
     o->procs = 1;
     o->seed = 42;
-    o->threshold = o->alpha = 0.05;
-    o->memory_threshold = 0.1;
-    o->noise = 0.03;
 }
 
 // --- readers of values: false after an error message ---
@@ -6220,12 +6156,6 @@ static bool kbi_add_string(const char* option, kbi_strings* list, const char* s)
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
     return kbi_add_string(option->name, (kbi_strings*)kbi_option_field(option, values), value);
-}
-
-static bool kbi_take_pair(const kb_option* option, void* values, const char* value) {
-    const char** pair = (const char**)kbi_option_field(option, values);
-    pair[pair[0] != NULL] = value;
-    return true;
 }
 
 // "200ms", "3s", "1.5m": seconds; negative when it is none.
@@ -6282,49 +6212,10 @@ static bool kbi_take_percent(const kb_option* option, void* values, const char* 
            false;
 }
 
-static bool kbi_take_alpha(const kb_option* option, void* values, const char* value) {
-    char* end;
-    double x = kbi_real_of(value, &end);
-    *(double*)kbi_option_field(option, values) = x;
-    if (end != value && !*end && x >= 1e-6 && x <= 0.5) return true;
-    return kbi_error("--alpha takes the chance of a false alarm, from 0.000001 to 0.5, not '%s'", value), false;
-}
-
-static bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
+KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
     return !*s;
-}
-
-static bool kbi_take_save_baseline(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    if (*value && *value != '.' && strlen(value) < 100 && kbi_only_letters(value, "._+-")) return true;
-    kbi_error("--save-baseline takes a name of letters, digits, . _ + and -, not '%s': it becomes .kbench/NAME.json",
-              value);
-    return false;
-}
-
-// A set is a word, metrics have "__" in their names.
-static bool kbi_take_counters(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
-    if (set || (strstr(value, "__") && kbi_only_letters(value, "_.,"))) return true;
-    return kbi_error(
-               "--counters takes few, usual or all, or names of metrics, as in --counters=dram__bytes.sum, not '%s'",
-               value),
-           false;
-}
-
-static bool kbi_take_ncu(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    if (!value || (*value && kbi_only_letters(value, "_.,:"))) return true;
-    return kbi_error("--ncu takes a set of ncu's, as in --ncu=full, or names of metrics, not '%s'", value), false;
-}
-
-static bool kbi_take_nsys(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    if (!value || *value) return true;
-    return kbi_error("--nsys takes a file for the report, as in --nsys=look, or nothing and no ="), false;
 }
 
 static bool kbi_take_axis(const kb_option* option, void* values, const char* value) {
@@ -6339,14 +6230,6 @@ static bool kbi_take_axis(const kb_option* option, void* values, const char* val
 
 static bool kbi_take_columns(const kb_option* option, void* values, const char* value) {
     return kbi_take_text(option, values, value) && kbi_shown_check(option->name, value);
-}
-
-static bool kbi_take_load(const kb_option* option, void* values, const char* value) {
-    kbi_options* o = (kbi_options*)values;
-    if (!*value) return kbi_error("--%s needs a file's name; its is empty", option->name), false;
-    if (!o->load) o->load = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)o->argc);
-    o->load[o->n_load++] = value;
-    return true;
 }
 
 static bool kbi_take_warmup(const kb_option* option, void* values, const char* value) {
@@ -6460,8 +6343,10 @@ static const kb_option kbi_options_table[] = {
 #undef KBI_X
 };
 
+static const kbi_options* kbi_options_now; // of this run
+
 // The options of the kit; those of add-ons are linked behind them.
-static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NULL, NULL, NULL };
+static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NULL, NULL, NULL, NULL, false, NULL };
 
 void kb_add_options(kb_option_set* set) {
     kb_option_set* last = &kbi_option_sets;
@@ -6498,15 +6383,23 @@ static const kb_option* kbi_option_any(const kbi_options* o, unsigned traits) {
     return kbi_option_next(o, traits, &k);
 }
 
-static kb_output* kbi_output_named(const char* name) { // NULL: none is registered
-    kb_output* i = kbi_process.outputs;
-    while (i && !kbi_is(i->option, name)) i = i->next;
-    return i;
+// Gives an output or instrument a row of its own, unless an add-on's set has one of that name.
+static void kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
+                           const char* group, const char* help) {
+    for (int k = 0; name && kbi_option_at(k); k++)
+        if (kbi_is(kbi_option_at(k)->name, name)) return;
+    if (!name) return;
+    memset(row, 0, sizeof *row);
+    row->name = name, row->argument = argument, row->group = group, row->help = help;
+    row->traits = argument ? KBI_WRITES | KBI_IN_LOAD : KBI_IN_LOAD;
+    set->options = row;
+    set->count = 1;
+    set->given = &set->own;
+    kb_add_options(set);
 }
-static bool kbi_option_left_out(const kb_option* option) { return !kbi_output_named("md") && (option->traits & KBI_REPORT_ONLY); }
 
 static bool kbi_option_shown(const kb_option* option) {
-    return option->group && !kbi_option_left_out(option) && (KBI_CUDA || !(option->traits & KBI_GPU));
+    return option->group && (KBI_CUDA || !(option->traits & KBI_GPU));
 }
 
 static void kbi_help(void) {
@@ -6592,7 +6485,10 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
     *(set->given ? &set->given[k] : &o->on[k]) = true;
-    if (!set->given) o->given[k] = value;
+    for (kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
+    for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
     return !option->read || option->read(option, set->given ? set->values : o, value);
 }
 
@@ -6609,12 +6505,6 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
     // an option behind the name of a file, which somebody chooses, is no such name
     bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
-    if (kbi_option_left_out(option))
-        return kbi_error(
-                   "--%s is not in this program: it was built with KBENCH_NO_REPORT; --json and --jsonl are, and "
-                   "another program or the tool (make tool) reads their files",
-                   option->name),
-               0;
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
     if (argument && !equals && *argument != '[') {
         if (words == 1 || strncmp(word[1], "--", 2) == 0)
@@ -6639,7 +6529,7 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     for (int i = 1, n; i < argc; i += n) {
         n = 1;
         if (!only_filters && kbi_is(argv[i], "--")) {
-            if (o->on[KBI_OPTION_race]) return o->race_options = argv + i + 1, true;
+            if (kbi_option_any(o, KBI_REST)) return o->rest = argv + i + 1, true;
             only_filters = true;
         } else if (only_filters || argv[i][0] != '-' || !argv[i][1]) {
             if (!kbi_add_string("filter", &o->filter, argv[i])) return false;
@@ -6704,64 +6594,6 @@ static bool kbi_options_exclusive(const kbi_options* o) {
     return false;
 }
 
-// Options beside one that runs no benchmark of this program.
-static bool kbi_options_beside(const kbi_options* o) {
-    const kb_option* option;
-    for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
-        const char* why = NULL;
-        if (!kbi_option_given(o, k)) continue;
-        if (o->on[KBI_OPTION_race] && !(option->traits & KBI_IN_RACE))
-            why = "--race runs other programs: --%s has no place beside it; what is for them stands behind --";
-        else if (o->on[KBI_OPTION_load] && !(option->traits & KBI_IN_LOAD))
-            why = "--load shows records and runs nothing: --%s has no place beside it";
-        else if (o->on[KBI_OPTION_compare] && !(option->traits & KBI_IN_COMPARE))
-            why = "--compare shows what changed and runs nothing: --%s has no place beside it";
-        if (why) return kbi_error(why, option->name), false;
-    }
-    return true;
-}
-
-// Options that judge a change need one that brings the other side.
-static bool kbi_options_gate_agree(const kbi_options* o) {
-    static const int of_times[] = { KBI_OPTION_threshold, KBI_OPTION_memory_threshold, KBI_OPTION_alpha };
-    bool files = o->baseline || o->compare[0], any = files || o->race.n;
-    for (int i = 0; i < KBI_COUNT(of_times) && !any; i++)
-        if (o->on[of_times[i]])
-            return kbi_error("--%s: there is nothing to compare with; it goes with --baseline, --compare or --race",
-                             kbi_options_table[of_times[i]].name),
-                   false;
-    if (o->on[KBI_OPTION_noise] && !files)
-        return kbi_error("--noise: there is nothing to compare with; it goes with --baseline or --compare"), false;
-    if (o->on[KBI_OPTION_ignore_env] && !files && !o->n_load)
-        return kbi_error(
-                   "--ignore-env: there is nothing to compare with; it goes with --baseline, --compare or --load"),
-               false;
-    if (o->fail_on && !any && !o->goal.n)
-        return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
-    if (o->race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
-    if (o->svg && !o->plot) return kbi_error("--svg needs --plot KIND (--help lists them)"), false;
-    if (!o->svg && (o->plot || o->where.n))
-        return kbi_error("--%s is of a figure: it goes with --svg FILE", o->plot ? "plot" : "where"), false;
-    return true;
-}
-
-// Options that inspect a GPU's work need one GPU.
-static bool kbi_options_look_agree(const kbi_options* o) {
-    static const int looks[] = { KBI_OPTION_ncu, KBI_OPTION_nsys, KBI_OPTION_energy };
-    for (int i = 0; i < KBI_COUNT(looks); i++) {
-        const char* why = NULL;
-        if (!o->on[looks[i]]) continue;
-        if (kbi_is(o->device, "all") && looks[i] != KBI_OPTION_energy)
-            why = "it looks at one GPU: --device N says which";
-        else if (kbi_is(o->device, "cpu"))
-            why = "it looks at a GPU's work, and --device cpu uses none";
-        else if (!KBI_CUDA && !o->device)
-            why = "it looks at a GPU's work, and this program was built without CUDA; use nvcc";
-        if (why) return kbi_error("--%s: %s", kbi_options_table[looks[i]].name, why), false;
-    }
-    return true;
-}
-
 // Whether no option silently takes away what another one asks for; false after an error message.
 static bool kbi_options_agree(const kbi_options* o) {
     if (!kbi_options_exclusive(o)) return false;
@@ -6779,7 +6611,8 @@ static bool kbi_options_agree(const kbi_options* o) {
         return kbi_error("--timer both lets CUPTI record every other group of launches: without --rotate"), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
-    if (!kbi_options_beside(o) || !kbi_options_gate_agree(o) || !kbi_options_look_agree(o)) return false;
+    for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
+        if (set->agree && !set->agree()) return false;
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
@@ -6792,32 +6625,21 @@ static bool kbi_options_agree(const kbi_options* o) {
     return true;
 }
 
-static const kbi_options* kbi_options_now; // of this run
-
-// Tells the registered outputs and instruments that stand in the table what was given of them.
-static void kbi_options_hand(const kbi_options* o) {
-    kbi_options_now = o;
-    for (int id = 0; id < KBI_OPTION_COUNT; id++) {
-        for (kb_output* i = kbi_process.outputs; i; i = i->next)
-            if (kbi_is(i->option, kbi_options_table[id].name)) i->on = o->on[id], i->value = o->given[id];
-        for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
-            if (kbi_is(i->option, kbi_options_table[id].name)) i->on = o->on[id], i->value = o->given[id];
-    }
-    for (kb_output* i = kbi_process.outputs; i; i = i->next) i->on |= !i->option;
-}
-
 static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     o->argc = argc;
     o->argv = argv;
+    kbi_options_now = o;
+    for (kb_output* i = kbi_process.outputs; i; i = i->next)
+        kbi_option_own(&i->set, &i->row, i->option, i->argument, "out", i->help), i->on = !i->option, i->value = NULL;
+    for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        kbi_option_own(&i->set, &i->row, i->option, i->argument, "look inside", i->help), i->on = false,
+                                                                                          i->value = NULL;
+    for (const kb_option_set* set = &kbi_option_sets; set; set = set->next) {
+        if (set->given) memset(set->given, 0, sizeof(bool) * (size_t)set->count);
+        if (set->start) set->start();
+    }
     if (!kbi_options_read(o, argc, argv)) return false;
-    if (o->compare[0] && !o->compare[1])
-        return kbi_error("--compare takes two names or files, the older one first"), false;
     if (!kbi_options_usual(o) || !kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
-    int64_t processes = o->benchmark_repetitions;
-    if (processes && processes != o->procs && !o->n_load)
-        kbi_warn(
-            "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
-            (long long)processes, (long long)o->procs);
     if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
         if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
         if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
@@ -6828,8 +6650,6 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         o->max_samples = 20000;
     }
     if (o->min_time > o->max_time) o->max_time = o->min_time;
-    if (o->race.n && !o->on[KBI_OPTION_budget]) o->budget = 60;
-    kbi_options_hand(o);
     return true;
 }
 
@@ -7138,8 +6958,9 @@ typedef struct kbi_plan {
 // which the baseline of a comparison has twice as many.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
-    double energy = o->on[KBI_OPTION_energy] ? 3 : 0; // in a process of its own
-    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * energy;
+    double inside = 0; // of runs in a process of their own
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) inside += i->on ? i->seconds : 0;
+    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * inside;
 }
 
 // Where a group begins, and where the next does.
@@ -7881,7 +7702,7 @@ typedef struct kbi_backend {
         void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
         void (*throttled)(kbi_measured* m);            // that alone, which takes no time worth a word
     } sensors;
-    const kb_instrument* inspect; // follows the calls of a block of its work
+    const kb_instrument* (*inspect)(void); // follows the calls of a block of its work
 } kbi_backend;
 
 enum { KBI_READ_WORDS = 16 };
@@ -11347,24 +11168,12 @@ static void kbi_inspect_close(kb_state* kb) {
     kbi_text_free(&names);
 }
 
-static const kb_instrument kbi_inspect_instrument = { NULL,
-                                                      NULL,
-                                                      NULL,
-                                                      false,
-                                                      NULL,
-                                                      kbi_inspect_open,
-                                                      kbi_inspect_begin,
-                                                      kbi_inspect_end,
-                                                      kbi_inspect_close,
-                                                      NULL,
-                                                      NULL,
-                                                      NULL,
-                                                      NULL,
-                                                      NULL,
-                                                      NULL,
-                                                      true,
-                                                      KBI_WISH_STREAMS,
-                                                      NULL };
+static const kb_instrument* kbi_inspect_instrument(void) {
+    static kb_instrument i;
+    i.bit = KBI_WISH_STREAMS;
+    i.open = kbi_inspect_open, i.begin = kbi_inspect_begin, i.end = kbi_inspect_end, i.close = kbi_inspect_close;
+    return &i;
+}
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -12056,7 +11865,7 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_gpu_audit_left, kbi_graph_forget,
       kbi_graph_repeats, kbi_gpu_repeat },
     { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark, kbi_gpu_throttled },
-    &kbi_inspect_instrument
+    kbi_inspect_instrument
 };
 // clang-format on
 #endif
@@ -12224,7 +12033,8 @@ static void kbi_insight_clear(void) {
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_lab.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
-    if (!in->by) in->by = inspects ? run->backend->inspect : kbi_process.instruments;
+    if (!in->by)
+        in->by = !inspects ? kbi_process.instruments : run->backend->inspect ? run->backend->inspect() : NULL;
     for (; in->by && !in->over; in->by = in->by->next ? in->by->next : in->by) {
         const kb_instrument* i = in->by;
         if ((i->bit & run->recipe->inside) && i->open && i->host == host) {
@@ -17188,21 +16998,11 @@ static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
 }
 
 // The kit's own.
-static kb_output kbi_csv_output = { "csv",
-                                    "FILE",
-                                    "records as CSV, a row a case",
-                                    kbi_csv,
-                                    "name,operation,direction,",
-                                    "",
-                                    1,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    false,
-                                    NULL };
+static void kbi_csv_add(void) {
+    static kb_output csv;
+    csv.option = "csv", csv.write = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
+    kb_add_output(&csv);
+}
 
 static int kbi_outputs_end(const kbi_records* records, int code) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
@@ -18417,7 +18217,8 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     how.colour = kbi_colour(out, o->on[KBI_OPTION_no_color] ? "never" : o->color);
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
-    how.counters = o->on[KBI_OPTION_counters];
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        how.counters |= i->on && i->open && i->option;
     how.sort = o->sort;
     how.columns = o->columns;
     return how;
@@ -19085,7 +18886,7 @@ static void kbi_warn_idle(const kbi_options* o) {
     if (o->on[KBI_OPTION_shard] && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
         kbi_warn("--shard is without effect: --%s has no cases of a plan",
                  o->on[KBI_OPTION_env] ? "env" : "selftest");
-    bool looks = (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]) && !o->n_load;
+    bool looks = (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]) && !kbi_option_any(o, KBI_MORE);
     for (int k = 0; looks && (option = kbi_option_at(k)) != NULL; k++)
         if ((option->traits & KBI_CHOOSES) && (kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n)))
             kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks", option->name,
@@ -19140,7 +18941,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (kbi_birth.role == KBI_BUSY) return kbi_error("inside a benchmark there is no run of others"), KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_TRUTH) return kbi_truth_main();
     if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
-    kb_add_output(&kbi_csv_output);
+    kbi_csv_add();
     if (!kbi_options_parse(o, argc, argv)) return KBI_EXIT_USAGE;
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
@@ -19198,7 +18999,6 @@ __attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
         kbi_error("writing to stdout failed: %s", why);
         code = KBI_EXIT_FAILED;
     }
-    KBENCH_FREE(o.load);
     return code;
 }
 
