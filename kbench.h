@@ -1533,10 +1533,15 @@ KBI_SLOW_BEGIN
   >>log       foundation: warnings and errors, one line each, on stderr.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_set { // of hashes and addresses
-    uint64_t* slots;     // 0: free; at most half are taken
+typedef struct kbi_mapped { // where what has this hash, or address, was put
+    uint64_t key;           // 0: free
+    intptr_t at;
+} kbi_mapped;
+typedef struct kbi_map {
+    kbi_mapped* slots; // at most half are taken
     size_t n, size;
-} kbi_set;
+} kbi_map;
+typedef kbi_map kbi_set; // that has nothing put anywhere
 
 // What every process keeps: who it is, and what was registered in it before main.
 static struct kbi_process {
@@ -1781,11 +1786,14 @@ typedef struct kbi_text { // text that grows; always ends with a zero
 } kbi_text;
 
 KBI_SLOW_END
+static void kbi_reserve(kbi_text* t, size_t n) { // for so many bytes more
+    if (t->n + n + 1 <= t->size) return;
+    t->size = 2 * t->size + n + 256;
+    t->s = (char*)kbi_grow(t->s, t->size);
+}
+
 static void kbi_put(kbi_text* t, const char* s, size_t n) {
-    if (t->n + n + 1 > t->size) {
-        t->size = 2 * t->size + n + 256;
-        t->s = (char*)kbi_grow(t->s, t->size);
-    }
+    kbi_reserve(t, n);
     memcpy(t->s + t->n, s, n);
     t->n += n;
     t->s[t->n] = 0;
@@ -1794,21 +1802,23 @@ static void kbi_put(kbi_text* t, const char* s, size_t n) {
 static void kbi_puts(kbi_text* t, const char* s) { kbi_put(t, s, strlen(s)); }
 KBI_SLOW_BEGIN
 
-KBI_PRINTF(2, 3) static void kbi_putf(kbi_text* t, const char* format, ...) {
-    char small[512];
-    va_list list, again;
-    va_start(list, format);
+static void kbi_vputf(kbi_text* t, const char* format, va_list list) {
+    va_list again;
     va_copy(again, list);
-    int n = vsnprintf(small, sizeof small, format, list);
-    if (n >= 0 && n < (int)sizeof small) {
-        kbi_put(t, small, (size_t)n);
-    } else if (n >= 0) {
-        char* large = (char*)kbi_grow(NULL, (size_t)n + 1);
-        vsnprintf(large, (size_t)n + 1, format, again);
-        kbi_put(t, large, (size_t)n);
-        KBENCH_FREE(large);
+    kbi_put(t, "", 0);
+    int n = vsnprintf(t->s + t->n, t->size - t->n, format, list);
+    if (n > 0 && (size_t)n >= t->size - t->n) {
+        kbi_reserve(t, (size_t)n);
+        vsnprintf(t->s + t->n, (size_t)n + 1, format, again);
     }
     va_end(again);
+    t->n += (size_t)KBI_MAX(n, 0);
+}
+
+KBI_PRINTF(2, 3) static void kbi_putf(kbi_text* t, const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_vputf(t, format, list);
     va_end(list);
 }
 
@@ -1865,20 +1875,14 @@ static void kbi_clean(kbi_text* t, const char* s) {
 
 // Prints a line, without its end in the format, as it may be shown.
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
-    char small[512], *large = NULL;
-    va_list list, again;
+    kbi_text line = KBI_BLANK;
+    va_list list;
     va_start(list, format);
-    va_copy(again, list);
-    int n = vsnprintf(small, sizeof small, format, list);
-    if (n >= (int)sizeof small) {
-        large = (char*)kbi_grow(NULL, (size_t)n + 1);
-        vsnprintf(large, (size_t)n + 1, format, again);
-    }
-    va_end(again);
+    kbi_vputf(&line, format, list);
     va_end(list);
-    kbi_print_plain(f, large ? large : small);
+    kbi_print_plain(f, line.s);
     fputs("\n", f);
-    KBENCH_FREE(large);
+    kbi_text_free(&line);
 }
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
@@ -1962,45 +1966,11 @@ static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler
     return h;
 }
 
-// Whether the key was not in it yet; it is now.
-static bool kbi_set_add(kbi_set* s, uint64_t key) {
-    key += key == 0;
-    if (2 * (s->n + 1) > s->size) {
-        kbi_set larger = { NULL, 0, s->size ? 2 * s->size : 64 };
-        larger.slots = (uint64_t*)kbi_grow(NULL, sizeof(uint64_t) * larger.size);
-        memset(larger.slots, 0, sizeof(uint64_t) * larger.size);
-        for (size_t i = 0; i < s->size; i++)
-            if (s->slots[i]) kbi_set_add(&larger, s->slots[i]);
-        KBENCH_FREE(s->slots);
-        *s = larger;
-    }
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (s->size - 1); // the golden ratio: addresses lie in rows
-    for (; s->slots[at] && s->slots[at] != key; at = (at + 1) & (s->size - 1)) {}
-    if (s->slots[at]) return false;
-    s->slots[at] = key;
-    s->n++;
-    return true;
-}
-
-static void kbi_set_free(kbi_set* s) {
-    KBENCH_FREE(s->slots);
-    memset(s, 0, sizeof *s);
-}
-
-typedef struct kbi_mapped { // where what has this hash was put
-    uint64_t key;           // 0: free
-    intptr_t at;
-} kbi_mapped;
-typedef struct kbi_map {
-    kbi_mapped* slots;
-    size_t n, size;
-} kbi_map;
-
 // The slot of a key, its own or the one that it is to have.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
     key += key == 0;
     if (2 * (p->n + 1) > p->size) {
-        kbi_map larger = { NULL, 0, p->size ? 2 * p->size : 256 };
+        kbi_map larger = { NULL, 0, p->size ? 2 * p->size : 64 };
         larger.slots = (kbi_mapped*)kbi_grow(NULL, sizeof(kbi_mapped) * larger.size);
         memset(larger.slots, 0, sizeof(kbi_mapped) * larger.size);
         for (size_t i = 0; i < p->size; i++)
@@ -2008,7 +1978,7 @@ KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
         KBENCH_FREE(p->slots);
         *p = larger;
     }
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1);
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1); // the golden ratio: addresses lie in rows
     while (p->slots[at].key && p->slots[at].key != key) at = (at + 1) & (p->size - 1);
     return &p->slots[at];
 }
@@ -2017,6 +1987,19 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     p->n += slot->key == 0;
     slot->key = key + (key == 0);
     slot->at = at;
+}
+
+// Whether the key was not in it yet; it is now.
+static bool kbi_set_add(kbi_set* s, uint64_t key) {
+    kbi_mapped* slot = kbi_map_find(s, key);
+    bool added = !slot->key;
+    kbi_map_take(s, slot, key, 0);
+    return added;
+}
+
+static void kbi_set_free(kbi_set* s) {
+    KBENCH_FREE(s->slots);
+    memset(s, 0, sizeof *s);
 }
 
 static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
@@ -15234,13 +15217,12 @@ static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
 
 // Adds to what measuring said.
 KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...) {
-    char text[400];
+    kbi_text all = KBI_BLANK;
     va_list list;
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    if (r->message) kbi_putf(&all, "%s; ", r->message);
+    kbi_vputf(&all, format, list);
     va_end(list);
-    kbi_text all = KBI_BLANK;
-    kbi_putf(&all, "%s%s%s", r->message ? r->message : "", r->message ? "; " : "", text);
     r->message = kbi_arena_text(r->owned, all.s);
     kbi_text_free(&all);
 }
@@ -15378,11 +15360,8 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
 static void kbi_judge_above(kb_result* r, const char* unit, const char* by, double rate, double most,
                             const char* roof) {
     char is[40], reaches[40];
-    kbi_text why = KBI_BLANK;
-    kbi_putf(&why, "%s %s by %s, where the machine reaches %s (%s)", kbi_digits(rate * 1e-9, 4, is), unit, by,
-             kbi_digits(most * 1e-9, 4, reaches), roof);
-    kbi_judge_say(r, "%s", why.s);
-    kbi_text_free(&why);
+    kbi_judge_say(r, "%s %s by %s, where the machine reaches %s (%s)", kbi_digits(rate * 1e-9, 4, is), unit, by,
+                  kbi_digits(most * 1e-9, 4, reaches), roof);
     kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
     r->status = KB_FAILED;
 }
@@ -15777,11 +15756,9 @@ static int kbi_judge_stands(kb_result* const* each, int processes) {
 
 // What one process found wrong: whose word it is.
 static void kbi_judge_blame(kb_result* r, int process, int processes) {
-    kbi_text text = KBI_BLANK;
-    kbi_putf(&text, "process %d of %d%s%s", process + 1, processes, r->message ? ": " : "",
-             r->message ? r->message : "");
-    r->message = kbi_arena_text(r->owned, text.s);
-    kbi_text_free(&text);
+    const char* said = r->message;
+    r->message = NULL;
+    kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, said ? ": " : "", said ? said : "");
 }
 
 // r is a copy of the record that stands for the case, and becomes that of all: time, interval and rates are those of
@@ -16798,13 +16775,9 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
 
 // What was found inside of it, which lies where the record does, and why something was not.
 static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
-    kbi_text message = KBI_BLANK;
     r->inside = in;
     kbi_record_counters(r, kbi_counters_of(r->inside), (int)in->counters);
-    if (!in->message[0]) return;
-    kbi_putf(&message, "%s%snot looked into: %s", r->message ? r->message : "", r->message ? "; " : "", in->message);
-    r->message = kbi_arena_text(r->owned, message.s);
-    kbi_text_free(&message);
+    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
 }
 
 // Everything of a case but what was judged.
