@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # --csv, --md, --gbench, --go, --report, --github: from a run and from its file, for the tools that read them.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-build "odd.c" $CC -O1 -I. tests/cli/odd.c -o "$tmp/odd" $libs
-build "the tool" $CC -O1 -x c -DKBENCH_TOOL kbench.h -o "$tmp/kbench" $libs
+program prog tests/cli/prog.c
+program odd tests/cli/odd.c
+tool kbench
 quick="--iters 30 --warmup 1 --no-progress --op layernorm,softmax,dropout"
 python=
 have python3 && python3 -c 'import json, csv' > /dev/null 2>&1 && python=python3
@@ -113,7 +114,7 @@ check_rc "the tool without --load" 2
 check_err "the tool without --load" 'this is the tool.*--load'
 run "$tmp/kbench" --help
 check_out "the tool's --help" '--load FILE'
-build "KBENCH_NO_REPORT" $CC -O1 -Wall -Wextra -Werror -DKBENCH_NO_REPORT -I. tests/cli/prog.c -o "$tmp/small" $libs
+build "KBENCH_NO_REPORT" $CC -O1 -Wall -Wextra -Werror -DKBENCH_NO_REPORT -DKBENCH_IMPLEMENTATION -I. tests/cli/prog.c -o "$tmp/small" $libs
 run "$tmp/small" $quick --op silu --json "$tmp/small.json"
 check_rc "KBENCH_NO_REPORT measures" 0
 for option in "--load $tmp/a.json" "--csv $tmp/x" "--md $tmp/x" "--gbench $tmp/x" "--go $tmp/x" "--report $tmp/x" --github "--benchmark_out=$tmp/x" "--benchmark_repetitions=10"; do

@@ -68,8 +68,7 @@ static ssize_t played_read(int file, void* to, size_t n) {
 #define localeconv played_localeconv
 #define snprintf played_snprintf
 #define strtod played_strtod
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 #undef localeconv
 #undef snprintf
 #undef strtod
@@ -101,7 +100,9 @@ static double some_double(void) {
     switch (next() % 6) {
     case 0: x = ldexp((double)(bits >> 11), -(int)(next() % 110)); break;
     case 1: x = (double)(bits % 2000001) / 1000; break;
-    case 2: x = ldexp(1, (int)(bits % 120) - 60) * (1 + (double)((int)(next() % 3) - 1) * 2.220446049250313e-16); break;
+    case 2:
+        x = ldexp(1, (int)(bits % 120) - 60) * (1 + (double)((int)(next() % 3) - 1) * 2.220446049250313e-16);
+        break;
     case 3: x = pow(10, (int)(bits % 40) - 20) * (double)(next() % 1000); break;
     case 4: x = 1.0 / (double)(1 + bits % 100000); break;
     default: x = (double)(bits >> (next() % 60)); break;
@@ -180,7 +181,8 @@ static void test_numbers(void) {
     const char* behind;
     CHECK(kbi_scan("9223372036854775807", &whole, &behind) && whole.fits && whole.i == INT64_MAX);
     CHECK(kbi_scan("9223372036854775808", &whole, &behind) && !whole.fits && !whole.i);
-    CHECK(kbi_scan("11111111111111111110", &whole, &behind) && !whole.fits && whole.x > 1.1e19); // 19 digits would fit
+    CHECK(kbi_scan("11111111111111111110", &whole, &behind) && !whole.fits &&
+          whole.x > 1.1e19); // 19 digits would fit
     CHECK(kbi_scan("00012", &whole, &behind) == false);
     static const double list[] = { 0,
                                    1,
@@ -240,7 +242,7 @@ static void test_input(void) {
         CHECK_REAL(kbi_parse_time("250us"), 2.5e-4, 1e-12);
         kbi_options o;
         kbi_options_default(&o);
-        CHECK(kbi_option_precision("0.25%", &o));
+        CHECK(kbi_option_set(&o, KBI_OPTION_precision, "0.25%"));
         CHECK_REAL(o.precision, 0.0025, 1e-12);
         static const struct {
             const char* list;
@@ -315,7 +317,9 @@ static void test_file(void) {
     for (int i = 0; i < N; ++i) {
         d.name = "text";
         kb_state* kb = kb_open(&d);
-        KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
+        KB_TIME(kb) {
+            for (int kept = 0; kept < 20; kept++) kb_keep(kb);
+        }
         results[i] = kb_close(kb);
         results[i].message = texts[i];
         results[i].bytes = any_double();
@@ -361,7 +365,9 @@ static void test_fuzz(void) {
     d.samples = 3;
     d.max_time = 1e-3;
     kb_state* kb = kb_open(&d);
-    KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
+    KB_TIME(kb) {
+        for (int kept = 0; kept < 20; kept++) kb_keep(kb);
+    }
     kb_result r = kb_close(kb);
     int wrong = 0;
     for (int turn = 0; turn < 300; ++turn) {

@@ -18,8 +18,7 @@ static void test_free(void* p) {
 #define KBENCH_MALLOC(n) test_malloc(n)
 #define KBENCH_REALLOC(p, n) realloc(p, n)
 #define KBENCH_FREE(p) test_free(p)
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 typedef struct expected_rank {
     int64_t n;

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT OR Unlicense
+# kit.sh - the programs of the command-line tests. Source it behind tests/lib.sh. Compiling all of kbench takes seconds, so
+# it is compiled once (kit.c) for all tests of a run, and each program is linked with it.
+#   program NAME FILE [FLAGS...]    $tmp/NAME of a file that includes kbench.h and does not define KBENCH_IMPLEMENTATION
+#   plain NAME FILE [FLAGS...]      the same without the guarded memory of tests/guarded.h
+#   reader                          $tmp/flat of tests/cli/flat.c, which checks and prints a file of records
+#   tool NAME                       $tmp/NAME, the tool that reads records
+# A program that needs internals, a sanitizer or macros before the include passes -DKBENCH_IMPLEMENTATION to build.
+
+kit=$BUILD/test/kit
+mkdir -p "$kit"
+# made NAME COMMAND...: $kit/NAME, made by COMMAND... -o FILE when a source or the command is new. Tests that run side by
+# side wait for the one that makes it.
+made() {
+    made_name=$1
+    shift
+    made_of="$(cat kbench.h tests/*.h tests/cli/*.h tests/cli/kit.c tests/cli/flat.c examples/addons/* 2> /dev/null | cksum) $*"
+    waited=0
+    until [ "$(cat "$kit/$made_name.made" 2> /dev/null)" = "$made_of" ]; do
+        if mkdir "$kit/$made_name.lock" 2> /dev/null; then
+            echo $$ > "$kit/$made_name.lock/pid"
+            check "$made_name" "$@" -o "$kit/$made_name.new" && mv "$kit/$made_name.new" "$kit/$made_name" && echo "$made_of" > "$kit/$made_name.made"
+            rm -rf "$kit/$made_name.lock"
+            [ -f "$kit/$made_name.made" ] || finish
+        elif holder=$(cat "$kit/$made_name.lock/pid" 2> /dev/null) && ! kill -0 "$holder" 2> /dev/null; then
+            rm -rf "$kit/$made_name.lock" # whoever made it was killed
+        else
+            waited=$((waited + 1))
+            if [ $waited -gt 1200 ]; then fail "$kit/$made_name.lock is held by process $holder" && finish; fi
+            sleep 0.1 2> /dev/null || sleep 1
+        fi
+    done
+}
+program() {
+    made kit.o $CC -O1 -I. -Itests -c tests/cli/kit.c
+    program_name=$1 program_file=$2
+    shift 2
+    build "$(basename "$program_file")${*:+, $*}" $CC -O1 -I. -Itests "$program_file" "$@" "$kit/kit.o" -o "$tmp/$program_name" $libs
+}
+plain() {
+    made plain.o $CC -O1 -DTEST_SANITIZE -I. -Itests -c tests/cli/kit.c
+    program_name=$1 program_file=$2
+    shift 2
+    build "$(basename "$program_file")${*:+, $*}" $CC -O1 -I. -Itests "$program_file" "$@" "$kit/plain.o" -o "$tmp/$program_name" $libs
+}
+reader() {
+    made flat $CC -O1 -Itests tests/cli/flat.c
+    cp "$kit/flat" "$tmp/flat"
+}
+tool() {
+    made tool $CC -O1 -x c -DKBENCH_TOOL kbench.h $libs
+    cp "$kit/tool" "$tmp/$1"
+}
