@@ -1599,10 +1599,15 @@ KBI_CODE_BEGIN
   >>log       foundation: warnings and errors, one line each, on stderr.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_set { // of hashes and addresses
-    uint64_t* slots;     // 0: free; at most half are taken
+typedef struct kbi_mapped { // where what has this hash, or address, was put
+    uint64_t key;           // 0: free
+    intptr_t at;
+} kbi_mapped;
+typedef struct kbi_map {
+    kbi_mapped* slots; // at most half are taken
     size_t n, size;
-} kbi_set;
+} kbi_map;
+typedef kbi_map kbi_set; // that has nothing put anywhere
 
 // What every process keeps: who it is, and what was registered in it before main.
 static struct kbi_process {
@@ -1851,11 +1856,14 @@ struct kb_text { // text that grows; always ends with a zero
 typedef struct kb_text kbi_text;
 
 KBI_SLOW_END
+static void kbi_reserve(kbi_text* t, size_t n) { // for so many bytes more
+    if (t->n + n + 1 <= t->size) return;
+    t->size = 2 * t->size + n + 256;
+    t->s = (char*)kbi_grow(t->s, t->size);
+}
+
 static void kbi_put(kbi_text* t, const char* s, size_t n) {
-    if (t->n + n + 1 > t->size) {
-        t->size = 2 * t->size + n + 256;
-        t->s = (char*)kbi_grow(t->s, t->size);
-    }
+    kbi_reserve(t, n);
     memcpy(t->s + t->n, s, n);
     t->n += n;
     t->s[t->n] = 0;
@@ -1864,22 +1872,24 @@ static void kbi_put(kbi_text* t, const char* s, size_t n) {
 static void kbi_puts(kbi_text* t, const char* s) { kbi_put(t, s, strlen(s)); }
 KBI_SLOW_BEGIN
 
-#define kbi_putf kb_put
-void kb_put(kbi_text* t, const char* format, ...) {
-    char small[512];
-    va_list list, again;
-    va_start(list, format);
+static void kbi_vputf(kbi_text* t, const char* format, va_list list) {
+    va_list again;
     va_copy(again, list);
-    int n = vsnprintf(small, sizeof small, format, list);
-    if (n >= 0 && n < (int)sizeof small) {
-        kbi_put(t, small, (size_t)n);
-    } else if (n >= 0) {
-        char* large = (char*)kbi_grow(NULL, (size_t)n + 1);
-        vsnprintf(large, (size_t)n + 1, format, again);
-        kbi_put(t, large, (size_t)n);
-        KBENCH_FREE(large);
+    kbi_put(t, "", 0);
+    int n = vsnprintf(t->s + t->n, t->size - t->n, format, list);
+    if (n > 0 && (size_t)n >= t->size - t->n) {
+        kbi_reserve(t, (size_t)n);
+        vsnprintf(t->s + t->n, (size_t)n + 1, format, again);
     }
     va_end(again);
+    t->n += (size_t)KBI_MAX(n, 0);
+}
+
+#define kbi_putf kb_put
+void kb_put(kbi_text* t, const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_vputf(t, format, list);
     va_end(list);
 }
 
@@ -1936,20 +1946,14 @@ static void kbi_clean(kbi_text* t, const char* s) {
 
 // Prints a line, without its end in the format, as it may be shown.
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
-    char small[512], *large = NULL;
-    va_list list, again;
+    kbi_text line = KBI_BLANK;
+    va_list list;
     va_start(list, format);
-    va_copy(again, list);
-    int n = vsnprintf(small, sizeof small, format, list);
-    if (n >= (int)sizeof small) {
-        large = (char*)kbi_grow(NULL, (size_t)n + 1);
-        vsnprintf(large, (size_t)n + 1, format, again);
-    }
-    va_end(again);
+    kbi_vputf(&line, format, list);
     va_end(list);
-    kbi_print_plain(f, large ? large : small);
+    kbi_print_plain(f, line.s);
     fputs("\n", f);
-    KBENCH_FREE(large);
+    kbi_text_free(&line);
 }
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
@@ -2033,45 +2037,11 @@ static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler
     return h;
 }
 
-// Whether the key was not in it yet; it is now.
-static bool kbi_set_add(kbi_set* s, uint64_t key) {
-    key += key == 0;
-    if (2 * (s->n + 1) > s->size) {
-        kbi_set larger = { NULL, 0, s->size ? 2 * s->size : 64 };
-        larger.slots = (uint64_t*)kbi_grow(NULL, sizeof(uint64_t) * larger.size);
-        memset(larger.slots, 0, sizeof(uint64_t) * larger.size);
-        for (size_t i = 0; i < s->size; i++)
-            if (s->slots[i]) kbi_set_add(&larger, s->slots[i]);
-        KBENCH_FREE(s->slots);
-        *s = larger;
-    }
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (s->size - 1); // the golden ratio: addresses lie in rows
-    for (; s->slots[at] && s->slots[at] != key; at = (at + 1) & (s->size - 1)) {}
-    if (s->slots[at]) return false;
-    s->slots[at] = key;
-    s->n++;
-    return true;
-}
-
-static void kbi_set_free(kbi_set* s) {
-    KBENCH_FREE(s->slots);
-    memset(s, 0, sizeof *s);
-}
-
-typedef struct kbi_mapped { // where what has this hash was put
-    uint64_t key;           // 0: free
-    intptr_t at;
-} kbi_mapped;
-typedef struct kbi_map {
-    kbi_mapped* slots;
-    size_t n, size;
-} kbi_map;
-
 // The slot of a key, its own or the one that it is to have.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
     key += key == 0;
     if (2 * (p->n + 1) > p->size) {
-        kbi_map larger = { NULL, 0, p->size ? 2 * p->size : 256 };
+        kbi_map larger = { NULL, 0, p->size ? 2 * p->size : 64 };
         larger.slots = (kbi_mapped*)kbi_grow(NULL, sizeof(kbi_mapped) * larger.size);
         memset(larger.slots, 0, sizeof(kbi_mapped) * larger.size);
         for (size_t i = 0; i < p->size; i++)
@@ -2079,7 +2049,7 @@ KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
         KBENCH_FREE(p->slots);
         *p = larger;
     }
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1);
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1); // the golden ratio: addresses lie in rows
     while (p->slots[at].key && p->slots[at].key != key) at = (at + 1) & (p->size - 1);
     return &p->slots[at];
 }
@@ -2088,6 +2058,19 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     p->n += slot->key == 0;
     slot->key = key + (key == 0);
     slot->at = at;
+}
+
+// Whether the key was not in it yet; it is now.
+static bool kbi_set_add(kbi_set* s, uint64_t key) {
+    kbi_mapped* slot = kbi_map_find(s, key);
+    bool added = !slot->key;
+    kbi_map_take(s, slot, key, 0);
+    return added;
+}
+
+static void kbi_set_free(kbi_set* s) {
+    KBENCH_FREE(s->slots);
+    memset(s, 0, sizeof *s);
 }
 
 static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
@@ -13534,13 +13517,12 @@ static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
 
 // Adds to what measuring said.
 KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...) {
-    char text[400];
+    kbi_text all = KBI_BLANK;
     va_list list;
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    if (r->message) kbi_putf(&all, "%s; ", r->message);
+    kbi_vputf(&all, format, list);
     va_end(list);
-    kbi_text all = KBI_BLANK;
-    kbi_putf(&all, "%s%s%s", r->message ? r->message : "", r->message ? "; " : "", text);
     r->message = kbi_arena_text(r->owned, all.s);
     kbi_text_free(&all);
 }
@@ -13678,11 +13660,8 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
 static void kbi_judge_above(kb_result* r, const char* unit, const char* by, double rate, double most,
                             const char* roof) {
     char is[40], reaches[40];
-    kbi_text why = KBI_BLANK;
-    kbi_putf(&why, "%s %s by %s, where the machine reaches %s (%s)", kbi_digits(rate * 1e-9, 4, is), unit, by,
-             kbi_digits(most * 1e-9, 4, reaches), roof);
-    kbi_judge_say(r, "%s", why.s);
-    kbi_text_free(&why);
+    kbi_judge_say(r, "%s %s by %s, where the machine reaches %s (%s)", kbi_digits(rate * 1e-9, 4, is), unit, by,
+                  kbi_digits(most * 1e-9, 4, reaches), roof);
     kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
     r->status = KB_FAILED;
 }
@@ -13908,11 +13887,9 @@ static int kbi_judge_stands(kb_result* const* each, int processes) {
 
 // What one process found wrong: whose word it is.
 static void kbi_judge_blame(kb_result* r, int process, int processes) {
-    kbi_text text = KBI_BLANK;
-    kbi_putf(&text, "process %d of %d%s%s", process + 1, processes, r->message ? ": " : "",
-             r->message ? r->message : "");
-    r->message = kbi_arena_text(r->owned, text.s);
-    kbi_text_free(&text);
+    const char* said = r->message;
+    r->message = NULL;
+    kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, said ? ": " : "", said ? said : "");
 }
 
 // r is a copy of the record that stands for the case, and becomes that of all: time, interval and rates are those of
@@ -14525,13 +14502,9 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
 
 // What was found inside of it, which lies where the record does, and why something was not.
 static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
-    kbi_text message = KBI_BLANK;
     r->inside = in;
     kbi_record_counters(r, kbi_counters_of(r->inside), (int)in->counters);
-    if (!in->message[0]) return;
-    kbi_putf(&message, "%s%snot looked into: %s", r->message ? r->message : "", r->message ? "; " : "", in->message);
-    r->message = kbi_arena_text(r->owned, message.s);
-    kbi_text_free(&message);
+    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
 }
 
 // Everything of a case but what was judged.
@@ -15108,6 +15081,7 @@ static int kbi_width(const char* s, size_t n) { // of n bytes, in columns
     kbi_fitting(s, n, 1 << 30, &used);
     return used;
 }
+static int kbi_text_width(const char* s) { return kbi_width(s, strlen(s)); }
 
 // Adds a text, cut in its middle where it takes more than so many columns: names differ at either end.
 static void kbi_cut(kbi_text* t, const char* s, int columns) {
@@ -15286,7 +15260,8 @@ typedef struct kbi_table {
     bool gpu;                       // some were measured on one
     kbi_wins* wins;
     int n_wins;
-    kbi_text text; // not yet written
+    kbi_text text;     // not yet written
+    kbi_arena scratch; // texts until then
 } kbi_table;
 
 static void kbi_table_open(kbi_table* t, const kbi_how* how) {
@@ -15314,6 +15289,36 @@ static void kbi_table_flush(kbi_table* t) {
     }
     fflush(t->how.out);
     kbi_text_free(&t->text);
+    kbi_arena_free(&t->scratch);
+}
+
+// These last until the table is flushed. What was put into a text, which is freed; a format; a text as it may be shown;
+// its columns that have room.
+static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
+    const char* kept = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
+    kbi_text_free(text);
+    return kept;
+}
+
+KBI_PRINTF(2, 3) static const char* kbi_table_text(kbi_table* t, const char* format, ...) {
+    kbi_text text = KBI_BLANK;
+    va_list list;
+    va_start(list, format);
+    kbi_vputf(&text, format, list);
+    va_end(list);
+    return kbi_table_keep(t, &text);
+}
+
+static const char* kbi_table_clean(kbi_table* t, const char* s) {
+    kbi_text text = KBI_BLANK;
+    kbi_clean(&text, s ? s : "");
+    return kbi_table_keep(t, &text);
+}
+
+static const char* kbi_table_cut(kbi_table* t, const char* s, int columns) {
+    kbi_text text = KBI_BLANK;
+    kbi_cut(&text, s, columns);
+    return kbi_table_keep(t, &text);
 }
 
 static void kbi_table_colour(kbi_table* t, const char* code) {
@@ -15335,9 +15340,7 @@ static void kbi_table_line_end(kbi_table* t) { // without spaces before it
 // Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
 // line is parted.
 static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
-    kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, text);
-    for (const char* s = clean.s ? clean.s : ""; *s;) {
+    for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
         int width = kbi_width(s, n), gap = at > indent;
         if (gap && at + gap + width > t->how.width) kbi_puts(&t->text, "\n"), at = gap = 0;
@@ -15350,7 +15353,6 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
         s += strspn(s, " ");
     }
     if (at) kbi_puts(&t->text, "\n");
-    kbi_text_free(&clean);
 }
 
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
@@ -15359,20 +15361,16 @@ static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_tab
 
 // What is remarked of it; on a line of its own, and first, what binds it.
 static void kbi_table_message(kbi_table* t, const char* message) {
-    static const char bound[] = "; bound by ";
-    const char* at = strncmp(message, bound + 2, sizeof bound - 3) == 0 ? message : strstr(message, bound);
-    kbi_text first = KBI_BLANK, others = KBI_BLANK;
-    if (at) {
-        const char *begin = at == message ? at : at + 2, *end = strstr(begin, "; ");
-        kbi_put(&first, begin, end ? (size_t)(end - begin) : strlen(begin));
-        kbi_put(&others, message, (size_t)(at - message));
-        if (end) kbi_puts(&others, end + (others.n ? 0 : 2));
-        kbi_table_wrap(t, 4, first.s);
-    } else
-        kbi_puts(&others, message);
-    if (others.n) kbi_table_wrap(t, 4, others.s);
-    kbi_text_free(&first);
-    kbi_text_free(&others);
+    const char* bound = strncmp(message, "bound by ", 9) == 0 ? message : strstr(message, "; bound by ");
+    int before = bound ? (int)(bound - message) : 0;
+    if (!bound) {
+        kbi_table_wrap(t, 4, message);
+        return;
+    }
+    bound += before ? 2 : 0;
+    const char* behind = strstr(bound, "; ");
+    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s", behind ? (int)(behind - bound) : (int)strlen(bound), bound));
+    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s%s", before, message, behind ? behind + (before ? 0 : 2) : ""));
 }
 
 // Three digits and a prefix; in full what is whole and small, and what has a unit that nobody here knows.
@@ -15395,51 +15393,39 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) {
     }
 }
 
-typedef struct kbi_cells { // in columns, each from top to bottom
-    kbi_text *names, *values;
-    int n, name, value; // name, value: the widest ones
-} kbi_cells;
-
-static void kbi_table_cells(kbi_table* t, const kbi_cells* c) {
+// Those that are not 0, in columns, each from top to bottom.
+static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     enum { KBI_INDENT = 4, KBI_GAP = 3, KBI_MOST = 4 };
-    int name = KBI_MIN(c->name, KBI_MAX(t->how.width - KBI_INDENT - 1 - c->value, 8));
-    int columns = (t->how.width - KBI_INDENT + KBI_GAP) / (name + 1 + c->value + KBI_GAP);
+    size_t size = sizeof(char*) * (size_t)(r->counters.n + 1);
+    const char **names = (const char**)kbi_arena_alloc(&t->scratch, size),
+               **values = (const char**)kbi_arena_alloc(&t->scratch, size);
+    int n = 0, name = 0, value = 0; // the widest
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char* raw = r->counters.of[i].name;
+        double x = kbi_object_number(&r->counters, raw);
+        kbi_text text = KBI_BLANK;
+        if (!kbi_finite(x) || !(fabs(x) > 0) || !*raw) continue;
+        kbi_table_count(&text, x, kbi_object_text(&r->counter_units, raw));
+        names[n] = kbi_table_clean(t, raw);
+        values[n] = kbi_table_keep(t, &text);
+        name = KBI_MAX(name, kbi_text_width(names[n]));
+        value = KBI_MAX(value, kbi_text_width(values[n]));
+        n++;
+    }
+    name = KBI_MIN(name, KBI_MAX(t->how.width - KBI_INDENT - 1 - value, 8));
+    int columns = (t->how.width - KBI_INDENT + KBI_GAP) / (name + 1 + value + KBI_GAP);
     columns = KBI_MAX(1, KBI_MIN(columns, (int)KBI_MOST));
-    int rows = (c->n + columns - 1) / columns;
+    int rows = (n + columns - 1) / columns;
     for (int i = 0; i < rows; i++) {
         kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
-        for (int k = i; k < c->n; k += rows) {
-            kbi_text cut = KBI_BLANK;
-            kbi_cut(&cut, c->names[k].s, name);
-            kbi_table_pad(t, -name, cut.s);
+        for (int k = i; k < n; k += rows) {
+            kbi_table_pad(t, -name, kbi_table_cut(t, names[k], name));
             kbi_puts(&t->text, " ");
-            kbi_table_pad(t, c->value, c->values[k].s);
+            kbi_table_pad(t, value, values[k]);
             kbi_putf(&t->text, "%*s", (int)KBI_GAP, "");
-            kbi_text_free(&cut);
         }
         kbi_table_line_end(t);
     }
-}
-
-// Those that are not 0.
-static void kbi_table_counters(kbi_table* t, const kb_result* r) {
-    size_t size = sizeof(kbi_text) * (size_t)(r->counters.n + 1);
-    kbi_cells c = { (kbi_text*)kbi_grow(NULL, size), (kbi_text*)kbi_grow(NULL, size), 0, 0, 0 };
-    memset(c.names, 0, size), memset(c.values, 0, size);
-    for (int64_t i = 0; i < r->counters.n; i++) {
-        const char* name = r->counters.of[i].name;
-        double x = kbi_object_number(&r->counters, name);
-        if (!kbi_finite(x) || !(fabs(x) > 0) || !*name) continue;
-        kbi_clean(&c.names[c.n], name);
-        kbi_table_count(&c.values[c.n], x, kbi_object_text(&r->counter_units, name));
-        c.name = KBI_MAX(c.name, kbi_width(c.names[c.n].s, c.names[c.n].n));
-        c.value = KBI_MAX(c.value, kbi_width(c.values[c.n].s, c.values[c.n].n));
-        c.n++;
-    }
-    if (c.n) kbi_table_cells(t, &c);
-    for (int i = 0; i < c.n; i++) kbi_text_free(&c.names[i]), kbi_text_free(&c.values[i]);
-    KBENCH_FREE(c.names);
-    KBENCH_FREE(c.values);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -15508,24 +15494,24 @@ static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows
     return wanted;
 }
 
+static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
+    kbi_text text = KBI_BLANK;
+    kbi_cell_text(&text, cell, r);
+    return kbi_table_keep(t, &text);
+}
+
 static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const* rows, int n) {
     kbi_cell* cell = &t->cells[t->n_cells++];
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
     cell->utf8 = t->how.utf8;
-    cell->title = kbi_shown_title(&t->cells[t->n_cells - 1].what);
-    kbi_text title = KBI_BLANK;
-    kbi_clean(&title, cell->title);
-    cell->width = what.column < 0 ? KBI_MAX(kbi_width(title.s, title.n), 8) : kbi_columns[what.column].width;
-    kbi_text_free(&title);
+    cell->title = kbi_shown_title(&cell->what);
+    cell->width = what.column < 0 ? KBI_MAX(kbi_text_width(kbi_table_clean(t, cell->title)), 8)
+                                  : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
-    for (int i = 0; i < n && what.column < 0; i++) {
-        kbi_text s = KBI_BLANK;
-        kbi_cell_text(&s, cell, rows[i]);
-        cell->width = KBI_MAX(cell->width, kbi_width(s.s, s.n));
-        kbi_text_free(&s);
-    }
+    for (int i = 0; i < n && what.column < 0; i++)
+        cell->width = KBI_MAX(cell->width, kbi_text_width(kbi_table_value(t, cell, rows[i])));
 }
 
 static int kbi_table_label_room(const kbi_table* t) { // of the first column, if names are not long
@@ -15578,75 +15564,62 @@ static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
     return s->n && numbers;
 }
 
-static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool contest, bool shape) {
-    if (t->alone) kbi_clean(label, r->operation ? r->operation : ""), kbi_puts(label, " ");
-    if (t->alone && r->direction) kbi_clean(label, r->direction), kbi_puts(label, " ");
-    if (contest || !kbi_is(r->implementation, "default") || (!t->alone && !shape))
-        kbi_clean(label, r->implementation ? r->implementation : ""), kbi_puts(label, " ");
-    if (!contest && r->dtype) kbi_clean(label, r->dtype), kbi_puts(label, " ");
-    while (label->n && label->s[label->n - 1] == ' ') label->s[--label->n] = 0;
+static const char* kbi_table_names(kbi_table* t, const kb_result* r, bool contest, bool shape) {
+    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !shape);
+    const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
+                            named ? r->implementation : NULL, contest ? NULL : r->dtype };
+    kbi_text names = KBI_BLANK;
+    for (int i = 0; i < KBI_COUNT(parts); i++)
+        if (parts[i]) kbi_clean(&names, parts[i]), kbi_puts(&names, " ");
+    while (names.n && names.s[names.n - 1] == ' ') names.n--;
+    return kbi_table_keep(t, &names);
 }
 
 // What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
 // without the names of its axes, which are left in axes and then stand once above the row. Room: where it is still too
-// long, the names are cut, since the shape is what rows differ in; 0: there is enough. How wide it is.
-static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const kb_result* r, bool contest,
-                           int room) {
-    kbi_text names = KBI_BLANK, shape = KBI_BLANK;
-    int indent = t->alone ? 0 : 1;
-    label->n = axes->n = 0;
-    if (!contest) kbi_table_params(&shape, NULL, r);
-    kbi_table_names(t, &names, r, contest, shape.n > 0);
-    int wide = kbi_width(names.s, names.n), between = names.n && shape.n ? 1 : 0;
+// long, the names are cut, since the shape is what rows differ in; 0: there is enough.
+static const char* kbi_table_label(kbi_table* t, const char** axes, const kb_result* r, bool contest, int room) {
+    kbi_text full = KBI_BLANK, numbers = KBI_BLANK, by = KBI_BLANK;
+    if (!contest) kbi_table_params(&full, NULL, r);
+    const char *names = kbi_table_names(t, r, contest, full.n > 0), *shape = kbi_table_keep(t, &full);
+    int indent = t->alone ? 0 : 1, wide = kbi_text_width(names), between = *names && *shape ? 1 : 0;
+    *axes = "";
     if (!contest && r->params.n > 1 &&
-        (t->by || indent + wide + between + kbi_width(shape.s, shape.n) > kbi_table_label_room(t))) {
-        kbi_text short_one = KBI_BLANK;
-        t->by = kbi_table_params(&short_one, axes, r);
-        kbi_text_free(t->by ? &shape : &short_one);
-        if (t->by)
-            shape = short_one;
-        else
-            axes->n = 0;
+        (t->by || indent + wide + between + kbi_text_width(shape) > kbi_table_label_room(t))) {
+        t->by = kbi_table_params(&numbers, &by, r);
+        const char *said = kbi_table_keep(t, &numbers), *above = kbi_table_keep(t, &by);
+        if (t->by) shape = said, *axes = above;
     }
-    int left = room - indent - between - kbi_width(shape.s, shape.n);
-    kbi_cut(label, names.s ? names.s : "", !room || left < 5 ? wide : left);
-    if (between) kbi_puts(label, " ");
-    kbi_puts(label, shape.s ? shape.s : "");
-    kbi_text_free(&names);
-    kbi_text_free(&shape);
-    return indent + kbi_width(label->s, label->n);
+    int left = room - indent - between - kbi_text_width(shape);
+    names = kbi_table_cut(t, names, !room || left < 5 ? wide : left);
+    return kbi_table_text(t, "%s%s%s", names, between ? " " : "", shape);
 }
 
 // --- lines ---
 
 // The names of the columns, beside the operation's own name when it has more than one case.
 static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    kbi_text name = KBI_BLANK, cut = KBI_BLANK, title = KBI_BLANK;
-    if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
-    if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
-    kbi_cut(&cut, name.s ? name.s : "", t->how.width);
+    const char* name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
+                                      r->direction ? r->direction : "");
     kbi_puts(&t->text, "\n");
     kbi_table_colour(t, "\033[1m");
-    int used = kbi_table_pad(t, -t->label, cut.s ? cut.s : "");
+    int used = kbi_table_pad(t, -t->label, kbi_table_cut(t, t->alone ? "" : kbi_table_clean(t, name), t->how.width));
     kbi_table_colour(t, "\033[0m");
     if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
     for (int i = 0; i < t->n_cells; i++) {
         int width = t->cells[i].width;
         kbi_puts(&t->text, " ");
-        title.n = 0, kbi_clean(&title, t->cells[i].title);
-        kbi_table_pad(t, t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width, title.s ? title.s : "");
+        kbi_table_pad(t, t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width,
+                      kbi_table_clean(t, t->cells[i].title));
     }
     kbi_table_line_end(t);
-    kbi_text_free(&title);
-    kbi_text_free(&name);
-    kbi_text_free(&cut);
 }
 
 // A new heading for each operation (those with a single case share one), and where other columns, other units or a
 // wider first column are needed.
 static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
     const kb_result* r = rows[0];
-    kbi_text label = KBI_BLANK, axes = KBI_BLANK;
+    const char* axes;
     bool alone = kbi_table_single(r), numbers = false, reads = true;
     uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
     operation = kbi_hash(operation, r->direction ? r->direction : "");
@@ -15657,11 +15630,10 @@ static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, 
     t->by = same && t->by;
     for (int i = 0; i < n; i++) {
         numbers |= rows[i]->status == KB_OK;
-        longest = KBI_MAX(longest, kbi_table_label(t, &label, &axes, rows[i], contest, 0));
+        int label = kbi_text_width(kbi_table_label(t, &axes, rows[i], contest, 0)) + (alone ? 0 : 1);
+        longest = KBI_MAX(longest, label);
     }
     for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
-    kbi_text_free(&label);
-    kbi_text_free(&axes);
     t->heading = operation;
     bool fits = longest <= t->label || t->label == t->most_label;
     if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
@@ -15689,12 +15661,11 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->label;
     bool compared = false;
     for (int i = 0; i < t->n_cells; i++) {
-        kbi_text s = KBI_BLANK;
         int column = t->cells[i].what.column;
-        kbi_cell_text(&s, &t->cells[i], r);
-        if (column == KBI_COLUMN_SPEEDUP && !strchr("=~", s.s[s.n - 1])) kbi_puts(&s, " "); // where the sign would be
+        const char* s = kbi_table_value(t, &t->cells[i], r);
+        if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s); // for a sign
         kbi_puts(&t->text, " ");
-        used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
+        used += 1 + kbi_table_pad(t, t->cells[i].width, s);
         compared |= column == KBI_COLUMN_SPEEDUP;
         t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
         t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && r->roof &&
@@ -15704,7 +15675,6 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
             t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
             t->most = KBI_MAX(t->most, processes);
         }
-        kbi_text_free(&s);
     }
     t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
     t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
@@ -15728,7 +15698,6 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
 
 // A word instead of a number, and what happened: on the line where it has room, else below it.
 static void kbi_table_word(kbi_table* t, const kb_result* r) {
-    kbi_text why = KBI_BLANK;
     const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
         if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
@@ -15739,27 +15708,23 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
     kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
     kbi_puts(&t->text, word);
     kbi_table_colour(t, "\033[0m");
-    bool known = kbi_is(r->message, r->no_gpu); // the line above the table says it for all
-    if (r->message && !known) kbi_clean(&why, r->message);
-    if (why.n && t->label + 3 + (int)strlen(word) + kbi_width(why.s, why.n) <= t->how.width)
-        kbi_putf(&t->text, ": %s\n", why.s);
+    const char* why = kbi_is(r->message, r->no_gpu) ? NULL : r->message; // the line above the table says it for all
+    why = kbi_table_clean(t, why);
+    if (*why && t->label + 3 + (int)strlen(word) + kbi_text_width(why) <= t->how.width)
+        kbi_putf(&t->text, ": %s\n", why);
     else
-        kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why.s ? why.s : "");
-    kbi_text_free(&why);
+        kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why);
 }
 
 static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int won) {
-    kbi_text label = KBI_BLANK, axes = KBI_BLANK, line = KBI_BLANK;
     int indent = t->alone ? 0 : 1;
-    kbi_table_label(t, &label, &axes, r, contest, t->label);
-    uint64_t left_out = axes.n ? kbi_hash(14695981039346656037u, axes.s) : t->axes;
-    if (t->axes != left_out) kbi_putf(&line, "by %s", axes.s), kbi_table_wrap(t, 1, line.s);
+    const char *axes, *label = kbi_table_label(t, &axes, r, contest, t->label);
+    uint64_t left_out = *axes ? kbi_hash(14695981039346656037u, axes) : t->axes;
+    if (t->axes != left_out) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
     t->axes = left_out;
-    line.n = 0;
-    kbi_cut(&line, label.s, t->label - indent);
     kbi_putf(&t->text, "%*s", indent, "");
     if (won) kbi_table_colour(t, "\033[1m");
-    kbi_table_pad(t, indent - t->label, line.s);
+    kbi_table_pad(t, indent - t->label, kbi_table_cut(t, label, t->label - indent));
     if (r->status == KB_OK)
         kbi_table_numbers(t, r, won);
     else
@@ -15768,9 +15733,6 @@ static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int wo
     t->failed += r->status == KB_FAILED;
     t->skipped += r->status == KB_SKIPPED;
     t->gpu |= r->gpu != NULL;
-    kbi_text_free(&label);
-    kbi_text_free(&axes);
-    kbi_text_free(&line);
 }
 
 // --- order ---
@@ -15892,13 +15854,12 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
     kbi_table_machine(t, rows[0]);
     kbi_table_follow(t, rows, n, contest);
     if (contest) {
-        kbi_text shape = KBI_BLANK, params = KBI_BLANK;
-        kbi_table_params(&params, NULL, rows[0]);
-        if (rows[0]->dtype) kbi_putf(&shape, "%s ", rows[0]->dtype);
-        if (params.s) kbi_puts(&shape, params.s);
-        if (shape.s) kbi_table_wrap(t, 1, shape.s);
-        kbi_text_free(&shape);
-        kbi_text_free(&params);
+        kbi_text params = KBI_BLANK;
+        if (rows[0]->dtype) kbi_putf(&params, "%s ", rows[0]->dtype);
+        kbi_text shape = KBI_BLANK;
+        kbi_table_params(&shape, NULL, rows[0]);
+        kbi_puts(&params, kbi_table_keep(t, &shape));
+        kbi_table_wrap(t, 1, kbi_table_keep(t, &params));
     }
     for (int i = 0; i < n; i++)
         if (contest && rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&

@@ -68,6 +68,6 @@ only_in_test_all() {
     [ -n "${TEST_ALL-}" ] || { skip "make test-all alone: $1" && false; }
 }
 tool() {
-    made tool $CC -O1 -x c -DKBENCH_TOOL kbench.h $libs
+    made tool $CC -O1 examples/addons/kbench.c $libs
     cp "$kit/tool" "$tmp/$1"
 }
