@@ -60,8 +60,6 @@ CONTENTS (search for the tag)
     >>registry     declare: what the KBENCH macros registered, in the order of the source
     >>cli          plan: the options: one row each, from which come --help, the parser and the structure of values
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
-    >>patterns     plan: regular expressions on the names of cases, which the system compiles and matches
-    >>shards       plan: a plan, how long its groups may take, and which of them a shard of it has
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
@@ -6122,42 +6120,37 @@ static int kbi_order_entries(const void* a, const void* b) {
                               : (x->order > y->order) - (x->order < y->order);
 }
 
-typedef struct kbi_placed { // an entry in the order of the source
+typedef struct kbi_placed { // an entry at its place in the order of the source
     kb_entry* entry;
-    int at, first; // where it stands there, and the first of its operation
+    intptr_t place, first; // first: the place of the first entry of its operation
 } kbi_placed;
 
-static int kbi_order_by_operation(const void* a, const void* b) {
+static int kbi_order_placed(const void* a, const void* b) {
     const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    int operation = strcmp(x->entry->operation, y->entry->operation);
-    return operation ? operation : (x->at > y->at) - (x->at < y->at);
-}
-
-static int kbi_order_by_first(const void* a, const void* b) {
-    const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->at > y->at) - (x->at < y->at);
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
+                                : (x->place > y->place) - (x->place < y->place);
 }
 
 // The entries in order, operations together at the place of their first; to be freed.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count;
-    kb_entry** out = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n);
-    kbi_placed* all = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
-    int count = 0;
-    for (kb_entry* e = kbi_process.entries; e; e = e->next) out[count++] = e;
-    qsort(out, n, sizeof *out, kbi_order_entries);
-    for (int i = 0; i < count; i++) all[i].entry = out[i], all[i].at = i;
-    qsort(all, n, sizeof *all, kbi_order_by_operation);
-    for (int i = 0; i < count; i++) {
-        bool same = i && strcmp(all[i].entry->operation, all[i - 1].entry->operation) == 0;
-        all[i].first = same ? all[i - 1].first : all[i].at;
+    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
+    kbi_placed* placed = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
+    kbi_map operations = KBI_BLANK;
+    for (kb_entry* e = kbi_process.entries; e; e = e->next) all.of[all.n++] = e;
+    qsort(all.of, n, sizeof *all.of, kbi_order_entries);
+    for (int i = 0; i < all.n; i++) {
+        uint64_t key = kbi_hash(0, all.of[i]->operation);
+        kbi_mapped* slot = kbi_map_find(&operations, key);
+        if (!slot->key) kbi_map_take(&operations, slot, key, i);
+        placed[i].entry = all.of[i], placed[i].place = i, placed[i].first = slot->at;
     }
-    qsort(all, n, sizeof *all, kbi_order_by_first);
-    for (int i = 0; i < count; i++) out[i] = all[i].entry;
-    KBENCH_FREE(all);
+    qsort(placed, n, sizeof *placed, kbi_order_placed);
+    for (int i = 0; i < all.n; i++) all.of[i] = placed[i].entry;
+    KBENCH_FREE(placed);
+    KBENCH_FREE(operations.slots);
     kbi_set_free(&kbi_process.entry_set);
-    kbi_registered registered = { out, count };
-    return registered;
+    return all;
 }
 
 // What the macros make of a name: its text, or what string literals hold, one behind the other.
@@ -7329,9 +7322,7 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
     return true;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>patterns  plan: regular expressions on the names of cases, which the system compiles and matches.
----------------------------------------------------------------------------------------------------------------*/
+// --- regular expressions on the names of cases, which the system compiles and matches ---
 
 typedef struct kbi_patterns {
     regex_t of[KBI_LISTS];
@@ -7363,7 +7354,7 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>shards    plan: a plan, how long its groups may take, and which of them a shard of it has.
+  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
@@ -7399,21 +7390,22 @@ static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first)
 
 typedef struct kbi_dealt { // a group
     int64_t cost;
-    int first, n; // its cases
+    int group;
 } kbi_dealt;
 
 static int kbi_order_dealt(const void* a, const void* b) { // the longest first
     const kbi_dealt *x = (const kbi_dealt*)a, *y = (const kbi_dealt*)b;
     return x->cost != y->cost ? (x->cost < y->cost) - (x->cost > y->cost)
-                              : (x->first > y->first) - (x->first < y->first);
+                              : (x->group > y->group) - (x->group < y->group);
 }
 
-// Which of n shards each group goes to: the longest first, each to the one that has least so far (Graham 1969). Of
-// those that have the same it is the first, then the last, in turns: sizes and types come round in a rhythm, and no
-// shard is to have all that are large.
-static void kbi_deal(const kbi_dealt* of, int groups, int n, int* to) {
+// Which of n shards each group goes to: the longest first, each to the shard that has least so far (Graham 1969). Of
+// several such shards it is the first, then the last, in turns: sizes and types repeat in the plan, and no shard is to
+// get all that are large.
+static void kbi_deal(kbi_dealt* dealt, int groups, int n, int* to) {
     int64_t* load = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
     memset(load, 0, sizeof(int64_t) * (size_t)n);
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
     for (int g = 0; g < groups; g++) {
         bool back = g / n % 2 == 1;
         int best = back ? n - 1 : 0;
@@ -7421,49 +7413,38 @@ static void kbi_deal(const kbi_dealt* of, int groups, int n, int* to) {
             int s = back ? n - 1 - k : k;
             if (load[s] < load[best]) best = s;
         }
-        load[best] += of[g].cost;
-        to[g] = best;
+        load[best] += dealt[g].cost;
+        to[dealt[g].group] = best;
     }
     KBENCH_FREE(load);
 }
 
 // Puts the cases of this shard before those of the others, in their order.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
-    int groups = 0, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)plan->groups + 1); // more have nothing
-    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)plan->groups);
-    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)plan->groups);
-    char* ours = (char*)kbi_grow(NULL, (size_t)plan->n);
+    int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1); // more have nothing
+    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)groups);
+    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)groups);
     kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
-    for (int first = 0, end; first < plan->n; first = end) {
+    for (int first = 0, end, g = 0; first < plan->n; first = end, g++) {
         end = kbi_group_end(plan, first);
-        // as kbi_group_seconds has it, but for what is said of times: the shards of a plan stay what they are
-        dealt[groups].cost = 3 * (end - first) + 2 * (end - first > 1);
-        dealt[groups].first = first;
-        dealt[groups++].n = end - first;
+        // as kbi_group_seconds, without the options on times: the shards of a plan do not depend on them
+        dealt[g].cost = 3 * (end - first) + 2 * (end - first > 1);
+        dealt[g].group = g;
     }
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
     kbi_deal(dealt, groups, shards, to);
-    plan->groups = 0;
-    for (int g = 0; g < groups; g++) {
-        bool here = to[g] == o->shard - 1;
-        memset(ours + dealt[g].first, here, (size_t)dealt[g].n);
-        plan->groups += here;
+    int all = plan->n, n = 0;
+    plan->groups = plan->n = 0;
+    for (int g = 0; g < groups; g++) plan->groups += to[g] == o->shard - 1;
+    for (int others = 0; others < 2; others++) {
+        for (int i = 0; i < all; i++)
+            if ((to[plan->cases[i].group] != o->shard - 1) == others) sorted[n++] = plan->cases[i];
+        if (!others) plan->n = n;
     }
-    for (int i = 0; i < plan->n; i++)
-        if (ours[i]) sorted[n++] = plan->cases[i];
-    for (int i = 0, rest = n; i < plan->n; i++)
-        if (!ours[i]) sorted[rest++] = plan->cases[i];
     KBENCH_FREE(plan->cases);
     plan->cases = sorted;
-    plan->n = n;
-    KBENCH_FREE(ours);
     KBENCH_FREE(to);
     KBENCH_FREE(dealt);
 }
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
----------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
@@ -7475,24 +7456,11 @@ static const struct {
     const char *said, *meant;
 } kbi_synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
 
-static bool kbi_word_is_operation(const char* word, size_t n, const char* operation) {
-    if (kbi_same_name_n(word, n, operation, strlen(operation))) return true;
-    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++) {
-        const char* said = kbi_synonyms[i].said;
-        if (kbi_same_name_n(word, n, said, strlen(said)) && kbi_lists(kbi_synonyms[i].meant, operation)) return true;
-    }
-    return false;
-}
-
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
-    size_t n;
-    if (kbi_any_lists(&o->op, operation)) return true;
-    for (int i = 0; i < o->op.n; i++)
-        for (const char *p = o->op.of[i], *next; *p; p = next) {
-            next = kbi_word(p, &n);
-            if (kbi_word_is_operation(p, n, operation)) return true;
-        }
-    return o->op.n == 0;
+    bool selected = !o->op.n || kbi_any_lists(&o->op, operation);
+    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++)
+        selected |= kbi_lists(kbi_synonyms[i].meant, operation) && kbi_any_lists(&o->op, kbi_synonyms[i].said);
+    return selected;
 }
 
 // --size; --fast without it leaves the large ones out. A case without a category is in none.
@@ -7607,30 +7575,20 @@ static bool kbi_same_value(const kb_param* a, const kb_param* b) {
     return types ? kb_dtype_of(a->s) == kb_dtype_of(b->s) : kbi_is(a->s, b->s);
 }
 
-static void kbi_put_param(kbi_text* t, char before, const kb_param* p);
-
-// The same for values that are the same, and seldom for others.
-static uint64_t kbi_value_key(const kb_param* p) {
-    uint64_t key = (uint64_t)p->i;
-    if (p->type == KB_AXIS_REALS) {
-        memcpy(&key, &p->r, sizeof key);
-    } else if (p->type != KB_AXIS_INTS) {
-        kb_dtype type = kbi_is(p->name, "dtype") ? kb_dtype_of(p->s) : (kb_dtype)0;
-        key = type ? (uint64_t)type : kbi_hash(14695981039346656037u, p->s ? p->s : "");
-    }
-    return key ^ 0x9e3779b97f4a7c15u; // a set holds 0 and 1 as one key
-}
-
 // The first value of an axis that it has once more; NULL: none. A list may hold thousands of values.
 static const kb_param* kbi_axis_repeats(const kbi_dimension* d) {
     const kb_param* found = NULL;
     kbi_set seen = KBI_BLANK;
+    kbi_text text = KBI_BLANK;
     for (int i = 0; i < d->n && !found; i++) {
-        if (kbi_set_add(&seen, kbi_value_key(&d->values[i]))) continue;
-        for (int k = 0; k < i && !found; k++)
-            if (kbi_same_value(&d->values[i], &d->values[k])) found = &d->values[i];
+        const kb_param* p = &d->values[i];
+        kb_dtype type = p->type == KB_AXIS_STRINGS && kbi_is(p->name, "dtype") ? kb_dtype_of(p->s) : KB_NODTYPE;
+        text.n = 0;
+        kbi_put_param(&text, ' ', p);
+        if (!kbi_set_add(&seen, kbi_hash(0, type ? kb_dtype_name(type) : text.s))) found = p;
     }
     kbi_set_free(&seen);
+    kbi_text_free(&text);
     return found;
 }
 
@@ -7731,16 +7689,6 @@ static bool kbi_plan_filter(kbi_plan* plan, const kbi_options* o) {
     return good;
 }
 
-typedef struct kbi_keyed {
-    uint64_t key;
-    int at;
-} kbi_keyed;
-
-static int kbi_order_keyed(const void* a, const void* b) {
-    const kbi_keyed *x = (const kbi_keyed*)a, *y = (const kbi_keyed*)b;
-    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->at > y->at) - (x->at < y->at);
-}
-
 // Two cases are one if they have one name, or differ in nothing but the order of their axes.
 static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
     bool same = kbi_is(a->entry->implementation, b->entry->implementation) && a->n_params == b->n_params &&
@@ -7804,26 +7752,21 @@ static bool kbi_plan_unique(kbi_plan* plan) {
 
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
-    size_t n = (size_t)plan->n;
-    kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * n);
-    int* place = (int*)kbi_grow(NULL, sizeof(int) * n);
-    for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
-    qsort(keyed, n, sizeof *keyed, kbi_order_keyed);
-    for (int i = 0, first = 0; i < plan->n; i++) {
-        if (keyed[i].key != keyed[first].key) first = i;
-        plan->cases[keyed[i].at].group = keyed[first].at; // the group's first case: increases with the order
-    }
+    kbi_map keys = KBI_BLANK;
     plan->groups = 0;
-    for (int i = 0; i < plan->n; i++)
-        if (plan->cases[i].group == i) place[i] = plan->groups++;
-    for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
+    for (int i = 0; i < plan->n; i++) {
+        kbi_mapped* slot = kbi_map_find(&keys, plan->cases[i].key);
+        if (!slot->key) kbi_map_take(&keys, slot, plan->cases[i].key, plan->groups++);
+        plan->cases[i].group = (int)slot->at;
+    }
+    KBENCH_FREE(keys.slots);
+    int* start = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(plan->groups + 1));
     if (o->on[KBI_OPTION_shuffle]) {
-        kbi_shuffle(place, plan->groups, o->seed, 2, 0);
-        for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
+        kbi_shuffle(start, plan->groups, o->seed, 2, 0);
+        for (int i = 0; i < plan->n; i++) plan->cases[i].group = start[plan->cases[i].group];
     }
     // a stable counting sort by group
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * n);
-    int* start = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(plan->groups + 1));
+    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
     memset(start, 0, sizeof(int) * (size_t)(plan->groups + 1));
     for (int i = 0; i < plan->n; i++) start[plan->cases[i].group + 1]++;
     for (int g = 0; g < plan->groups; g++) start[g + 1] += start[g];
@@ -7831,91 +7774,67 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     KBENCH_FREE(plan->cases);
     plan->cases = sorted;
     KBENCH_FREE(start);
-    KBENCH_FREE(place);
-    KBENCH_FREE(keyed);
 }
 
 typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
 
-// Offers every name of that sort which an entry has; true when one is the word itself.
-static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming what) {
-    bool found = false;
-    if (what == KBI_NAMES_OP)
-        kbi_offer(best, e->operation),
-            found = kbi_word_is_operation(best->wanted, strlen(best->wanted), e->operation);
-    if (what == KBI_NAMES_IMPL) {
-        kbi_offer(best, e->implementation);
-        found = kbi_same_name(best->wanted, e->implementation);
-    }
+// Appends every name of that kind which an entry has, each with its 0.
+static void kbi_entry_names(kbi_text* names, const kb_entry* e, kbi_naming what) {
+    kbi_arena arena = KBI_BLANK;
+    if (what == KBI_NAMES_OP) kbi_put(names, e->operation, strlen(e->operation) + 1);
+    if (what == KBI_NAMES_IMPL) kbi_put(names, e->implementation, strlen(e->implementation) + 1);
     for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        if (what == KBI_NAMES_SIZE && a->type == KB_AXIS_SIZE) {
-            kbi_offer(best, a->name);
-            found |= kbi_same_name(best->wanted, a->name);
-        } else if (what == KBI_NAMES_AXIS && a->type != KB_AXIS_SIZE) {
-            kbi_offer(best, a->name);
-            found |= kbi_same_name(best->wanted, a->name);
-        } else if (what == KBI_NAMES_AXIS) {
-            kbi_arena arena = KBI_BLANK;
-            kbi_dimension d[KBI_DIMENSIONS];
-            int n = 0;
-            kbi_size_dimensions(&arena, a->s[0], d, &n);
-            for (int i = 0; i < n; i++) {
-                found |= kbi_same_name(best->wanted, d[i].name);
-                if (kbi_distance(best->wanted, d[i].name) < best->distance) { // the name dies with the arena
-                    best->distance = kbi_distance(best->wanted, d[i].name);
-                    best->name = NULL;
-                    for (const char* p = a->s[0]; *p && !best->name; p++)
-                        if (strncmp(p, d[i].name, strlen(d[i].name)) == 0) best->name = p;
-                }
-            }
-            kbi_arena_free(&arena);
-        } else if (what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype")) {
-            for (int i = 0; a->s[i]; i++) {
-                kbi_offer(best, a->s[i]);
-                found |= kbi_same_name(best->wanted, a->s[i]);
-            }
-        }
+        bool sized = a->type == KB_AXIS_SIZE;
+        kbi_dimension d[KBI_DIMENSIONS];
+        int n = 0;
+        if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS))
+            kbi_put(names, a->name, strlen(a->name) + 1);
+        if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(&arena, a->s[0], d, &n);
+        for (int i = 0; i < n; i++) kbi_put(names, d[i].name, strlen(d[i].name) + 1);
+        for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++)
+            kbi_put(names, a->s[i], strlen(a->s[i]) + 1);
     }
-    return found;
+    kbi_arena_free(&arena);
 }
 
-// Whether a word is the name of something registered; best: the nearest one.
-static bool kbi_is_named(const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
-    for (int e = 0; e < all->n; e++)
-        if (kbi_offer_entry(best, all->of[e], what)) return true;
+// Whether a word is one of these names, or of an operation another word for it; best: the nearest one.
+static bool kbi_is_named(const kbi_text* names, kbi_nearest* best, kbi_naming what) {
+    for (size_t at = 0; at < names->n; at += strlen(names->s + at) + 1) {
+        bool found = kbi_same_name(best->wanted, names->s + at);
+        for (int i = 0; what == KBI_NAMES_OP && i < KBI_COUNT(kbi_synonyms); i++)
+            found |=
+                kbi_same_name(best->wanted, kbi_synonyms[i].said) && kbi_lists(kbi_synonyms[i].meant, names->s + at);
+        if (found) return true;
+        kbi_offer(best, names->s + at);
+    }
     return false;
 }
 
-static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_naming what, const char* noun) {
-    kbi_nearest best = { word, NULL, 64 };
-    if (kbi_is_named(all, &best, what)) return true;
-    if (best.distance > 3)
-        kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word,
-                  what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops");
-    else if (best.name)
-        kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
-                  best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
-    else
-        kbi_error("unknown %s '%s': this program has none; leave it out", noun, word);
-    return false;
-}
-
-// Every word of the lists, and the name of every axis.
+// Whether every word of the lists is a name of something registered, of NAME=LIST the name; else an error message.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
-    kbi_text word = KBI_BLANK;
+    kbi_text names = KBI_BLANK, word = KBI_BLANK;
+    const char* where = what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops";
     bool good = true;
+    for (int e = 0; e < all->n && lists->n; e++) kbi_entry_names(&names, all->of[e], what);
     for (int i = 0; i < lists->n && good; i++) {
-        kbi_nearest whole = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_is_named(all, &whole, what)) continue; // a name with a comma
+        kbi_nearest best = { lists->of[i], NULL, 64 };
+        if (strchr(lists->of[i], ',') && kbi_is_named(&names, &best, what)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
             next = p + strlen(p);
             if (what != KBI_NAMES_AXIS) next = kbi_word(p, &n);
             word.n = 0;
             kbi_put(&word, p, n);
-            good = kbi_check_name(all, word.s, what, noun);
+            best.wanted = word.s, best.name = NULL, best.distance = 64;
+            good = kbi_is_named(&names, &best, what);
+            if (!good && best.distance > 3)
+                kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word.s, where);
+            else if (!good)
+                kbi_error("unknown %s '%s'; nearest is '%s' (--list%s)", noun, word.s, best.name,
+                          what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
         }
     }
+    kbi_text_free(&names);
     kbi_text_free(&word);
     return good;
 }
