@@ -21,11 +21,10 @@ QUICK START
 
 WHAT IT REFUSES TO DO
 
-    It prints a number or a word, never a doubtful number. A wrong result, a failed launch, a copy or a synchronisation
-    inside the timed block, a block without GPU work, a crash: each gives a word (see >>types, KB_FLAGS) and exit code
-    1, and the other cases go on. It drops no sample for its value, and does not retry until a number looks good; what
-    was timed while the process, its thread or the gate stood still is timed again, and counted (samples_retaken). It
-    does not profile whole programs, has no window, and does not run on Windows.
+    kbench prints a number, or the reason why there is none. A wrong result, a failed launch, a copy or
+    synchronisation inside the timed block, a block without GPU work, a crash: each raises a flag (>>types,
+    KB_FLAGS), withholds the time and gives exit code 1; the other cases continue. No sample is dropped for its
+    value.
 
 CONTENTS (search for the tag)
 
@@ -58,7 +57,7 @@ CONTENTS (search for the tag)
     >>changes      foundation: two sets of records: which belong together, and what is known of a change. Pure functions
     >>differences  foundation: what two records' machines differ in, and whether their times may be compared
     >>registry     declare: what the KBENCH macros registered, in the order of the source
-    >>cli          plan: the options: one row each, from which come --help, the parser and the structure of values
+    >>cli          plan: the options, one row each: they make --help, the parser and the structure of values
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
@@ -134,145 +133,48 @@ CONTENTS (search for the tag)
     >>main         program: what KBENCH_MAIN calls
     >>ptx          measure: the device functions of the engine and of the self-test, as text that the driver compiles
 
-HOW A MEASUREMENT WORKS
+DATA FLOW
 
-    The way of the data: declare -> plan -> measure -> judge -> record -> render; no stage knows a later one.
+    declare -> plan -> measure -> judge -> record -> render; no stage calls a later one.
+    declare   macros register operations, implementations and axes
+    plan      registry and command line give an ordered list of cases in comparison groups
+    measure   a worker process runs the cases: a checked run, an audited run under stream capture, warm-up, samples,
+              another checked run; implementations of a group run in interleaved rounds on the same buffers
+    judge     statistics, intervals, flags, verdicts, after all processes of a comparison group
+    record    one record per case, durable files
+    render    the table on stdout, and the files that were asked for
+    The program starts itself as the worker. A case that crashes, hangs or exits loses its own number only.
 
-    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at errors;
-    kb_check after the block then decides whether there will be any timing at all. The second call runs the block once
-    under stream capture (nothing executes; the audit sees copies, allocations, synchronisation, or no work at all),
-    then warms up until times and clock have settled, then takes samples until the 95 % interval of the median is within
-    0.5 % of it (30 to 2,000 samples, about 1 s). In the end the buffers that kb_check or kb_to_host read are put back
-    as they were when the loop was entered, the block runs once more, and kb_check looks at what that run left: work
-    done only in the first launch is STALE. Host code inside the block runs in all of these.
-    Before a GPU case is measured, a process that times nothing runs its block twice and follows the block's CUDA calls
-    through CUPTI. The message names the call that allocates, copies, waits, fails, or submits work that kb->stream does
-    not wait for. A block with cudaGraphLaunch, cudaMemPrefetchAsync or another call that stream capture rejects is
-    measured without the capture, and a note in the record names the call. Without CUPTI, with --no-isolate, and in
-    kb_open, kb_run and kb_compare there is no such inspection. There the audit repeats the run and checks whether the
-    GPU is still busy after kb->stream has finished, which misses work on other streams of less than 50 us.
-
-    No launch may live on what those before it did. Where the last ones take far less time than the first, take turns,
-    or submit other work under capture, the word is WORK_CHANGED. --fresh asks for more: the function is called twice
-    again, before and after the samples, with other seeds and in memory as the call before left it, its outputs at their
-    addresses. A kernel that remembers a result, or leaves alone what is already there, is wrong then. What kb_check
-    expects has to follow from kb_fill or kb->seed. (kb_open calls no function: call it again with another seed.)
-
-    Implementations of one operation are measured in rounds, each in its turn, on one stage: the same memory for all of
-    them (what each left there is swapped out and in, untimed; with --rotate all copies of its data), since where a
-    buffer lies decides 1 to 3 % of a small kernel's time. The first runs of a turn do not count; who follows whom is
-    balanced; and the baseline plays once more as a rival of itself, the noise floor. The stage holds what KB_ALLOC
-    gave, if it is no more than 4 GiB, on the CPU 64 MiB. Where one of two did not share it (shared_buffers: no
-    KB_ALLOC, another one in its second call, or too large), the noise floor is 3 % at least (of host code 1 %, for
-    where that lies): neither is FASTER or SLOWER by less; PLACEMENT says that it withheld a verdict; EQUIVALENT is of
-    that data.
-
-    A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. All of it waits behind a gate until
-    it is queued: no launch latency lies between the events; a sample is the mean of eight such launches (one beyond 0.5
-    ms; --launches N). From it goes what the same events read too much around an empty kernel of its shape, timed in
-    turn with it; time_ms_raw and bias_ms keep both, and the interval, also of a ratio of two shapes, what that may be
-    off. CUPTI tells another process what an empty one takes. Where nobody asks it (kb_open, kb_run, kb_compare) it is
-    half of what one takes in a row, the +- holds it all, and environment says bias: fitted. --rotate and kb_desc's mode
-    "graph" give what 2 N captured launches take over N of them: with the gaps. The stream waits for the default one's.
-    A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number; 20 us
-    at least. One shorter than 10 ms in which others had the processor (the thread's own clock stood still, and it did
-    not wait by itself) is taken again, unless they have it in more than a third of them. --cpu N keeps the measuring
-    process on some processors; left alone it may move, and OpenMP spread. NOISY stands where the median is known to no
-    better than 5 %; the message then says how much others had, as far as the system counts it.
-
-    --procs N: N fresh processes in turn measure every case, each on other pages at other offsets. time_ms is the
-    geometric mean of their medians; its interval Student's, of logarithms, with variances pooled over cases of similar
-    length (Smyth 2004), and wide enough for the median of 15 others (pi/30 of a process's variance). Speedups are of
-    log ratios, likewise. Samples and what was read beside them are the middle median's (or the lower of two); a warning
-    stands that most raise; what fails in one has failed. A killed run has its finished laps, of at least 16 cases.
-
-    The program starts itself as a worker and runs the cases there. One that crashes, hangs or exits loses its own
-    number, no other. Limits, rounding mode, locale and the like are put back before each call. Where a case leaves
-    threads, files or a broken device, the next one gets a fresh process. A case that fails in a process that ran
-    others is measured once more, alone in a fresh one, and the message says so if it passes there. Results go to
-    stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or valgrind it is one process; a few
-    launches of every case are checked, none is timed.
-
-    time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance Evaluation,
-    2010), for as many values as the samples, which hang together, are worth. A flag stands beside a time that may lie
-    outside its interval; samples that only look odd raise none. gpu_efficiency: bytes a second over bandwidth or
-    operations a second over their rate, the larger, as measured on this device (CPU: one core); roof: which (>>roofs).
-
-COMMAND LINE
+OPTIONS
 
     prog [options] [FILTER...]      --help lists the options of this build; FILTER is a regular expression
-    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression or a
-    missed goal; 4 not certain, or other machines, with --fail-on noise; 77 every selected case needs a GPU and there is
-    none; 130 interrupted, with all that finished written
-
-    The table is as wide as the terminal, else as COLUMNS, else 80 columns. What has no room goes, in this order:
-    samples, bar, interval, memory, items/s, GFLOP/s, roof, GB/s, energy, +-, speedup; names are cut in their middle.
-
-    What changed: --baseline NAME|FILE holds a run against an earlier one (--save-baseline NAME, .kbench/NAME.json),
-    --compare A B one file against another, --race OLD NEW programs in alternating fresh processes. A regression lies
-    wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on what runs
-    differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being compared
-    (backend, GPU, driver, ECC, MIG, CPU, cache, timer, optimisation) turns the gate off. --fail-on change:
-    improvements, less memory and cases added or removed are 3 too; noise: 4 where a case is not known to lie within
-    it or beyond; never: 0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
-
-    Many machines: --shard K/N runs part K of N, whole comparison groups; --shard auto is the part of a Slurm array's
-    task (examples/slurm). --load A.jsonl B.jsonl ... puts the records of shards in the plan's order. --budget 1h gives
-    every case the same share of that time, within what --max-time and --min-time say; what had none is not run.
-
-    Looked into by NVIDIA's tools: --ncu and --nsys start them on this program before it measures, by commands that are
-    printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which case's it
-    is. What they saw of its kernels (shares and rates by time) stands in a table, of nsys with the calls of the
-    process, and in the counters. Where a tool fails the times stand, a line says what helps; the exit code is 2.
-    Without them: --profile (kernels, copies and calls of the block, below its row), --trace FILE (as a timeline) and
-    --counters, all by CUPTI; on the CPU the kernel counts. A process of its own runs the measured blocks again, as
-    cold: nothing that looks on is loaded where times are taken. By counters the record says what binds a case (bound,
-    with the reason in message), and its operations a byte of DRAM and of L2 (intensity_dram, intensity_l2), which the
-    roofline draws. Where a read behind the eviction brings less than 90 % from DRAM (evicted_pct) it is NOT_COLD; more
-    by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES, DECLARED_FLOPS. Files keep the counters and not
-    the profile. NVTX ranges (domain kbench) name each case and phase to any profiler. --energy: by NVML's counter, over
-    2 s of launches back to back (what fits stays in L2) after 0.5 s of rest; what the idle GPU takes is in it.
-
-MEMORY RULES
-
-    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function returns. Contents
-    are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are guarded; a write there is reported
-    as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that rivals share at one of 512, from 1 MiB on 4
-    KiB behind one of 2 MiB, on the CPU as on the GPU: there two large blocks have the same address modulo a page, as
-    malloc's have. What the function allocates itself it frees itself; what it does not free is reported as leaked.
-    Where nothing can be allocated the pointer is NULL, the case OOM, and later kb_ calls do nothing: so with any word.
+    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression
+    or a missed goal; 4 inconclusive, or different machines, with --fail-on noise; 77 every selected case needs a
+    GPU and there is none; 130 interrupted, with all finished records written
+    A program adds options with kb_add_options. An option of the kit is one row of KBI_OPTIONS in >>cli.
 
 THE RECORD
 
-    --json FILE writes an array of objects, one a case; --jsonl FILE appends the same objects, one a line, each synced
-    before the next group starts (with --procs the next lap). What finds no room waits for the next record, and for the
-    end of the run. --resume with the --jsonl of a run that was killed measures only what it has no record of: of the
-    same executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
-    in which one failed, is measured as a whole and its old lines are removed. A line that ends inside a record is
-    removed as well, and no other line. --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared.
-    Files: all but --jsonl and --history replace the old file when the new one is complete and on the disk, behind
-    symbolic links and with the old mode. Several processes may append to one --jsonl or --history file at once: each
-    locks it while it reads or writes. A second process that would replace the same file exits with code 2. If another
-    program replaces or changes a file during the run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json)
-    and the exit code is 2. Only files that are empty or hold what the option writes are written to.
-    All values are scalars but params, counters, counter_units, environment (objects), samples_ms,
-    process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their groups, units and
-    meanings: it makes the fields of kb_result and the file, in that order, all always present, null where they do not
-    apply. A record says all that the table shows of its case.
-    --load FILE... reads them back, older schemas too, several put together (a record that is there already
-    counts once), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 3:
-    cache and timer were one key, mode, in schema 1 and 2, and shared_buffers was called stage_shared.
-    --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
-    Text of a record, a file or the machine is shown and never obeyed. Every output spells control characters,
-    invisible ones (of writing direction and of no width) and commands of CI logs (::error:: at the start of a line,
-    ##[error]), as in \x1b; bytes that are no UTF-8 become U+FFFD. JSON has them as escapes, and keeps the text. A cell
-    of --csv is one line. An apostrophe precedes a text that a spreadsheet takes for a formula, because it begins with
-    = + - or @; numbers stay as they are.
+    --json FILE writes an array of objects, one per case. --jsonl FILE appends the same objects, one per line,
+    each synced before the next group starts. All keys are always present, null where they do not apply.
+    KB_RECORD in >>types lists them with units and meanings, and makes the fields of kb_result. This is schema 3:
+    schema 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
+    --resume measures only cases that the --jsonl file has no record of, from the same executable (its hash is
+    binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or in which one failed,
+    is measured as a whole, and its old lines are removed.
+    All files but those of --jsonl and --history replace the old file when the new one is complete and on the
+    disk. Several processes may append to one file; each locks it. If another program changes a file during the
+    run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
+    Text of a record, a file or the machine is shown and never obeyed: control characters, invisible characters
+    and commands of CI logs (::error:: at the start of a line, ##[error]) are spelled, as in \x1b.
 
-LAST REVISIONS
+MEMORY RULES
 
-    0.1.0   the first: faces, plan, measurement with gate and clean eviction, record, table, supervisor
+    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: kbench frees them when the function returns.
+    Contents are 0xFF bytes (a NaN in every float type) until filled. A write into the 4 KiB before or behind a
+    buffer is reported as OVERRUN. Buffers are aligned to 256 bytes, shared buffers of a comparison to at least
+    512. What the function allocates itself it frees itself; the rest is reported as leaked. Where nothing can be
+    allocated the pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
 */
 #if !defined(KBENCH_H) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
@@ -6199,7 +6101,7 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cli       plan: the options: one row each, from which come --help, the parser and the structure of values.
+  >>cli       plan: the options, one row each: they make --help, the parser and the structure of values.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
