@@ -21,11 +21,10 @@ QUICK START
 
 WHAT IT REFUSES TO DO
 
-    It prints a number or a word, never a doubtful number. A wrong result, a failed launch, a copy or a synchronisation
-    inside the timed block, a block without GPU work, a crash: each gives a word (see >>types, KB_FLAGS) and exit code
-    1, and the other cases go on. It drops no sample for its value, and does not retry until a number looks good; what
-    was timed while the process, its thread or the gate stood still is timed again, and counted (samples_retaken). It
-    does not profile whole programs, has no window, and does not run on Windows.
+    kbench prints a number, or the reason why there is none. A wrong result, a failed launch, a copy or
+    synchronisation inside the timed block, a block without GPU work, a crash: each raises a flag (>>types,
+    KB_FLAGS), withholds the time and gives exit code 1; the other cases continue. No sample is dropped for its
+    value.
 
 CONTENTS (search for the tag)
 
@@ -57,10 +56,8 @@ CONTENTS (search for the tag)
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>registry     declare: what the KBENCH macros registered, in the order of the source
-    >>cli          plan: the options: one row each, from which come --help, the parser and the structure of values
+    >>cli          plan: the options, one row each: they make --help, the parser and the structure of values
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
-    >>patterns     plan: regular expressions on the names of cases, which the system compiles and matches
-    >>shards       plan: a plan, how long its groups may take, and which of them a shard of it has
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
@@ -108,145 +105,48 @@ CONTENTS (search for the tag)
     >>main         program: what KBENCH_MAIN calls
     >>ptx          measure: the device functions of the engine and of the self-test, as text that the driver compiles
 
-HOW A MEASUREMENT WORKS
+DATA FLOW
 
-    The way of the data: declare -> plan -> measure -> judge -> record -> render; no stage knows a later one.
+    declare -> plan -> measure -> judge -> record -> render; no stage calls a later one.
+    declare   macros register operations, implementations and axes
+    plan      registry and command line give an ordered list of cases in comparison groups
+    measure   a worker process runs the cases: a checked run, an audited run under stream capture, warm-up, samples,
+              another checked run; implementations of a group run in interleaved rounds on the same buffers
+    judge     statistics, intervals, flags, verdicts, after all processes of a comparison group
+    record    one record per case, durable files
+    render    the table on stdout, and the files that were asked for
+    The program starts itself as the worker. A case that crashes, hangs or exits loses its own number only.
 
-    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at errors;
-    kb_check after the block then decides whether there will be any timing at all. The second call runs the block once
-    under stream capture (nothing executes; the audit sees copies, allocations, synchronisation, or no work at all),
-    then warms up until times and clock have settled, then takes samples until the 95 % interval of the median is within
-    0.5 % of it (30 to 2,000 samples, about 1 s). In the end the buffers that kb_check or kb_to_host read are put back
-    as they were when the loop was entered, the block runs once more, and kb_check looks at what that run left: work
-    done only in the first launch is STALE. Host code inside the block runs in all of these.
-    Before a GPU case is measured, a process that times nothing runs its block twice and follows the block's CUDA calls
-    through CUPTI. The message names the call that allocates, copies, waits, fails, or submits work that kb->stream does
-    not wait for. A block with cudaGraphLaunch, cudaMemPrefetchAsync or another call that stream capture rejects is
-    measured without the capture, and a note in the record names the call. Without CUPTI, with --no-isolate, and in
-    kb_open, kb_run and kb_compare there is no such inspection. There the audit repeats the run and checks whether the
-    GPU is still busy after kb->stream has finished, which misses work on other streams of less than 50 us.
-
-    No launch may live on what those before it did. Where the last ones take far less time than the first, take turns,
-    or submit other work under capture, the word is WORK_CHANGED. --fresh asks for more: the function is called twice
-    again, before and after the samples, with other seeds and in memory as the call before left it, its outputs at their
-    addresses. A kernel that remembers a result, or leaves alone what is already there, is wrong then. What kb_check
-    expects has to follow from kb_fill or kb->seed. (kb_open calls no function: call it again with another seed.)
-
-    Implementations of one operation are measured in rounds, each in its turn, on one stage: the same memory for all of
-    them (what each left there is swapped out and in, untimed; with --rotate all copies of its data), since where a
-    buffer lies decides 1 to 3 % of a small kernel's time. The first runs of a turn do not count; who follows whom is
-    balanced; and the baseline plays once more as a rival of itself, the noise floor. The stage holds what KB_ALLOC
-    gave, if it is no more than 4 GiB, on the CPU 64 MiB. Where one of two did not share it (shared_buffers: no
-    KB_ALLOC, another one in its second call, or too large), the noise floor is 3 % at least (of host code 1 %, for
-    where that lies): neither is FASTER or SLOWER by less; PLACEMENT says that it withheld a verdict; EQUIVALENT is of
-    that data.
-
-    A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. All of it waits behind a gate until
-    it is queued: no launch latency lies between the events; a sample is the mean of eight such launches (one beyond 0.5
-    ms; --launches N). From it goes what the same events read too much around an empty kernel of its shape, timed in
-    turn with it; time_ms_raw and bias_ms keep both, and the interval, also of a ratio of two shapes, what that may be
-    off. CUPTI tells another process what an empty one takes. Where nobody asks it (kb_open, kb_run, kb_compare) it is
-    half of what one takes in a row, the +- holds it all, and environment says bias: fitted. --rotate and kb_desc's mode
-    "graph" give what 2 N captured launches take over N of them: with the gaps. The stream waits for the default one's.
-    A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number; 20 us
-    at least. One shorter than 10 ms in which others had the processor (the thread's own clock stood still, and it did
-    not wait by itself) is taken again, unless they have it in more than a third of them. --cpu N keeps the measuring
-    process on some processors; left alone it may move, and OpenMP spread. NOISY stands where the median is known to no
-    better than 5 %; the message then says how much others had, as far as the system counts it.
-
-    --procs N: N fresh processes in turn measure every case, each on other pages at other offsets. time_ms is the
-    geometric mean of their medians; its interval Student's, of logarithms, with variances pooled over cases of similar
-    length (Smyth 2004), and wide enough for the median of 15 others (pi/30 of a process's variance). Speedups are of
-    log ratios, likewise. Samples and what was read beside them are the middle median's (or the lower of two); a warning
-    stands that most raise; what fails in one has failed. A killed run has its finished laps, of at least 16 cases.
-
-    The program starts itself as a worker and runs the cases there. One that crashes, hangs or exits loses its own
-    number, no other. Limits, rounding mode, locale and the like are put back before each call. Where a case leaves
-    threads, files or a broken device, the next one gets a fresh process. A case that fails in a process that ran
-    others is measured once more, alone in a fresh one, and the message says so if it passes there. Results go to
-    stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or valgrind it is one process; a few
-    launches of every case are checked, none is timed.
-
-    time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance Evaluation,
-    2010), for as many values as the samples, which hang together, are worth. A flag stands beside a time that may lie
-    outside its interval; samples that only look odd raise none. gpu_efficiency: bytes a second over bandwidth or
-    operations a second over their rate, the larger, as measured on this device (CPU: one core); roof: which (>>roofs).
-
-COMMAND LINE
+OPTIONS
 
     prog [options] [FILTER...]      --help lists the options of this build; FILTER is a regular expression
-    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression or a
-    missed goal; 4 not certain, or other machines, with --fail-on noise; 77 every selected case needs a GPU and there is
-    none; 130 interrupted, with all that finished written
-
-    The table is as wide as the terminal, else as COLUMNS, else 80 columns. What has no room goes, in this order:
-    samples, bar, interval, memory, items/s, GFLOP/s, roof, GB/s, energy, +-, speedup; names are cut in their middle.
-
-    What changed: --baseline NAME|FILE holds a run against an earlier one (--save-baseline NAME, .kbench/NAME.json),
-    --compare A B one file against another, --race OLD NEW programs in alternating fresh processes. A regression lies
-    wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on what runs
-    differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being compared
-    (backend, GPU, driver, ECC, MIG, CPU, cache, timer, optimisation) turns the gate off. --fail-on change:
-    improvements, less memory and cases added or removed are 3 too; noise: 4 where a case is not known to lie within
-    it or beyond; never: 0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
-
-    Many machines: --shard K/N runs part K of N, whole comparison groups; --shard auto is the part of a Slurm array's
-    task (examples/slurm). --load A.jsonl B.jsonl ... puts the records of shards in the plan's order. --budget 1h gives
-    every case the same share of that time, within what --max-time and --min-time say; what had none is not run.
-
-    Looked into by NVIDIA's tools: --ncu and --nsys start them on this program before it measures, by commands that are
-    printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which case's it
-    is. What they saw of its kernels (shares and rates by time) stands in a table, of nsys with the calls of the
-    process, and in the counters. Where a tool fails the times stand, a line says what helps; the exit code is 2.
-    Without them: --profile (kernels, copies and calls of the block, below its row), --trace FILE (as a timeline) and
-    --counters, all by CUPTI; on the CPU the kernel counts. A process of its own runs the measured blocks again, as
-    cold: nothing that looks on is loaded where times are taken. By counters the record says what binds a case (bound,
-    with the reason in message), and its operations a byte of DRAM and of L2 (intensity_dram, intensity_l2), which the
-    roofline draws. Where a read behind the eviction brings less than 90 % from DRAM (evicted_pct) it is NOT_COLD; more
-    by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES, DECLARED_FLOPS. Files keep the counters and not
-    the profile. NVTX ranges (domain kbench) name each case and phase to any profiler. --energy: by NVML's counter, over
-    2 s of launches back to back (what fits stays in L2) after 0.5 s of rest; what the idle GPU takes is in it.
-
-MEMORY RULES
-
-    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function returns. Contents
-    are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are guarded; a write there is reported
-    as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that rivals share at one of 512, from 1 MiB on 4
-    KiB behind one of 2 MiB, on the CPU as on the GPU: there two large blocks have the same address modulo a page, as
-    malloc's have. What the function allocates itself it frees itself; what it does not free is reported as leaked.
-    Where nothing can be allocated the pointer is NULL, the case OOM, and later kb_ calls do nothing: so with any word.
+    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression
+    or a missed goal; 4 inconclusive, or different machines, with --fail-on noise; 77 every selected case needs a
+    GPU and there is none; 130 interrupted, with all finished records written
+    A program adds options with kb_add_options. An option of the kit is one row of KBI_OPTIONS in >>cli.
 
 THE RECORD
 
-    --json FILE writes an array of objects, one a case; --jsonl FILE appends the same objects, one a line, each synced
-    before the next group starts (with --procs the next lap). What finds no room waits for the next record, and for the
-    end of the run. --resume with the --jsonl of a run that was killed measures only what it has no record of: of the
-    same executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
-    in which one failed, is measured as a whole and its old lines are removed. A line that ends inside a record is
-    removed as well, and no other line. --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared.
-    Files: all but --jsonl and --history replace the old file when the new one is complete and on the disk, behind
-    symbolic links and with the old mode. Several processes may append to one --jsonl or --history file at once: each
-    locks it while it reads or writes. A second process that would replace the same file exits with code 2. If another
-    program replaces or changes a file during the run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json)
-    and the exit code is 2. Only files that are empty or hold what the option writes are written to.
-    All values are scalars but params, counters, counter_units, environment (objects), samples_ms,
-    process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their groups, units and
-    meanings: it makes the fields of kb_result and the file, in that order, all always present, null where they do not
-    apply. A record says all that the table shows of its case.
-    --load FILE... reads them back, older schemas too, several put together (a record that is there already
-    counts once), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 3:
-    cache and timer were one key, mode, in schema 1 and 2, and shared_buffers was called stage_shared.
-    --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
-    Text of a record, a file or the machine is shown and never obeyed. Every output spells control characters,
-    invisible ones (of writing direction and of no width) and commands of CI logs (::error:: at the start of a line,
-    ##[error]), as in \x1b; bytes that are no UTF-8 become U+FFFD. JSON has them as escapes, and keeps the text. A cell
-    of --csv is one line. An apostrophe precedes a text that a spreadsheet takes for a formula, because it begins with
-    = + - or @; numbers stay as they are.
+    --json FILE writes an array of objects, one per case. --jsonl FILE appends the same objects, one per line,
+    each synced before the next group starts. All keys are always present, null where they do not apply.
+    KB_RECORD in >>types lists them with units and meanings, and makes the fields of kb_result. This is schema 3:
+    schema 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
+    --resume measures only cases that the --jsonl file has no record of, from the same executable (its hash is
+    binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or in which one failed,
+    is measured as a whole, and its old lines are removed.
+    All files but those of --jsonl and --history replace the old file when the new one is complete and on the
+    disk. Several processes may append to one file; each locks it. If another program changes a file during the
+    run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
+    Text of a record, a file or the machine is shown and never obeyed: control characters, invisible characters
+    and commands of CI logs (::error:: at the start of a line, ##[error]) are spelled, as in \x1b.
 
-LAST REVISIONS
+MEMORY RULES
 
-    0.1.0   the first: faces, plan, measurement with gate and clean eviction, record, table, supervisor
+    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: kbench frees them when the function returns.
+    Contents are 0xFF bytes (a NaN in every float type) until filled. A write into the 4 KiB before or behind a
+    buffer is reported as OVERRUN. Buffers are aligned to 256 bytes, shared buffers of a comparison to at least
+    512. What the function allocates itself it frees itself; the rest is reported as leaked. Where nothing can be
+    allocated the pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
 */
 #if !defined(KBENCH_H) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
@@ -5833,42 +5733,37 @@ static int kbi_order_entries(const void* a, const void* b) {
                               : (x->order > y->order) - (x->order < y->order);
 }
 
-typedef struct kbi_placed { // an entry in the order of the source
+typedef struct kbi_placed { // an entry at its place in the order of the source
     kb_entry* entry;
-    int at, first; // where it stands there, and the first of its operation
+    intptr_t place, first; // first: the place of the first entry of its operation
 } kbi_placed;
 
-static int kbi_order_by_operation(const void* a, const void* b) {
+static int kbi_order_placed(const void* a, const void* b) {
     const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    int operation = strcmp(x->entry->operation, y->entry->operation);
-    return operation ? operation : (x->at > y->at) - (x->at < y->at);
-}
-
-static int kbi_order_by_first(const void* a, const void* b) {
-    const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->at > y->at) - (x->at < y->at);
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
+                                : (x->place > y->place) - (x->place < y->place);
 }
 
 // The entries in order, operations together at the place of their first; to be freed.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count;
-    kb_entry** out = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n);
-    kbi_placed* all = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
-    int count = 0;
-    for (kb_entry* e = kbi_process.entries; e; e = e->next) out[count++] = e;
-    qsort(out, n, sizeof *out, kbi_order_entries);
-    for (int i = 0; i < count; i++) all[i].entry = out[i], all[i].at = i;
-    qsort(all, n, sizeof *all, kbi_order_by_operation);
-    for (int i = 0; i < count; i++) {
-        bool same = i && strcmp(all[i].entry->operation, all[i - 1].entry->operation) == 0;
-        all[i].first = same ? all[i - 1].first : all[i].at;
+    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
+    kbi_placed* placed = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
+    kbi_map operations = KBI_BLANK;
+    for (kb_entry* e = kbi_process.entries; e; e = e->next) all.of[all.n++] = e;
+    qsort(all.of, n, sizeof *all.of, kbi_order_entries);
+    for (int i = 0; i < all.n; i++) {
+        uint64_t key = kbi_hash(0, all.of[i]->operation);
+        kbi_mapped* slot = kbi_map_find(&operations, key);
+        if (!slot->key) kbi_map_take(&operations, slot, key, i);
+        placed[i].entry = all.of[i], placed[i].place = i, placed[i].first = slot->at;
     }
-    qsort(all, n, sizeof *all, kbi_order_by_first);
-    for (int i = 0; i < count; i++) out[i] = all[i].entry;
-    KBENCH_FREE(all);
+    qsort(placed, n, sizeof *placed, kbi_order_placed);
+    for (int i = 0; i < all.n; i++) all.of[i] = placed[i].entry;
+    KBENCH_FREE(placed);
+    KBENCH_FREE(operations.slots);
     kbi_set_free(&kbi_process.entry_set);
-    kbi_registered registered = { out, count };
-    return registered;
+    return all;
 }
 
 // What the macros make of a name: its text, or what string literals hold, one behind the other.
@@ -5930,7 +5825,7 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cli       plan: the options: one row each, from which come --help, the parser and the structure of values.
+  >>cli       plan: the options, one row each: they make --help, the parser and the structure of values.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
@@ -6893,9 +6788,7 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
     return true;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>patterns  plan: regular expressions on the names of cases, which the system compiles and matches.
----------------------------------------------------------------------------------------------------------------*/
+// --- regular expressions on the names of cases, which the system compiles and matches ---
 
 typedef struct kbi_patterns {
     regex_t of[KBI_LISTS];
@@ -6927,7 +6820,7 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>shards    plan: a plan, how long its groups may take, and which of them a shard of it has.
+  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
@@ -6964,21 +6857,22 @@ static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first)
 
 typedef struct kbi_dealt { // a group
     int64_t cost;
-    int first, n; // its cases
+    int group;
 } kbi_dealt;
 
 static int kbi_order_dealt(const void* a, const void* b) { // the longest first
     const kbi_dealt *x = (const kbi_dealt*)a, *y = (const kbi_dealt*)b;
     return x->cost != y->cost ? (x->cost < y->cost) - (x->cost > y->cost)
-                              : (x->first > y->first) - (x->first < y->first);
+                              : (x->group > y->group) - (x->group < y->group);
 }
 
-// Which of n shards each group goes to: the longest first, each to the one that has least so far (Graham 1969). Of
-// those that have the same it is the first, then the last, in turns: sizes and types come round in a rhythm, and no
-// shard is to have all that are large.
-static void kbi_deal(const kbi_dealt* of, int groups, int n, int* to) {
+// Which of n shards each group goes to: the longest first, each to the shard that has least so far (Graham 1969). Of
+// several such shards it is the first, then the last, in turns: sizes and types repeat in the plan, and no shard is to
+// get all that are large.
+static void kbi_deal(kbi_dealt* dealt, int groups, int n, int* to) {
     int64_t* load = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
     memset(load, 0, sizeof(int64_t) * (size_t)n);
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
     for (int g = 0; g < groups; g++) {
         bool back = g / n % 2 == 1;
         int best = back ? n - 1 : 0;
@@ -6986,49 +6880,38 @@ static void kbi_deal(const kbi_dealt* of, int groups, int n, int* to) {
             int s = back ? n - 1 - k : k;
             if (load[s] < load[best]) best = s;
         }
-        load[best] += of[g].cost;
-        to[g] = best;
+        load[best] += dealt[g].cost;
+        to[dealt[g].group] = best;
     }
     KBENCH_FREE(load);
 }
 
 // Puts the cases of this shard before those of the others, in their order.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
-    int groups = 0, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)plan->groups + 1); // more have nothing
-    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)plan->groups);
-    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)plan->groups);
-    char* ours = (char*)kbi_grow(NULL, (size_t)plan->n);
+    int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1); // more have nothing
+    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)groups);
+    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)groups);
     kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
-    for (int first = 0, end; first < plan->n; first = end) {
+    for (int first = 0, end, g = 0; first < plan->n; first = end, g++) {
         end = kbi_group_end(plan, first);
-        // as kbi_group_seconds has it, but for what is said of times: the shards of a plan stay what they are
-        dealt[groups].cost = 3 * (end - first) + 2 * (end - first > 1);
-        dealt[groups].first = first;
-        dealt[groups++].n = end - first;
+        // as kbi_group_seconds, without the options on times: the shards of a plan do not depend on them
+        dealt[g].cost = 3 * (end - first) + 2 * (end - first > 1);
+        dealt[g].group = g;
     }
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
     kbi_deal(dealt, groups, shards, to);
-    plan->groups = 0;
-    for (int g = 0; g < groups; g++) {
-        bool here = to[g] == o->shard - 1;
-        memset(ours + dealt[g].first, here, (size_t)dealt[g].n);
-        plan->groups += here;
+    int all = plan->n, n = 0;
+    plan->groups = plan->n = 0;
+    for (int g = 0; g < groups; g++) plan->groups += to[g] == o->shard - 1;
+    for (int others = 0; others < 2; others++) {
+        for (int i = 0; i < all; i++)
+            if ((to[plan->cases[i].group] != o->shard - 1) == others) sorted[n++] = plan->cases[i];
+        if (!others) plan->n = n;
     }
-    for (int i = 0; i < plan->n; i++)
-        if (ours[i]) sorted[n++] = plan->cases[i];
-    for (int i = 0, rest = n; i < plan->n; i++)
-        if (!ours[i]) sorted[rest++] = plan->cases[i];
     KBENCH_FREE(plan->cases);
     plan->cases = sorted;
-    plan->n = n;
-    KBENCH_FREE(ours);
     KBENCH_FREE(to);
     KBENCH_FREE(dealt);
 }
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
----------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
@@ -7040,24 +6923,11 @@ static const struct {
     const char *said, *meant;
 } kbi_synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
 
-static bool kbi_word_is_operation(const char* word, size_t n, const char* operation) {
-    if (kbi_same_name_n(word, n, operation, strlen(operation))) return true;
-    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++) {
-        const char* said = kbi_synonyms[i].said;
-        if (kbi_same_name_n(word, n, said, strlen(said)) && kbi_lists(kbi_synonyms[i].meant, operation)) return true;
-    }
-    return false;
-}
-
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
-    size_t n;
-    if (kbi_any_lists(&o->op, operation)) return true;
-    for (int i = 0; i < o->op.n; i++)
-        for (const char *p = o->op.of[i], *next; *p; p = next) {
-            next = kbi_word(p, &n);
-            if (kbi_word_is_operation(p, n, operation)) return true;
-        }
-    return o->op.n == 0;
+    bool selected = !o->op.n || kbi_any_lists(&o->op, operation);
+    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++)
+        selected |= kbi_lists(kbi_synonyms[i].meant, operation) && kbi_any_lists(&o->op, kbi_synonyms[i].said);
+    return selected;
 }
 
 // --size; --fast without it leaves the large ones out. A case without a category is in none.
@@ -7172,30 +7042,20 @@ static bool kbi_same_value(const kb_param* a, const kb_param* b) {
     return types ? kb_dtype_of(a->s) == kb_dtype_of(b->s) : kbi_is(a->s, b->s);
 }
 
-static void kbi_put_param(kbi_text* t, char before, const kb_param* p);
-
-// The same for values that are the same, and seldom for others.
-static uint64_t kbi_value_key(const kb_param* p) {
-    uint64_t key = (uint64_t)p->i;
-    if (p->type == KB_AXIS_REALS) {
-        memcpy(&key, &p->r, sizeof key);
-    } else if (p->type != KB_AXIS_INTS) {
-        kb_dtype type = kbi_is(p->name, "dtype") ? kb_dtype_of(p->s) : (kb_dtype)0;
-        key = type ? (uint64_t)type : kbi_hash(14695981039346656037u, p->s ? p->s : "");
-    }
-    return key ^ 0x9e3779b97f4a7c15u; // a set holds 0 and 1 as one key
-}
-
 // The first value of an axis that it has once more; NULL: none. A list may hold thousands of values.
 static const kb_param* kbi_axis_repeats(const kbi_dimension* d) {
     const kb_param* found = NULL;
     kbi_set seen = KBI_BLANK;
+    kbi_text text = KBI_BLANK;
     for (int i = 0; i < d->n && !found; i++) {
-        if (kbi_set_add(&seen, kbi_value_key(&d->values[i]))) continue;
-        for (int k = 0; k < i && !found; k++)
-            if (kbi_same_value(&d->values[i], &d->values[k])) found = &d->values[i];
+        const kb_param* p = &d->values[i];
+        kb_dtype type = p->type == KB_AXIS_STRINGS && kbi_is(p->name, "dtype") ? kb_dtype_of(p->s) : KB_NODTYPE;
+        text.n = 0;
+        kbi_put_param(&text, ' ', p);
+        if (!kbi_set_add(&seen, kbi_hash(0, type ? kb_dtype_name(type) : text.s))) found = p;
     }
     kbi_set_free(&seen);
+    kbi_text_free(&text);
     return found;
 }
 
@@ -7296,16 +7156,6 @@ static bool kbi_plan_filter(kbi_plan* plan, const kbi_options* o) {
     return good;
 }
 
-typedef struct kbi_keyed {
-    uint64_t key;
-    int at;
-} kbi_keyed;
-
-static int kbi_order_keyed(const void* a, const void* b) {
-    const kbi_keyed *x = (const kbi_keyed*)a, *y = (const kbi_keyed*)b;
-    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->at > y->at) - (x->at < y->at);
-}
-
 // Two cases are one if they have one name, or differ in nothing but the order of their axes.
 static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
     bool same = kbi_is(a->entry->implementation, b->entry->implementation) && a->n_params == b->n_params &&
@@ -7369,26 +7219,21 @@ static bool kbi_plan_unique(kbi_plan* plan) {
 
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
-    size_t n = (size_t)plan->n;
-    kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * n);
-    int* place = (int*)kbi_grow(NULL, sizeof(int) * n);
-    for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
-    qsort(keyed, n, sizeof *keyed, kbi_order_keyed);
-    for (int i = 0, first = 0; i < plan->n; i++) {
-        if (keyed[i].key != keyed[first].key) first = i;
-        plan->cases[keyed[i].at].group = keyed[first].at; // the group's first case: increases with the order
-    }
+    kbi_map keys = KBI_BLANK;
     plan->groups = 0;
-    for (int i = 0; i < plan->n; i++)
-        if (plan->cases[i].group == i) place[i] = plan->groups++;
-    for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
+    for (int i = 0; i < plan->n; i++) {
+        kbi_mapped* slot = kbi_map_find(&keys, plan->cases[i].key);
+        if (!slot->key) kbi_map_take(&keys, slot, plan->cases[i].key, plan->groups++);
+        plan->cases[i].group = (int)slot->at;
+    }
+    KBENCH_FREE(keys.slots);
+    int* start = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(plan->groups + 1));
     if (o->on[KBI_OPTION_shuffle]) {
-        kbi_shuffle(place, plan->groups, o->seed, 2, 0);
-        for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
+        kbi_shuffle(start, plan->groups, o->seed, 2, 0);
+        for (int i = 0; i < plan->n; i++) plan->cases[i].group = start[plan->cases[i].group];
     }
     // a stable counting sort by group
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * n);
-    int* start = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(plan->groups + 1));
+    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
     memset(start, 0, sizeof(int) * (size_t)(plan->groups + 1));
     for (int i = 0; i < plan->n; i++) start[plan->cases[i].group + 1]++;
     for (int g = 0; g < plan->groups; g++) start[g + 1] += start[g];
@@ -7396,91 +7241,67 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     KBENCH_FREE(plan->cases);
     plan->cases = sorted;
     KBENCH_FREE(start);
-    KBENCH_FREE(place);
-    KBENCH_FREE(keyed);
 }
 
 typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
 
-// Offers every name of that sort which an entry has; true when one is the word itself.
-static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming what) {
-    bool found = false;
-    if (what == KBI_NAMES_OP)
-        kbi_offer(best, e->operation),
-            found = kbi_word_is_operation(best->wanted, strlen(best->wanted), e->operation);
-    if (what == KBI_NAMES_IMPL) {
-        kbi_offer(best, e->implementation);
-        found = kbi_same_name(best->wanted, e->implementation);
-    }
+// Appends every name of that kind which an entry has, each with its 0.
+static void kbi_entry_names(kbi_text* names, const kb_entry* e, kbi_naming what) {
+    kbi_arena arena = KBI_BLANK;
+    if (what == KBI_NAMES_OP) kbi_put(names, e->operation, strlen(e->operation) + 1);
+    if (what == KBI_NAMES_IMPL) kbi_put(names, e->implementation, strlen(e->implementation) + 1);
     for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        if (what == KBI_NAMES_SIZE && a->type == KB_AXIS_SIZE) {
-            kbi_offer(best, a->name);
-            found |= kbi_same_name(best->wanted, a->name);
-        } else if (what == KBI_NAMES_AXIS && a->type != KB_AXIS_SIZE) {
-            kbi_offer(best, a->name);
-            found |= kbi_same_name(best->wanted, a->name);
-        } else if (what == KBI_NAMES_AXIS) {
-            kbi_arena arena = KBI_BLANK;
-            kbi_dimension d[KBI_DIMENSIONS];
-            int n = 0;
-            kbi_size_dimensions(&arena, a->s[0], d, &n);
-            for (int i = 0; i < n; i++) {
-                found |= kbi_same_name(best->wanted, d[i].name);
-                if (kbi_distance(best->wanted, d[i].name) < best->distance) { // the name dies with the arena
-                    best->distance = kbi_distance(best->wanted, d[i].name);
-                    best->name = NULL;
-                    for (const char* p = a->s[0]; *p && !best->name; p++)
-                        if (strncmp(p, d[i].name, strlen(d[i].name)) == 0) best->name = p;
-                }
-            }
-            kbi_arena_free(&arena);
-        } else if (what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype")) {
-            for (int i = 0; a->s[i]; i++) {
-                kbi_offer(best, a->s[i]);
-                found |= kbi_same_name(best->wanted, a->s[i]);
-            }
-        }
+        bool sized = a->type == KB_AXIS_SIZE;
+        kbi_dimension d[KBI_DIMENSIONS];
+        int n = 0;
+        if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS))
+            kbi_put(names, a->name, strlen(a->name) + 1);
+        if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(&arena, a->s[0], d, &n);
+        for (int i = 0; i < n; i++) kbi_put(names, d[i].name, strlen(d[i].name) + 1);
+        for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++)
+            kbi_put(names, a->s[i], strlen(a->s[i]) + 1);
     }
-    return found;
+    kbi_arena_free(&arena);
 }
 
-// Whether a word is the name of something registered; best: the nearest one.
-static bool kbi_is_named(const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
-    for (int e = 0; e < all->n; e++)
-        if (kbi_offer_entry(best, all->of[e], what)) return true;
+// Whether a word is one of these names, or of an operation another word for it; best: the nearest one.
+static bool kbi_is_named(const kbi_text* names, kbi_nearest* best, kbi_naming what) {
+    for (size_t at = 0; at < names->n; at += strlen(names->s + at) + 1) {
+        bool found = kbi_same_name(best->wanted, names->s + at);
+        for (int i = 0; what == KBI_NAMES_OP && i < KBI_COUNT(kbi_synonyms); i++)
+            found |=
+                kbi_same_name(best->wanted, kbi_synonyms[i].said) && kbi_lists(kbi_synonyms[i].meant, names->s + at);
+        if (found) return true;
+        kbi_offer(best, names->s + at);
+    }
     return false;
 }
 
-static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_naming what, const char* noun) {
-    kbi_nearest best = { word, NULL, 64 };
-    if (kbi_is_named(all, &best, what)) return true;
-    if (best.distance > 3)
-        kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word,
-                  what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops");
-    else if (best.name)
-        kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
-                  best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
-    else
-        kbi_error("unknown %s '%s': this program has none; leave it out", noun, word);
-    return false;
-}
-
-// Every word of the lists, and the name of every axis.
+// Whether every word of the lists is a name of something registered, of NAME=LIST the name; else an error message.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
-    kbi_text word = KBI_BLANK;
+    kbi_text names = KBI_BLANK, word = KBI_BLANK;
+    const char* where = what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops";
     bool good = true;
+    for (int e = 0; e < all->n && lists->n; e++) kbi_entry_names(&names, all->of[e], what);
     for (int i = 0; i < lists->n && good; i++) {
-        kbi_nearest whole = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_is_named(all, &whole, what)) continue; // a name with a comma
+        kbi_nearest best = { lists->of[i], NULL, 64 };
+        if (strchr(lists->of[i], ',') && kbi_is_named(&names, &best, what)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
             next = p + strlen(p);
             if (what != KBI_NAMES_AXIS) next = kbi_word(p, &n);
             word.n = 0;
             kbi_put(&word, p, n);
-            good = kbi_check_name(all, word.s, what, noun);
+            best.wanted = word.s, best.name = NULL, best.distance = 64;
+            good = kbi_is_named(&names, &best, what);
+            if (!good && best.distance > 3)
+                kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word.s, where);
+            else if (!good)
+                kbi_error("unknown %s '%s'; nearest is '%s' (--list%s)", noun, word.s, best.name,
+                          what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
         }
     }
+    kbi_text_free(&names);
     kbi_text_free(&word);
     return good;
 }
