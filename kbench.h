@@ -422,8 +422,8 @@ typedef struct kb_option {
     const char* argument; // "FILE": a value is required; "[=SET]": it may be given, behind a =; NULL: there is none
     const char* group;    // its heading in --help; NULL: not shown
     const char* help;
-    // Takes the value (NULL: none was given) into values + offset; false after a message. NULL: nothing to take.
-    bool (*read)(const struct kb_option* option, void* values, const char* value);
+    // The value (NULL: none was given) into values + offset; false after a message. NULL: there is nothing to take.
+    bool (*take)(const struct kb_option* option, void* values, const char* value);
     size_t offset;
     double low; // limits of the value, as read understands them
     int64_t high;
@@ -827,7 +827,7 @@ typedef struct kb_output {
     // All records, when the run is over: the text of the file that the option names. kbench opens that before anything
     // runs, and replaces it as a whole, unless nothing is put. begins, inside: how such a file begins, and what stands in its first lines;
     // another file is left alone. NULL: nothing is asked of it.
-    void (*write)(kb_text* to, const kb_result* records, int64_t n);
+    void (*fill)(kb_text* to, const kb_result* records, int64_t n);
     const char *begins, *inside;
     int lines;                             // 0: 8
     bool (*open)(const char* value);       // before anything runs; false, after a message: exit code 2
@@ -983,14 +983,14 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills the file:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
 #define KBENCH_OUTPUT(name, argument_, help_)                                                                      \
-    static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
     KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                        \
         static kb_output output;                                                                                 \
         output.option = #name, output.argument = argument_, output.help = help_;                                 \
-        output.write = kbi_write_##name;                                                                         \
+        output.fill = kbi_fill_##name;                                                                          \
         kb_add_output(&output);                                                                                      \
     }                                                                                                                \
-    static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n)
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
@@ -6367,7 +6367,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
         if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
-    return !option->read || option->read(option, set->given ? set->values : o, value);
+    return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
 static bool kbi_names_stdout(const char* path) {
@@ -16610,7 +16610,7 @@ enum { KBI_OUTPUT_FILES = 24 };
 typedef struct kbi_output_file {
     kbi_out to;
     kbi_signature mark; // how such a file begins
-    void (*write)(kbi_text* t, const kb_result* records, int64_t n);
+    void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
 } kbi_output_file;
 
 typedef struct kbi_outputs {
@@ -16701,7 +16701,7 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     if (o->json && *o->json && !kbi_destination_take("json", NULL, o->json)) return false;
     if (o->jsonl && *o->jsonl && !kbi_destination_take("jsonl", NULL, o->jsonl)) return false;
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->write && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
+        if (i->on && i->fill && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
             return false;
     return true;
 }
@@ -16718,7 +16718,7 @@ static void kbi_outputs_free(kbi_outputs* all) {
 
 // A file that is written at the end. False after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
-                            void (*write)(kbi_text* t, const kb_result* records, int64_t n),
+                            void (*fill)(kbi_text* t, const kb_result* records, int64_t n),
                             const kbi_signature* mark, const char* folder, const char* path, bool append) {
     kbi_text full = KBI_BLANK;
     if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
@@ -16728,7 +16728,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     if (folder) kbi_putf(&full, "%s/", folder);
     kbi_puts(&full, path);
     f->mark = *mark;
-    f->write = write;
+    f->fill = fill;
     bool good = kbi_out_open(&f->to, option, full.s, &f->mark, append);
     all->n += good;
     all->keeps = true;
@@ -16745,8 +16745,8 @@ static bool kbi_outputs_open(kbi_outputs* all) {
         kbi_signature mark = { i->begins ? i->begins : "", i->inside ? i->inside : "", i->lines ? i->lines : 8 };
         if (!i->on) continue;
         good = !i->open || i->open(i->value);
-        if (good && i->write && i->value)
-            good = kbi_outputs_add(all, i->option, i->write, &mark, NULL, i->value, false);
+        if (good && i->fill && i->value)
+            good = kbi_outputs_add(all, i->option, i->fill, &mark, NULL, i->value, false);
         all->keeps |= i->on && i->end;
     }
     if (!good) kbi_outputs_free(all);
@@ -16755,7 +16755,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
 
 static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->write && kbi_is(i->value, "-");
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->fill && kbi_is(i->value, "-");
     return some;
 }
 
@@ -16769,7 +16769,7 @@ static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
     for (int i = 0; i < all->n; i++) {
         kbi_out* to = &all->of[i].to;
         if (!records->n && to->temporary && access(to->target, F_OK) == 0) continue;
-        all->of[i].write(&to->waiting, records->of, records->n);
+        all->of[i].fill(&to->waiting, records->of, records->n);
         if (!to->waiting.n) continue; // it put nothing
         fflush(stdout);
         if (kbi_out_end(to, 5000)) continue;
@@ -16782,7 +16782,7 @@ static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
 // The kit's own.
 static void kbi_csv_add(void) {
     static kb_output csv;
-    csv.option = "csv", csv.write = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
+    csv.option = "csv", csv.fill = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
     kb_add_output(&csv);
 }
 
@@ -16799,7 +16799,7 @@ static void kbi_say_files(const kbi_options* o) {
     for (int i = 0; i < KBI_COUNT(first); i++)
         if (first[i] && !kbi_is(first[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", first[i]);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->value && (i->write || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
+        if (i->on && i->value && (i->fill || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
             kbi_putf(&line, "%s%s", line.n ? ", " : "", i->value);
     if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
     kbi_text_free(&line);

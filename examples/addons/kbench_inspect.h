@@ -2695,7 +2695,7 @@ KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
     kbi_inspect_output("sass")->each = kbi_code_show;
     kbi_inspect_output(NULL)->instead = kbi_look_instead;
     kb_output* trace = kbi_inspect_output("trace");
-    trace->write = kbi_trace, trace->begins = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ",
+    trace->fill = kbi_trace, trace->begins = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ",
     trace->lines = 1;
 }
 
