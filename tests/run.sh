@@ -27,13 +27,13 @@
 # A test that has more to do in make test-all asks for the variable TEST_ALL, which is then 1.
 #
 # The programs of tests/host are compiled together, since nearly all of their code is kbench's: as namespaces of one C++
-# file, without warnings and without optimisation. Each runs and is counted by itself. With --all, with --sanitize, by
-# name, and where the file does not compile, each is compiled by itself, as C, with warnings as errors. So is always one
+# file (and those on the virtual GPU as another), without warnings and without optimisation. Each runs and is counted by itself. With --all, with --sanitize, by
+# its name, and where the file does not compile, each is compiled by itself, as C, with warnings as errors. So is always one
 # that says in its head why it is "a program of its own: ...", for instance since it replaces functions of the C library.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
 : "${TEST_ALL:=}" "${TEST_JOBS:=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1)}"
-sanitize= no_skip= quick= tool= wanted= one= together= rest=
+sanitize= no_skip= quick= tool= wanted= one= lean= together= rest=
 while [ $# -gt 0 ]; do
     case $1 in
     --all) TEST_ALL=1 ;;
@@ -43,7 +43,8 @@ while [ $# -gt 0 ]; do
     --quick) quick=--quick ;;
     --tool) tool=$2 && shift ;;
     --one) one=$2 && shift ;; # how this script starts itself for a test
-    --together) together=1 ;; # and for the file of all tests of tests/host
+    --lean) lean=1 ;; # without warnings, which cost as much as all the rest
+    --together) together=$2 && shift ;; # and for the program of many
     *) wanted="$wanted $1" ;;
     esac
     shift
@@ -51,11 +52,11 @@ done
 export CC CXX NVCC ARCHFLAGS BUILD TEST_ALL TEST_TIMEOUT TEST_AGAIN
 [ -n "$wanted" ] || wanted="compile check host cli cpu gpu"
 logs=$BUILD/test/log
-programs=$BUILD/test/host
-mkdir -p "$logs" "$programs" || exit 2
+mkdir -p "$logs" "$BUILD/test/host" || exit 2
 warnings="-Wall -Wextra -Werror"
 cflags="-O2 -g $warnings -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # as compilers of some distributions do unasked
 if [ -z "$TEST_ALL" ]; then cflags="-O1 $warnings"; fi
+if [ -n "$lean" ]; then cflags="-O1 -w"; fi
 if [ -n "$sanitize" ]; then
     cflags="-O1 -g $warnings -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE -DKBI_NO_INSTRUMENTS"
 fi
@@ -69,20 +70,33 @@ says() { head -n 20 "$1" | grep -qE "^(#|//) ($2)"; }
 # the name of a test and of its files
 name_of() { name=${1#tests/} && name=${name%.*} && flat=$(echo "$name" | tr / _) && log=$logs/$flat.log && exe=$BUILD/test/$name; }
 
-# the file of all tests of tests/host, and a name for each beside its program
+# set_of FILE: the program that this test of tests/host is compiled into with others: host, virtual_gpu, or none
+set_of() {
+    case $1 in tests/host/*.c) ;; *) echo none && return ;; esac
+    if [ -f "${1%.c}.sh" ] || says "$1" 'a program of its own: '; then
+        echo none
+    elif grep -q '"virtual_gpu.h"' "$1"; then
+        echo virtual_gpu
+    else
+        echo host
+    fi
+}
+
+# build_together SET: the program of a set, and a name beside it for each test
 build_together() {
-    set --
-    for t in tests/host/*.c; do
-        [ -f "${t%.c}.sh" ] || says "$t" 'a program of its own: ' || set -- "$@" "$t"
-    done
-    source=$programs/together.cpp
+    folder=$BUILD/test/together
+    source=$folder/$1.cpp
+    rm -rf "$source" && mkdir -p "$folder"
+    set -- "$1"
+    for t in tests/host/*.c; do [ "$(set_of "$t")" != "$1" ] || set -- "$@" "$t"; done
+    name=$1 && shift
     {
         echo '#include "test.h"'
         echo '#include "json.h"'
-        echo '#include "guarded.h"'
-        sed -n 's/^#include <.*/&/p' "$@" | sort -u # ahead of the namespaces
-        echo '#include "kit.h"'
-        grep -q '"kbench_kernels.cuh"' "$@" && echo '#include "kbench_kernels.cuh"'
+        [ "$name" = virtual_gpu ] || echo '#include "guarded.h"'
+        for t; do sed -n '1,/^[a-z].*{/s/^#include <.*/&/p' "$t"; done | sort -u # ahead of the namespaces
+        [ "$name" = virtual_gpu ] && echo '#include "host/virtual_gpu.h"' || echo '#include "kit.h"'
+        if grep -q '"kbench_kernels.cuh"' "$@"; then echo '#include "kbench_kernels.cuh"'; fi
         echo '#define main program'
         for t; do
             n=$(basename "$t" .c)
@@ -93,16 +107,16 @@ build_together() {
 #undef main
 static int call(int (*test)(int, char**), int argc, char** argv) { return test(argc, argv); }
 static int call(int (*test)(void), int, char**) { return test(); }
-static int is(const char* file, const char* name) { // and no benchmarks but those of this test
-    const char* base = strrchr(file, '/');
-    if (strcmp(base ? base + 1 : file, name) != 0) return 0;
+static bool is(const char* program, const char* name) { // and registers no benchmarks but those of this test
+    const char* base = strrchr(program, '/');
+    if (strcmp(base ? base + 1 : program, name) != 0) return false;
     for (kb_entry** e = &kbi_process.entries; *e;) {
         const size_t n = strlen((*e)->file), m = strlen(name);
         bool own = n > m + 3 && strncmp((*e)->file + n - m - 2, name, m) == 0 && (*e)->file[n - m - 3] == '/';
         if (own) e = &(*e)->next;
         else *e = (*e)->next, kbi_process.entry_count--;
     }
-    return 1;
+    return true;
 }
 int main(int argc, char** argv) {
 END
@@ -113,14 +127,22 @@ END
         echo '    return 2;'
         echo '}'
     } > "$source"
-    # what is called optimised is what kbench's records call so; a sample of a function that is not is flagged
-    if $CXX -std=gnu++20 -w -O0 -D__OPTIMIZE__=1 -I. -Itests "$source" -o "$programs/together" -lm -ldl -lpthread > "$logs/together.log" 2>&1; then
-        for t; do ln -f "$programs/together" "$programs/$(basename "$t" .c)" 2> /dev/null || cp "$programs/together" "$programs/$(basename "$t" .c)"; done
-        echo built > "$logs/together"
+    [ "$name" = host ] || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
+    # to kbench's records this is optimised, since they flag samples of what is not
+    if $CXX -std=gnu++20 -w -O0 -D__OPTIMIZE__=1 ${flags:-} -I. -Itests "$source" -o "$folder/$name" -lm -ldl -lpthread > "$logs/$name.log" 2>&1; then
+        for t; do ln -f "$folder/$name" "$folder/$(basename "$t" .c)" 2> /dev/null || cp "$folder/$name" "$folder/$(basename "$t" .c)"; done
+        echo built > "$logs/together_$name"
     else
-        echo "the tests of tests/host do not compile together, as C++20 by $CXX ($logs/together.log): each is built by itself"
-        echo failed > "$logs/together"
+        echo "$source does not compile as C++20 by $CXX ($logs/$name.log): its tests are built by themselves"
+        echo failed > "$logs/together_$name"
     fi
+}
+
+# shared_program SET: the program of that set is there; waits while it is being built
+shared_program() {
+    [ -e "$logs/together_$1" ] || return 1
+    while [ ! -s "$logs/together_$1" ]; do sleep 1; done
+    grep -q built "$logs/together_$1"
 }
 
 # attempt FILE: one run of a test, into $log
@@ -130,10 +152,14 @@ attempt() {
         $limit sh "$1" > "$log" 2>&1 < /dev/null
         ;;
     *.c)
-        : > "$log"
-        if ! shared_program "$1"; then
-            rm -f "$exe" # it may be a name of the program of all
-            $CC $cflags -I. -Itests "$1" -o "$exe" -lm -ldl -lpthread > "$log" 2>&1 || return
+        set=$(set_of "$1")
+        if shared_program "$set"; then
+            exe=$BUILD/test/together/$(basename "$1" .c)
+            : > "$log"
+        else
+            flags=
+            ! grep -q '"virtual_gpu.h"' "$1" || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
+            $CC $cflags $flags -I. -Itests "$1" -o "$exe" -lm -ldl -lpthread > "$log" 2>&1 || return
         fi
         $limit "$exe" $quick >> "$log" 2>&1 < /dev/null
         ;;
@@ -144,12 +170,11 @@ attempt() {
     esac
 }
 
-# shared_program FILE: this run has a program of all tests of tests/host, and it is one of them
-shared_program() {
-    case $1 in tests/host/*.c) ;; *) return 1 ;; esac
-    if [ ! -e "$logs/together" ] || says "$1" 'a program of its own: '; then return 1; fi
-    while [ ! -s "$logs/together" ]; do sleep 1; done
-    grep -q built "$logs/together"
+# the folder of CUDA's headers, or nothing
+cuda_headers() {
+    for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do
+        [ -f "$folder/cuda_runtime_api.h" ] && echo "$folder" && return
+    done
 }
 
 # the reason why GPU tests cannot run here, or nothing
@@ -166,7 +191,15 @@ run_one() {
     name_of "$1"
     mkdir -p "$(dirname "$exe")"
     start=$(date +%s) again=
-    case $1 in tests/gpu/*) why=$(why_no_gpu) ;; *) why= ;; esac
+    why=
+    case $1 in
+    tests/gpu/*) why=$(why_no_gpu) ;;
+    tests/host/*.c)
+        if grep -q '"virtual_gpu.h"' "$1" && [ -z "$(cuda_headers)" ]; then
+            why="no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda)"
+        fi
+        ;;
+    esac
     if [ -n "$why" ]; then
         echo "$name: $why" > "$logs/$flat.skips"
         echo "0 ${no_skip:-0} 1" > "$logs/$flat.sum"
@@ -206,11 +239,11 @@ run_one() {
     cat "$logs/$flat.said" # at once: other tests end, too
 }
 
-if [ -n "$together" ]; then build_together && exit; fi
+if [ -n "$together" ]; then build_together "$together" && exit; fi
 if [ -n "$one" ]; then run_one "$one" && exit; fi
 
 # which tests: side by side, and one at a time behind them
-rm -f "$logs"/*.sum "$logs"/*.skips "$logs/together"
+rm -f "$logs"/*.sum "$logs"/*.skips "$logs"/together_*
 : > "$logs/beside" && : > "$logs/alone" && : > "$logs/left" && : > "$logs/wanted"
 for w in $wanted; do
     case $w in
@@ -239,11 +272,21 @@ again="--one"
 [ -z "$no_skip" ] || again="--no-skip $again"
 [ -z "$quick" ] || again="--quick $again"
 [ -z "$TEST_ALL" ] || again="--all $again"
-case " $wanted " in *" host "*) ;; *) together=no ;; esac
-if [ -z "$together$TEST_ALL$sanitize" ] && command -v "$CXX" > /dev/null 2>&1; then
-    : > "$logs/together"
-    { sh "$0" --together || echo failed > "$logs/together"; } &
-fi
+case $TEST_ALL$sanitize:$wanted in
+:*/* | 1*) ;;
+*) again="--lean $again" ;;
+esac
+case " $wanted " in
+*" host "*)
+    if [ -z "$TEST_ALL$sanitize" ] && command -v "$CXX" > /dev/null 2>&1; then
+        for set in host virtual_gpu; do
+            [ $set = host ] || [ -n "$(cuda_headers)" ] || continue
+            : > "$logs/together_$set"
+            { sh "$0" --together $set || echo failed > "$logs/together_$set"; } &
+        done
+    fi
+    ;;
+esac
 if [ "$TEST_JOBS" -gt 1 ] && echo x | xargs -P 2 -n 1 true 2> /dev/null; then
     xargs -P "$TEST_JOBS" -n 1 sh "$0" $again < "$logs/beside"
 else
