@@ -3,8 +3,9 @@
 # Command lines that would take a process with them, or a file: refused at once, in little memory, with one line that
 # says why. And where a program runs that is started oddly, or with little of what a system gives.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
+program prog tests/cli/prog.c
 prog=$tmp/prog
 quick="--iters 3 --warmup 1 --no-progress"
 # small COMMAND...: in 200 MB, and in seconds
@@ -28,16 +29,6 @@ taken() {
 
 # --- patterns
 many() { awk -v s="$1" -v n="$2" 'BEGIN { while (n-- > 0) printf "%s", s }'; }
-for o in --filter --exclude; do
-    refused "$o: repeats in repeats" 'is refused' --list $o '((((a{1,255}){1,255}){1,255}){1,255})'
-    refused "$o: plus in plus" 'is refused' --list $o '(((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+'
-    refused "$o: many repeats" 'is refused' --list $o 'a{32767}'
-    refused "$o: 100,000 characters" 'is refused.* 4096 characters' --list $o "$(many a 100000)"
-    refused "$o: 100,000 alternatives" 'is refused' --list $o "$(many 'a|' 50000)"
-    refused "$o: 60,000 groups" 'is refused' --list $o "$(many '(' 60000)"
-    refused "$o: a reference" 'is refused' --list $o '(.*)\1(.*)\2(.*)\3x'
-done
-refused "a goal's pattern" 'is refused' --goal '((((a{1,255}){1,255}){1,255}){1,255}):time_ms<=1' --op mse
 refused "no pattern" 'is not a regular expression' --list --filter '(mse'
 taken "a pattern that searches for long elsewhere" 1 --op mse --filter '(((.*)*)*)*e'
 taken "groups in groups" 1 --op mse "$(many '(' 64)m$(many ')' 64)"
