@@ -10333,7 +10333,7 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     char* plain = NULL;
 #if defined(__cplusplus)
     int status = 0;
-    plain = __cxa_demangle(name, NULL, NULL, &status);
+    if (strncmp(name, "_Z", 2) == 0) plain = __cxa_demangle(name, NULL, NULL, &status); // "f" alone is float
 #endif
     kbi_fit(out, 0, size, "%s", plain ? plain : name);
     free(plain); // the demangler's own malloc

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The processor's counters, on a kernel that has them (here a fake one), forbids them, hides them or has no such call:
 // VIRTUAL_PERF says which. Started without arguments this is the test; it starts itself with arguments.
+// a program of its own: it replaces functions of the C library.
 #define _GNU_SOURCE
 #include "test.h"
 #include "json.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // What the stages hand to each other, number for number: what a record takes from what was measured, what the judge makes
 // of samples whose median is known by hand, when a run has warmed up and when it has enough, where data goes on a stage.
+// a program of its own: it replaces the clock.
 #include "test.h"
 #include "guarded.h"
 #include <stdbool.h>

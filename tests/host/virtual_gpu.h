@@ -91,8 +91,9 @@ static function proofs[8][KBI_COUNT(kbi_proof_names)];
 static bool is_proof(const function* of) { return of >= proofs[0] && of < proofs[8]; }
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" // most operations name no more than their kind and time
+typedef enum operation_kind { KERNEL, EVENT, WAIT, COPY, HOST, ALLOCATION, SET } operation_kind;
 typedef struct operation {
-    enum { KERNEL, EVENT, WAIT, COPY, HOST, ALLOCATION, SET } kind;
+    operation_kind kind;
     const function* of;
     double ns;
     struct CUevent_st* event;
