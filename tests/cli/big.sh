@@ -3,6 +3,9 @@
 # Files of many records: what they cost in time beside printf and strtod, in memory, and in instructions, which are the
 # same on every machine.
 . tests/lib.sh
+. tests/cli/kit.sh
+
+only_in_test_all "files of 20,000 records" || finish
 
 build "big.c" $CC -O2 -I. -Itests tests/cli/big.c -o "$tmp/big" $libs
 check "20,000 records a side: written, compared" "$tmp/big"

@@ -114,10 +114,10 @@ check_rc "the tool without --load" 2
 check_err "the tool without --load" 'this is the tool.*--load'
 run "$tmp/kbench" --help
 check_out "the tool's --help" '--load FILE'
-build "KBENCH_NO_REPORT" $CC -O1 -Wall -Wextra -Werror -DKBENCH_NO_REPORT -DKBENCH_IMPLEMENTATION -I. tests/cli/prog.c -o "$tmp/small" $libs
+build "KBENCH_NO_REPORT" $CC -O0 -DKBENCH_NO_REPORT -DKBENCH_IMPLEMENTATION -I. tests/cli/prog.c -o "$tmp/small" $libs
 run "$tmp/small" $quick --op silu --json "$tmp/small.json"
 check_rc "KBENCH_NO_REPORT measures" 0
-for option in "--load $tmp/a.json" "--csv $tmp/x" "--md $tmp/x" "--gbench $tmp/x" "--go $tmp/x" "--report $tmp/x" --github "--benchmark_out=$tmp/x" "--benchmark_repetitions=10"; do
+for option in "--load $tmp/a.json" "--csv $tmp/x" "--html $tmp/x" --ncu "--md $tmp/x" "--gbench $tmp/x" "--go $tmp/x" "--report $tmp/x" --github "--benchmark_out=$tmp/x" "--benchmark_repetitions=10"; do
     run "$tmp/small" $quick $option
     check_rc "KBENCH_NO_REPORT: $option" 2
     check_err "KBENCH_NO_REPORT: $option" 'is not in this program: it was built with KBENCH_NO_REPORT'

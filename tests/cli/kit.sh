@@ -5,6 +5,7 @@
 #   plain NAME FILE [FLAGS...]      the same without the guarded memory of tests/guarded.h
 #   reader                          $tmp/flat of tests/cli/flat.c, which checks and prints a file of records
 #   tool NAME                       $tmp/NAME, the tool that reads records
+#   virtual_gpu FILE                $tmp/FILE of tests/host/FILE.c, whose GPU is simulated; wants $include, the folder of CUDA's headers
 #   suite                           $suite, examples/suite.cu as a C program
 #   python                          exits with a skip where $PYTHON is none from 3.8 on; kbench.py builds its library once
 #   only_in_test_all WHAT           true in make test-all (TEST_ALL=1); elsewhere WHAT is counted as skipped
@@ -17,7 +18,7 @@ mkdir -p "$kit"
 made() {
     made_name=$1
     shift
-    made_of="$(cat kbench.h tests/*.h tests/cli/*.h tests/cli/kit.c tests/cli/flat.c examples/addons/* 2> /dev/null | cksum) $*"
+    made_of="$(cat kbench.h tests/*.h tests/cli/*.h tests/cli/kit.c tests/cli/flat.c tests/host/*.h tests/host/cuda.c tests/host/inside.c examples/addons/* 2> /dev/null | cksum) $*"
     waited=0
     until [ "$(cat "$kit/$made_name.made" 2> /dev/null)" = "$made_of" ]; do
         if mkdir "$kit/$made_name.lock" 2> /dev/null; then
@@ -49,6 +50,10 @@ plain() {
 reader() {
     made flat $CC -O1 -Itests tests/cli/flat.c
     cp "$kit/flat" "$tmp/flat"
+}
+virtual_gpu() {
+    made "$1" $CC -O0 -w -D__OPTIMIZE__=1 -DKBENCH_CUDA -isystem "$include" -I. -Itests "tests/host/$1.c" $libs
+    cp "$kit/$1" "$tmp/$1"
 }
 suite() {
     made suite $CC -std=c11 -O0 -I. -x c examples/suite.cu $libs
