@@ -32,6 +32,8 @@
 #endif
 #endif
 #include "kbench.h"
+#include "addons/kbench_inspect.h"
+#include "addons/kbench_report.h"
 #include "kbench_kernels.cuh"
 #include <stdio.h>
 #include <stdlib.h>
@@ -529,7 +531,7 @@ int main(int argc, char** argv) {
     order = add_products(order);
 #endif
     (void)order;
-    kb_default("--fast --part 3m"); // what a person waits for
+    kb_default("--fast --shuffle --budget 3m"); // groups of all operations, in the time that a person waits
     return kb_main(argc, argv);
 }
 #endif

@@ -6,8 +6,8 @@
 . tests/cli/kit.sh
 . tests/golden.lib
 
-if [ -n "${TEST_ALL-}" ]; then
-    build "the tool" $CC $looks_out -I. -x c -DKBENCH_TOOL kbench.h -o "$tmp/kbench" $libs
+if everything; then
+    build "the tool" $CC $looks_out examples/addons/kbench.c -o "$tmp/kbench" $libs
 else
     tool kbench
 fi

@@ -29,16 +29,6 @@ taken() {
 
 # --- patterns
 many() { awk -v s="$1" -v n="$2" 'BEGIN { while (n-- > 0) printf "%s", s }'; }
-for o in --filter --exclude; do
-    refused "$o: repeats in repeats" 'is refused' --list $o '((((a{1,255}){1,255}){1,255}){1,255})'
-    refused "$o: plus in plus" 'is refused' --list $o '(((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+'
-    refused "$o: many repeats" 'is refused' --list $o 'a{32767}'
-    refused "$o: 100,000 characters" 'is refused.* 4096 characters' --list $o "$(many a 100000)"
-    refused "$o: 100,000 alternatives" 'is refused' --list $o "$(many 'a|' 50000)"
-    refused "$o: 60,000 groups" 'is refused' --list $o "$(many '(' 60000)"
-    refused "$o: a reference" 'is refused' --list $o '(.*)\1(.*)\2(.*)\3x'
-done
-refused "a goal's pattern" 'is refused' --goal '((((a{1,255}){1,255}){1,255}){1,255}):time_ms<=1' --op mse
 refused "no pattern" 'is not a regular expression' --list --filter '(mse'
 taken "a pattern that searches for long elsewhere" 1 --op mse --filter '(((.*)*)*)*e'
 taken "groups in groups" 1 --op mse "$(many '(' 64)m$(many ')' 64)"

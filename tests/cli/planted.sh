@@ -26,7 +26,7 @@ PATH=$folder/bin:$PATH
 mkdir "$folder/bin" "$folder/repository" "$folder/repository/.git"
 count=$("$planted" plants)
 n=0 step=1
-if ! only_in_test_all "two of three texts"; then step=3; fi
+everything || step=3
 while [ $n -lt "$count" ]; do
     cd "$folder" || exit 2
     rm -rf now.json before.json report.d

@@ -17,7 +17,7 @@ program more3 tests/cli/race.c -DMORE=3
 old=$tmp/old
 TMPDIR=$(cd "$tmp" && pwd)
 export TMPDIR
-races=${RACES:-$([ -n "${TEST_ALL-}" ] && echo 10 || echo 3)}
+races=${RACES:-$(everything && echo 10 || echo 3)}
 if [ "${1-}" = --full ]; then races=100; fi
 quick="--device script --iters 10"
 

@@ -295,6 +295,10 @@ done
 run "$prog" --ncu
 check_rc "no CUDA" 2
 check_err "no CUDA" 'built without CUDA'
+plain less tests/cli/vendor.c
+run "$tmp/less" $script --ncu
+check_rc "without add-ons" 2
+check_err "without add-ons" '--ncu is an option of examples/addons/kbench_inspect.h: include it after kbench.h'
 
 # --- with a virtual GPU
 include=$(cuda_headers)
