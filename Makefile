@@ -40,7 +40,7 @@ CFLAGS ?= -O2
 # that is to show lines wants -lineinfo, too, which takes a twentieth of the time
 NVCCFLAGS ?= -O1
 LIBS := -lm -ldl -lpthread
-HEADERS := $(wildcard kbench.h kbench_kernels.cuh)
+HEADERS := $(wildcard kbench.h kbench_kernels.cuh examples/addons/*.h)
 # one file's kernels on all cores, where nvcc can (12.3 and later)
 SPLIT = $(eval SPLIT := $(if $(shell $(NVCC) --help 2> /dev/null | grep -e '--split-compile '),-split-compile=0))$(SPLIT)
 compile_cuda = $(NVCC) $(NVCCFLAGS) $(ARCHFLAGS) $(SPLIT) $(CUBLAS) -I.
@@ -109,9 +109,9 @@ $(BUILD)/suite.command: FORCE
 	@echo '$(suite_command)' | cmp -s - $@ || echo '$(suite_command)' > $@
 
 tool: $(BUILD)/kbench
-$(BUILD)/kbench: kbench.h
+$(BUILD)/kbench: examples/addons/kbench.c $(HEADERS)
 	@mkdir -p $(@D)
-	$(compile_c) -x c -DKBENCH_TOOL kbench.h -o $@ $(LIBS)
+	$(compile_c) $< -o $@ $(LIBS)
 
 test:
 	$(run_tests)
@@ -158,7 +158,7 @@ endif
 
 # but for what is printed elsewhere as it stands, and what a script made
 FORMAT := $(filter-out tests/compile/five_lines.cu tests/compile/plain.c tests/host/stats_expected.h, \
-            $(wildcard kbench.h kbench_kernels.cuh examples/*.c examples/*.cu tests/*.h tests/*/*.c tests/*/*.cpp tests/*/*.cu))
+            $(wildcard kbench.h kbench_kernels.cuh examples/*.c examples/*.cu examples/addons/*.[ch] examples/addons/*.cu tests/*.h tests/*/*.c tests/*/*.cpp tests/*/*.cu))
 format:
 	clang-format -i $(FORMAT)
 

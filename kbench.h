@@ -38,6 +38,7 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
+    >>parse        foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -54,8 +55,6 @@ CONTENTS (search for the tag)
     >>streams      foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
-    >>changes      foundation: two sets of records: which belong together, and what is known of a change. Pure functions
-    >>differences  foundation: what two records' machines differ in, and whether their times may be compared
     >>registry     declare: what the KBENCH macros registered, in the order of the source
     >>cli          plan: the options, one row each: they make --help, the parser and the structure of values
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
@@ -65,7 +64,6 @@ CONTENTS (search for the tag)
     >>lab          measure: all that a measuring process keeps from one case to the next
     >>leftovers    measure: what a function changed in its process: put back before the next one, or the process ends
     >>nvtx         measure: names of cases and phases, for whatever profiler listens
-    >>perf         measure: the processor's counters over host work, from the kernel's perf_event_open
     >>host         measure: the cpu backend, and the tests' script backend, with their timers
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
@@ -74,10 +72,7 @@ CONTENTS (search for the tag)
     >>timers       measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI
     >>calibrate    measure: what events read too much, against what an empty kernel takes
     >>audit        measure: the timed block seen once under stream capture, where nothing executes
-    >>energy       measure: what a launch takes of the GPU's energy, by NVML's counter, apart from the times
-    >>activity     measure: the block's kernels, copies and calls, run by run, from CUPTI's records
     >>inspect      measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed
-    >>counters     measure: the hardware's counters over the block, through CUPTI's range profiler
     >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
     >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
     >>alike        measure: whether later launches do what the first ones did, by their times
@@ -87,32 +82,16 @@ CONTENTS (search for the tag)
     >>body         measure: what a body asks and says: axes, amounts, checks, words
     >>rounds       measure: the cases of a comparison group, one alone or several in turn
     >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
-    >>counted      judge: what was counted of a case against what it declared, and what bounds it
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
-    >>compare      judge: how surely the records of two sets differ, what it means, and how each case went over time
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
-    >>parse        record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
     >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
-    >>looks        record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up
     >>columns      render: what render is told beside the records, and what stands in a column
-    >>profile      render: what was found inside of a case: below its row in the table, and as a timeline
     >>lines        render: the table being written: its state, and text laid out in its width
     >>table        render: the terminal table: groups, columns and rows
     >>summary      render: what stands under the table: what its signs mean, who won, and what is in doubt
-    >>shifts       render: what changed from one set of records to another, and how it went over time
-    >>text         render: records as CSV and Markdown
-    >>tools        render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format
-    >>report       render: report.md: every case, summaries by size, the best of each operation, what holds it back
-    >>svg          render: shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose
-    >>views        render: which records belong into one picture, and along which axes they lie there
-    >>sweeps       render: how a number goes with size: lines, fitted powers, heat maps
-    >>figures      render: what each case reaches of the machine, how it was sampled, and how it stands to another
-    >>roofline     render: operations a second by operations a byte, under the roofs that were measured
-    >>page         render: the kinds of figures; one as a file of its own; what a page needs beside its content
-    >>cases        render: what a page says first: verdict, what to know before trusting it, the table of all cases
-    >>html         render: a page of one file: what it says first, figures, machine, and the records themselves
+    >>csv          render: records as CSV
     >>progress     render: the progress line on stderr
     >>resume       program: which cases an earlier run has left records of, and what is still to be done
     >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
@@ -120,16 +99,9 @@ CONTENTS (search for the tag)
     >>outputs      program: what a run or --load writes when all records are there: opened before, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
     >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
-    >>machine_code program: the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
-    >>vendor       program: ncu and nsys, started on this very program, which then runs each block once for them
     >>program      program: a run from command line to exit code
-    >>gate         program: baselines, histories, goals, and what they make of the exit code
-    >>load         program: records of earlier runs, shown without a run
-    >>race         program: built programs in alternating fresh processes
     >>embed        program: measuring inside another program
-    >>proving      program: what the self-test measures: kernels with memory, known work, planted mistakes
-    >>selftest     program: the measurement measured, and held against bars
     >>main         program: what KBENCH_MAIN calls
     >>ptx          measure: the device functions of the engine and of the self-test, as text that the driver compiles
 
@@ -195,8 +167,6 @@ MEMORY RULES
                               has the CUDA runtime at hand (-I, -lcudart), and in C or C++ files whose timed
                               blocks are GPU work; under nvcc it is implied
     KBENCH_NO_CUDA            no GPU support, also under nvcc
-    KBENCH_NO_REPORT          leaves out what reads records and writes other formats: --load, --csv, ... are refused
-    KBENCH_TOOL               makes this file a program of its own: cc -O2 -x c -DKBENCH_TOOL kbench.h -o kbench -lm
     KBENCH_SHARED             makes it a library for other languages: cc -O2 -shared -fPIC -x c -DKBENCH_SHARED kbench.h
                               -o libkbench.so -lm (with a GPU: -DKBENCH_CUDA -I$CUDA/include -L$CUDA/lib64 -lcudart)
     KBENCH_MALLOC(bytes), KBENCH_REALLOC(p, bytes), KBENCH_FREE(p)
@@ -211,7 +181,7 @@ MEMORY RULES
 #error "kbench.h: define all of KBENCH_MALLOC, KBENCH_REALLOC and KBENCH_FREE, or none of them"
 #endif
 
-#if defined(KBENCH_TOOL) || defined(KBENCH_SHARED)
+#if defined(KBENCH_SHARED)
 #define KBENCH_IMPLEMENTATION
 #endif
 // strict -std=c11 hides POSIX; this must come before the first system header, and cannot when the user's came
@@ -322,55 +292,102 @@ typedef enum kb_expectation { // what a timed block may do because it is the thi
 // Which machine an implementation can run on; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
-// Flags: an ERROR takes the number away and puts its word in the table; a WARN stands beside the number.
-//      name           level  advice: what mends it
+// Flags: an ERROR takes the number away and puts its name in the table; a WARN stands beside the number.
+//   x(name, level, mark beside a number, what happened, why the number is not there or not all that it seems,
+//     what to do)
 // clang-format off
-#define KB_FLAGS(x)                                                                                            \
-    x(VERIFY_FAIL,    ERROR, "fix the kernel, or the tolerance of kb_check")                                    \
-    x(STALE,          ERROR, "write the output in each launch; reset in KB_SAMPLE what outlives one")           \
-    x(WORK_CHANGED,   ERROR, "do the same work in every launch: reset in KB_SAMPLE what one leaves")            \
-    x(CUDA_ERROR,     ERROR, "compute-sanitizer finds where")                                                   \
-    x(NO_WORK,        ERROR, "launch on kb->stream; time host code in KB_TIME_HOST, and kb_keep it")            \
-    x(NO_LOOP,        ERROR, "put the work to be timed into KB_TIME(kb) { ... }")                               \
-    x(LEFT_EARLY,     ERROR, "no break, return or goto out of the timed block; continue is fine")               \
-    x(TRANSFER,       ERROR, "move copies out of the block, or kb_expect(kb, KB_EXPECT_TRANSFER)")              \
-    x(SYNC_INSIDE,    ERROR, "move the waiting out of the block, or kb_expect(kb, KB_EXPECT_SYNC)")             \
-    x(ALLOC_INSIDE,   ERROR, "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC")             \
-    x(SIDE_STREAM,    ERROR, "launch and copy on kb->stream")                                                   \
-    x(ABOVE_ROOF,     ERROR, "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed")          \
-    x(NOT_COLD,       ERROR, "take the data from KB_ALLOC, or time it in cache: --hot")                         \
-    x(TIMEOUT,        ERROR, "raise --timeout, or look for a hang")                                             \
-    x(OOM,            ERROR, "choose a smaller size, or free memory for it")                                    \
-    x(CRASHED,        ERROR, "--no-isolate under a debugger shows where")                                       \
-    x(OVERRUN,        ERROR, "compute-sanitizer finds where")                                                   \
-    x(BAD_CASE,       ERROR, "mend the benchmark's function: the message says what")                            \
-    x(FLOOR,          WARN,  "time more work per launch")                                                       \
-    x(QUANTISED,      WARN,  "time more work per launch")                                                       \
-    x(UNGATED,        WARN,  "submit less in the timed block, and do not wait there")                           \
-    x(UNVERIFIED,     WARN,  "kb_check(kb, got, want, n, tolerance) after the timed block")                     \
-    x(THROTTLED,      WARN,  "let the GPU cool, or lock a clock that it can hold: nvidia-smi -lgc")             \
-    x(CLOCK_VARIES,   WARN,  "lock the clock (nvidia-smi -lgc), or try --thorough")                             \
-    x(UNSETTLED,      WARN,  "try --thorough, or a longer --warmup")                                            \
-    x(DRIFT,          WARN,  "try --thorough, or a longer --warmup")                                            \
-    x(AUTOCORR,       WARN,  "try --thorough, or several processes: --procs 5")                                 \
-    x(BIMODAL,        WARN,  "look at samples_ms in the record; --procs 5 shows what others see")               \
-    x(OUTLIERS,       WARN,  "close other programs, or try --thorough")                                         \
-    x(NOISY,          WARN,  "close other programs, --cpu N, or a longer --max-time")                           \
-    x(FEW,            WARN,  "raise --max-time, or --iters")                                                    \
-    x(PLACEMENT,      WARN,  "take the data from KB_ALLOC, in the same order in each implementation")           \
-    x(SHARED_GPU,     WARN,  "end the others (nvidia-smi lists them), or take another --device")                \
-    x(DECLARED_BYTES, WARN,  "check the formula of kb_bytes: --counters has what moved")                        \
-    x(DECLARED_FLOPS, WARN,  "check the formula of kb_flops: --counters has what was done")                     \
-    x(CONSTANT_DATA,  WARN,  "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data")            \
-    x(LEAK,           WARN,  "free what the function allocates, or take it from KB_ALLOC")                      \
-    x(DEBUG_BUILD,    WARN,  "compile with -O2 or -O3, without sanitizers, coverage and -pg")
+#define KB_FLAGS(x) \
+    x(VERIFY_FAIL, ERROR, "", "the output is wrong", "a wrong result has no speed", \
+      "fix the kernel, or the tolerance of kb_check") \
+    x(STALE, ERROR, "", "the last launch did not leave the output that the first one left", \
+      "work of one launch would be divided by all", \
+      "write the output in each launch; reset in KB_SAMPLE what outlives one") \
+    x(WORK_CHANGED, ERROR, "", "later launches did other work than the first ones", \
+      "their time is not that of the work that was checked", \
+      "do the same work in every launch: reset in KB_SAMPLE what one leaves") \
+    x(CUDA_ERROR, ERROR, "", "CUDA reported an error", \
+      "a launch that fails returns at once, and would look fast", "compute-sanitizer finds where") \
+    x(NO_WORK, ERROR, "", "the timed block submitted no work", "the time of nothing is no speed", \
+      "launch on kb->stream; time host code in KB_TIME_HOST, and kb_keep it") \
+    x(NO_LOOP, ERROR, "", "no block was timed", "there is nothing that a time would be of", \
+      "put the work to be timed into KB_TIME(kb) { ... }") \
+    x(LEFT_EARLY, ERROR, "", "the timed block was left before its end", "what was left out would count as done", \
+      "no break, return or goto out of the timed block; continue is fine") \
+    x(TRANSFER, ERROR, "", "the timed block copies between host and GPU", \
+      "the copy would count as the kernel's time", \
+      "move copies out of the block, or kb_expect(kb, KB_EXPECT_TRANSFER)") \
+    x(SYNC_INSIDE, ERROR, "", "the timed block waits for the GPU", \
+      "launches and the waiting would count as the kernel's time", \
+      "move the waiting out of the block, or kb_expect(kb, KB_EXPECT_SYNC)") \
+    x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", \
+      "allocating takes longer than most kernels, and would count as one", \
+      "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC") \
+    x(SIDE_STREAM, ERROR, "", "work went to another stream than kb->stream", \
+      "no event waits for it there, and it would look free", "launch and copy on kb->stream") \
+    x(ABOVE_ROOF, ERROR, "", "faster than this machine was seen to be", \
+      "less was done than kb_bytes or kb_flops say, or it was not done at all", \
+      "check kb_bytes, kb_flops (kb_flops_as: the type), and what is computed") \
+    x(NOT_COLD, ERROR, "", "the L2 cache could not be evicted between samples", \
+      "data in cache would pass for data in memory", "take the data from KB_ALLOC, or time it in cache: --hot") \
+    x(TIMEOUT, ERROR, "", "it took longer than --timeout allows", "what does not end has no time", \
+      "raise --timeout, or look for a hang") \
+    x(OOM, ERROR, "", "there was no room for its memory", "it did not run", \
+      "choose a smaller size, or free memory for it") \
+    x(CRASHED, ERROR, "", "it did not come to its end", "what does not end has no time", \
+      "--no-isolate under a debugger shows where") \
+    x(OVERRUN, ERROR, "", "something wrote beside a buffer", \
+      "what it overwrote may be data, and the output chance", "compute-sanitizer finds where") \
+    x(BAD_CASE, ERROR, "", "the function failed, or called kbench in a wrong way", \
+      "what would be timed is not what was meant", "mend the benchmark's function: the message says what") \
+    x(FLOOR, WARN, "FL", "what the timer's bias may be off is over 5 % of the time", \
+      "that much of it may be the timer's", "time more work per launch") \
+    x(QUANTISED, WARN, "QU", "the timer's step is over 1 % of the time", \
+      "the +- cannot show what lies between two steps", "time more work per launch") \
+    x(UNGATED, WARN, "UG", "launches were not queued before the clock started", \
+      "launch latency may be in the time", "submit less in the timed block, and do not wait there") \
+    x(UNVERIFIED, WARN, "UV", "no kb_check looked at the output", "a wrong kernel could be as fast", \
+      "kb_check(kb, got, want, n, tolerance) after the timed block") \
+    x(THROTTLED, WARN, "TH", "the GPU lowered its clock for power or heat", "cool or idle it would be faster", \
+      "let the GPU cool, or lock a clock that it can hold: nvidia-smi -lgc") \
+    x(CLOCK_VARIES, WARN, "CV", "the SM clock changed by more than 2 %", "times change with it", \
+      "lock the clock (nvidia-smi -lgc), or try --thorough") \
+    x(UNSETTLED, WARN, "US", "had not settled when the warm-up ran out", \
+      "the later half of the samples differs from the first", "try --thorough, or a longer --warmup") \
+    x(DRIFT, WARN, "DR", "the time drifts", "the median lies between two states", \
+      "try --thorough, or a longer --warmup") \
+    x(AUTOCORR, WARN, "AC", "samples hang together, worth fewer than 6", "the +- is a guess", \
+      "try --thorough, or several processes: --procs 5") \
+    x(BIMODAL, WARN, "BI", "two groups, a quarter of the samples or more in each", \
+      "the median is of one, and the next run's may be of the other", \
+      "look at samples_ms in the record; --procs 5 shows what others see") \
+    x(OUTLIERS, WARN, "OU", "outliers move the median beyond the +-, or the mean by over 10 %", \
+      "the median hides what rare long launches cost", "close other programs, or try --thorough") \
+    x(NOISY, WARN, "NO", "known to no better than 5 %", "smaller differences do not show", \
+      "close other programs, --cpu N, or a longer --max-time") \
+    x(FEW, WARN, "FE", "too few samples for an interval", "the error of the median is unknown", \
+      "raise --max-time, or --iters") \
+    x(PLACEMENT, WARN, "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies", \
+      "take the data from KB_ALLOC, in the same order in each implementation") \
+    x(SHARED_GPU, WARN, "SG", "other processes use this GPU", "their work may be in the time", \
+      "end the others (nvidia-smi lists them), or take another --device") \
+    x(DECLARED_BYTES, WARN, "DY", "kb_bytes says over 10 % more than the counters saw move", \
+      "GB/s and % of the roof rest on it", "check the formula of kb_bytes: --counters has what moved") \
+    x(DECLARED_FLOPS, WARN, "DL", "kb_flops says over 10 % more than the counters saw done", \
+      "GFLOP/s and % of the roof rest on it", "check the formula of kb_flops: --counters has what was done") \
+    x(CONSTANT_DATA, WARN, "CD", "inputs are constant", "real data can run slower", \
+      "fill inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data") \
+    x(LEAK, WARN, "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere", \
+      "free what the function allocates, or take it from KB_ALLOC") \
+    x(DEBUG_BUILD, WARN, "DB", "compiled without optimisation, or instrumented", \
+      "what the host does takes longer than it would for users", \
+      "compile with -O2 or -O3, without sanitizers, coverage and -pg")
 // clang-format on
 typedef enum kb_flag {
-#define KBI_X(name, level, advice) KB_FLAG_##name,
+#define KBI_X(name, level, mark, what, why, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
 #undef KBI_X
-        KB_FLAG_COUNT
-} kb_flag; // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
+        KB_FLAG_COUNT // at most 64
+} kb_flag;            // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
 #define KB_AXIS_MAX 32
@@ -417,10 +434,12 @@ typedef struct kb_option {
 typedef struct kb_option_set {
     const kb_option* options;
     int count;
-    void* values;                // where the readers put what they read
-    bool* given;                 // for each option, whether it was given
-    bool (*check)(void* values); // when all options are read: false after a message; NULL: nothing to check
-    struct kb_option_set* next;  // set by kb_add_options
+    void* values;        // where the readers put what they read
+    bool* given;         // for each option, whether it was given
+    void (*start)(void); // before a command line is read: the values are the defaults. NULL: nothing to do
+    bool (*agree)(void); // when it was read: whether its options agree with each other; false after a message
+    bool own;            // kbench's
+    struct kb_option_set* next;
 } kb_option_set;
 
 // One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
@@ -536,135 +555,161 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // and those that have a form of their own: params, samples, flags, and the enums status and verdict.
 #define KB_NONE INT64_MIN
 // clang-format off
-//    kind     key                    group    meaning, with its unit
-#define KB_RECORD(x)                                                                                                  \
-    x(text,    name,                  what,    "operation, dir, impl, dtype and axes: unique within a run")           \
-    x(text,    operation,             what,    "what is computed")                                                    \
-    x(text,    direction,             what,    "fwd, bwd, ...: the value of the axis dir")                            \
-    x(text,    implementation,        what,    "how it is computed")                                                  \
-    x(text,    origin,                what,    "own, vendor or user")                                                 \
-    x(whole,   rung,                  what,    "step of the ladder from naive up")                                    \
-    x(text,    dtype,                 what,    "element type")                                                        \
-    x(whole,   batch_size,            what,    "value of the axis of that name")                                      \
-    x(whole,   sequence_length,       what,    "value of the axis of that name")                                      \
-    x(whole,   tensor_dimension,      what,    "value of the axis of that name")                                      \
-    x(params,  params,                what,    "every axis and its value; numbers are numbers")                       \
-    x(whole,   planned,               what,    "cases of this operation and direction that the run set out for")      \
-    x(real,    time_ms,               time,    "ms a launch: median, less bias_ms; --procs: mean of such")             \
-    x(real,    time_ms_mean,          time,    "ms: arithmetic mean")                                                 \
-    x(real,    time_ms_std,           time,    "ms: standard deviation, divisor n - 1")                               \
-    x(real,    time_ms_min,           time,    "ms: shortest")                                                        \
-    x(real,    time_ms_max,           time,    "ms: longest")                                                         \
-    x(real,    time_ms_mad,           time,    "ms: median of |x - median|, unscaled")                                \
-    x(real,    time_ms_p5,            time,    "ms: quantile 0.05 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p25,           time,    "ms: quantile 0.25 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p75,           time,    "ms: quantile 0.75 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p95,           time,    "ms: quantile 0.95 of samples (each a mean of launches)")             \
-    x(real,    time_ms_p99,           time,    "ms: quantile 0.99 of samples, from 300 of them")                      \
-    x(real,    time_ms_ci_low,        time,    "ms: lower end of its 95 % interval")                                  \
-    x(real,    time_ms_ci_high,       time,    "ms: its upper end")                                                   \
-    x(real,    cv,                    time,    "std over mean, no unit")                                              \
-    x(real,    precision,             time,    "half the interval over the median, no unit")                          \
-    x(whole,   samples,               time,    "how many were taken; none is dropped")                                \
-    x(samples, samples_ms,            time,    "ms: each, in the order they were taken")                              \
-    x(text,    cache,                 time,    "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
-    x(text,    timer,                 time,    "events, cupti or wall: what clock it was timed by")                    \
-    x(real,    time_ms_raw,           time,    "ms: the median before the bias was taken off")                        \
-    x(real,    bias_ms,               time,    "ms that the timer reads too much, taken off each sample")             \
-    x(real,    floor_ms,              time,    "ms that an empty kernel reads in this mode")                          \
-    x(real,    wall_ms,               time,    "ms that the case took in all")                                        \
-    x(whole,   launches_per_sample,   time,    "runs of the block whose mean is one sample")                          \
-    x(whole,   samples_retaken,       time,    "samples taken anew because something disturbed them")                 \
-    x(whole,   processes,             time,    "processes that gave a median")                                        \
-    x(samples, process_ms,            time,    "ms: the median of each process, in turn")                             \
-    x(real,    inference_speed,       rate,    "launches a second, 1000 / time_ms")                                   \
-    x(real,    throughput_gbps,       rate,    "1e9 bytes a second, by kb_bytes")                                     \
-    x(real,    gflops,                rate,    "1e9 operations a second, by kb_flops")                                \
-    x(real,    items_per_second,      rate,    "items a second, by kb_items")                                         \
-    x(real,    queries_per_second,    rate,    "queries a second, by kb_queries")                                     \
-    x(real,    gpu_efficiency,        rate,    "percent of the nearest measured roof; cold: a copy as large")         \
-    x(text,    roof,                  rate,    "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8")    \
-    x(text,    compute_roof,          rate,    "that the operations are held against, the nearest or not")             \
-    x(real,    compute_roof_gflops,   rate,    "1e9 operations a second that it reaches")                            \
-    x(text,    bound,                 rate,    "memory, compute or latency; by counters also L2 or launch")           \
-    x(real,    bytes,                 rate,    "bytes a launch, as declared")                                         \
-    x(real,    flops,                 rate,    "operations a launch, as declared")                                    \
-    x(real,    flops_per_joule,       rate,    "operations a joule, by kb_flops and energy_mj")                       \
-    x(real,    bytes_per_joule,       rate,    "bytes a joule, by kb_bytes and energy_mj")                            \
-    x(params,  counters,              rate,    "by name: kb_count, --counters, what ncu and nsys saw")              \
-    x(params,  counter_units,         rate,    "their units, where one was given")                                    \
-    x(real,    memory_mb,             memory,  "MiB of device memory at the case's peak")                             \
-    x(whole,   memory_bytes,          memory,  "the same in bytes")                                                   \
-    x(real,    host_memory_mb,        memory,  "MiB of host memory at the case's peak")                               \
-    x(whole,   leaked_bytes,          memory,  "bytes of device memory that the function left allocated")             \
-    x(text,    baseline,              contest, "implementation that the others of the group are compared with")       \
-    x(real,    speedup,               contest, "the baseline's time over this one's, from common rounds")             \
-    x(real,    speedup_low,           contest, "lower end of its interval, 95 % for all of the group at once")        \
-    x(real,    speedup_high,          contest, "its upper end")                                                       \
-    x(real,    noise_floor,           contest, "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up")  \
-    x(verdict, verdict,               contest, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline")            \
-    x(text,    rating,                contest, "best verified time over this: excellent 0.8, good 0.5, fair 0.2")     \
-    x(truth,   shared_buffers,        contest, "whether its data lay where its rivals' did: same addresses, pages")   \
-    x(text,    winner,                contest, "implementation that was fastest, of two or more that have times")     \
-    x(truth,   winner_certain,        contest, "whether it is surely faster than each of the others")                 \
-    x(status,  status,                trust,   "ok, failed, skipped")                                                 \
-    x(truth,   verified,              trust,   "whether a check passed; null: nothing was checked")                   \
-    x(real,    max_error,             trust,   "largest error that the checks saw")                                   \
-    x(real,    tolerance,             trust,   "what they allowed")                                                   \
-    x(flags,   flags,                 trust,   "names of KB_FLAGS")                                                   \
-    x(text,    message,               trust,   "what was remarked, for people")                                       \
-    x(text,    kernel,                kernel,  "name of the block's first kernel, as the audit saw it")               \
-    x(text,    grid,                  kernel,  "its blocks, XxYxZ")                                                   \
-    x(text,    block,                 kernel,  "its threads in a block, XxYxZ")                                       \
-    x(whole,   registers,             kernel,  "a thread")                                                            \
-    x(whole,   shared_bytes,          kernel,  "bytes of shared memory a block")                                      \
-    x(whole,   local_bytes,           kernel,  "bytes of local memory a thread")                                      \
-    x(real,    occupancy_theoretical, kernel,  "percent of the threads that fit on a multiprocessor")                 \
-    x(real,    occupancy_achieved,    kernel,  "percent, as counters saw it")                                         \
-    x(text,    backend,               machine, "cuda, cpu; script in tests")                                          \
-    x(whole,   device,                machine, "number of the GPU")                                                   \
-    x(text,    gpu,                   machine, "its name")                                                            \
-    x(text,    compute_capability,    machine, "9.0")                                                                 \
-    x(text,    driver,                machine, "its version")                                                         \
-    x(text,    cuda,                  machine, "version of the runtime")                                              \
-    x(text,    no_gpu,                machine, "why there is none, for people; null with one")                        \
-    x(text,    tool,                  machine, "compute-sanitizer or the like, under which nothing is timed")         \
-    x(real,    copy_roof_gbps,        machine, "1e9 bytes a second of the best copy, read and written")               \
-    x(real,    read_roof_gbps,        machine, "1e9 bytes a second of the best read")                                 \
-    x(real,    write_roof_gbps,       machine, "1e9 bytes a second of the best write")                                \
-    x(real,    sm_clock_mhz,          machine, "MHz at the end of the samples")                                       \
-    x(real,    memory_clock_mhz,      machine, "MHz")                                                                 \
-    x(truth,   clocks_locked,         machine, "whether somebody fixed the clocks")                                   \
-    x(real,    power_w,               machine, "W at the end of the samples")                                         \
-    x(real,    energy_mj,             machine, "mJ a launch, launches back to back: --energy")                        \
-    x(real,    idle_power_w,          machine, "W before that, with nothing at work; energy_mj has it, too")          \
-    x(real,    temperature_c,         machine, "degrees Celsius")                                                     \
-    x(text,    throttle,              machine, "why the clock was lowered")                                           \
-    x(whole,   l2_bytes,              machine, "of the cache that all multiprocessors share")                          \
-    x(truth,   ecc,                   machine, "whether error correction is on")                                      \
-    x(truth,   mig,                   machine, "whether the GPU is partitioned")                                      \
-    x(text,    host,                  machine, "its name")                                                            \
-    x(text,    cpu,                   machine, "its processor")                                                       \
-    x(text,    cpus,                  machine, "processors that the measuring process may run on, 0,2-3")              \
-    x(real,    cpu_clock_mhz,         machine, "MHz of the one that it was on at the end of the samples")             \
-    x(text,    cpu_governor,          machine, "what chooses that clock; null: virtual machines do not say")          \
-    x(truth,   cpu_boost,             machine, "whether it may rise above the nominal clock")                         \
-    x(whole,   preemptions,           machine, "times that the process had to make room for another, in the samples") \
-    x(real,    cpu_waited,            machine, "percent of the samples' span that it was ready and had no processor") \
-    x(real,    cpu_stolen,            machine, "percent of the processors' busy time that a hypervisor gave away")    \
-    x(text,    kernel_version,        machine, "of the operating system")                                             \
-    x(params,  environment,           machine, "aslr, cpu_limit, hypervisor, ...: an object of what is known")         \
-    x(text,    kbench_version,        run,     "of the program that measured")                                        \
-    x(whole,   schema,                run,     "of this table; 3")                                                    \
-    x(text,    date,                  run,     "UTC, 2026-01-31T23:59:59Z")                                           \
-    x(text,    binary,                run,     "hash of the executable's bytes")                                      \
-    x(text,    command,               run,     "the command line")                                                    \
-    x(whole,   seed,                  run,     "of data and order")                                                   \
-    x(text,    git_commit,            run,     "of the folder in which the program ran")                              \
-    x(text,    build,                 run,     "compiler and options")                                                \
-    x(text,    run_id,                run,     "the same for all records of a run, and for no others")                \
-    x(text,    shard,                 run,     "K/N, the part of the plan that this run was")                         \
-    x(whole,   place,                 run,     "of the case in the plan, from 1, all shards together")
+//   x(kind, key, group, source, meaning with its unit)
+// Sources: stats, measured, machine, run and planned have a field of the statistics of the samples, of what was
+// measured of the case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
+// What is of stats or timed is withheld where a case has no time.
+#define KB_RECORD(x) \
+    x(text,    name,                  what, planned(name), \
+      "operation, dir, impl, dtype and axes: unique within a run") \
+    x(text,    operation,             what, planned(entry->operation), "what is computed") \
+    x(text,    direction,             what, planned(direction), "fwd, bwd, ...: the value of the axis dir") \
+    x(text,    implementation,        what, planned(entry->implementation), "how it is computed") \
+    x(text,    origin,                what, code, "own, vendor or user") \
+    x(whole,   rung,                  what, code, "step of the ladder from naive up") \
+    x(text,    dtype,                 what, code, "element type") \
+    x(whole,   batch_size,            what, code, "value of the axis of that name") \
+    x(whole,   sequence_length,       what, code, "value of the axis of that name") \
+    x(whole,   tensor_dimension,      what, code, "value of the axis of that name") \
+    x(params,  params,                what, code, "every axis and its value; numbers are numbers") \
+    x(whole,   planned,               what, code, \
+      "cases of this operation and direction that the run set out for") \
+    x(real,    time_ms,               time, stats(median), \
+      "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
+    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
+    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
+    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
+    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
+    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
+    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
+    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
+    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
+    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
+    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
+    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
+    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
+    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit") \
+    x(whole,   samples,               time, stats(n), "how many were taken; none is dropped") \
+    x(samples, samples_ms,            time, timed, "ms: each, in the order they were taken") \
+    x(text,    cache,                 time, measured(cache), \
+      "cold, hot, rotate, graph (hot, with gaps): the data; null: host work") \
+    x(text,    timer,                 time, measured(timer), "events, cupti or wall: what clock it was timed by") \
+    x(real,    time_ms_raw,           time, timed, "ms: the median before the bias was taken off") \
+    x(real,    bias_ms,               time, timed, "ms that the timer reads too much, taken off each sample") \
+    x(real,    floor_ms,              time, timed, "ms that an empty kernel reads in this mode") \
+    x(real,    wall_ms,               time, measured(wall_ns * 1e-6), "ms that the case took in all") \
+    x(whole,   launches_per_sample,   time, code, "runs of the block whose mean is one sample") \
+    x(whole,   samples_retaken,       time, code, "samples taken anew because something disturbed them") \
+    x(whole,   processes,             time, timed, "processes that gave a median") \
+    x(samples, process_ms,            time, timed, "ms: the median of each process, in turn") \
+    x(real,    inference_speed,       rate, timed, "launches a second, 1000 / time_ms") \
+    x(real,    throughput_gbps,       rate, timed, "1e9 bytes a second, by kb_bytes") \
+    x(real,    gflops,                rate, timed, "1e9 operations a second, by kb_flops") \
+    x(real,    items_per_second,      rate, timed, "items a second, by kb_items") \
+    x(real,    queries_per_second,    rate, timed, "queries a second, by kb_queries") \
+    x(real,    gpu_efficiency,        rate, timed, "percent of the nearest measured roof; cold: a copy as large") \
+    x(text,    roof,                  rate, timed, \
+      "which: copy, read, write, f64, f32, tf32, f16, bf16, fp8 or int8") \
+    x(text,    compute_roof,          rate, timed, "that the operations are held against, the nearest or not") \
+    x(real,    compute_roof_gflops,   rate, timed, "1e9 operations a second that it reaches") \
+    x(text,    bound,                 rate, timed, "memory, compute or latency; by counters also L2 or launch") \
+    x(real,    bytes,                 rate, measured(bytes), "bytes a launch, as declared") \
+    x(real,    flops,                 rate, measured(flops), "operations a launch, as declared") \
+    x(real,    flops_per_joule,       rate, code, "operations a joule, by kb_flops and energy_mj") \
+    x(real,    bytes_per_joule,       rate, code, "bytes a joule, by kb_bytes and energy_mj") \
+    x(params,  counters,              rate, code, "by name: kb_count, --counters, what ncu and nsys saw") \
+    x(params,  counter_units,         rate, code, "their units, where one was given") \
+    x(real,    memory_mb,             memory, code, "MiB of device memory at the case's peak") \
+    x(whole,   memory_bytes,          memory, measured(memory), "the same in bytes") \
+    x(real,    host_memory_mb,        memory, code, "MiB of host memory at the case's peak") \
+    x(whole,   leaked_bytes,          memory, measured(leaked), \
+      "bytes of device memory that the function left allocated") \
+    x(text,    baseline,              contest, code, \
+      "implementation that the others of the group are compared with") \
+    x(real,    speedup,               contest, code, "the baseline's time over this one's, from common rounds") \
+    x(real,    speedup_low,           contest, code, \
+      "lower end of its interval, 95 % for all of the group at once") \
+    x(real,    speedup_high,          contest, code, "its upper end") \
+    x(real,    noise_floor,           contest, code, \
+      "how far from 1 an equal one may lie; data apart 0.03, a CPU 0.01 up") \
+    x(verdict, verdict,               contest, code, "FASTER, SLOWER, EQUIVALENT, UNRESOLVED than the baseline") \
+    x(text,    rating,                contest, code, \
+      "best verified time over this: excellent 0.8, good 0.5, fair 0.2") \
+    x(truth,   shared_buffers,        contest, code, \
+      "whether its data lay where its rivals' did: same addresses, pages") \
+    x(text,    winner,                contest, code, \
+      "implementation that was fastest, of two or more that have times") \
+    x(truth,   winner_certain,        contest, code, "whether it is surely faster than each of the others") \
+    x(status,  status,                trust, code, "ok, failed, skipped") \
+    x(truth,   verified,              trust, code, "whether a check passed; null: nothing was checked") \
+    x(real,    max_error,             trust, code, "largest error that the checks saw") \
+    x(real,    tolerance,             trust, code, "what they allowed") \
+    x(flags,   flags,                 trust, code, "names of KB_FLAGS") \
+    x(text,    message,               trust, code, "what was remarked, for people") \
+    x(text,    kernel,                kernel, measured(kernel), \
+      "name of the block's first kernel, as the audit saw it") \
+    x(text,    grid,                  kernel, code, "its blocks, XxYxZ") \
+    x(text,    block,                 kernel, code, "its threads in a block, XxYxZ") \
+    x(whole,   registers,             kernel, measured(registers), "a thread") \
+    x(whole,   shared_bytes,          kernel, measured(shared_bytes), "bytes of shared memory a block") \
+    x(whole,   local_bytes,           kernel, measured(local_bytes), "bytes of local memory a thread") \
+    x(real,    occupancy_theoretical, kernel, measured(occupancy), \
+      "percent of the threads that fit on a multiprocessor") \
+    x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
+    x(text,    backend,               machine, machine(backend), "cuda, cpu; script in tests") \
+    x(whole,   device,                machine, code, "number of the GPU") \
+    x(text,    gpu,                   machine, code, "its name") \
+    x(text,    compute_capability,    machine, code, "9.0") \
+    x(text,    driver,                machine, code, "its version") \
+    x(text,    cuda,                  machine, code, "version of the runtime") \
+    x(text,    no_gpu,                machine, code, "why there is none, for people; null with one") \
+    x(text,    tool,                  machine, machine(tool), \
+      "compute-sanitizer or the like, under which nothing is timed") \
+    x(real,    copy_roof_gbps,        machine, code, "1e9 bytes a second of the best copy, read and written") \
+    x(real,    read_roof_gbps,        machine, code, "1e9 bytes a second of the best read") \
+    x(real,    write_roof_gbps,       machine, code, "1e9 bytes a second of the best write") \
+    x(real,    sm_clock_mhz,          machine, measured(sm_clock), "MHz at the end of the samples") \
+    x(real,    memory_clock_mhz,      machine, measured(memory_clock), "MHz") \
+    x(truth,   clocks_locked,         machine, machine(clocks_locked), "whether somebody fixed the clocks") \
+    x(real,    power_w,               machine, measured(power), "W at the end of the samples") \
+    x(real,    energy_mj,             machine, code, "mJ a launch, launches back to back: --energy") \
+    x(real,    idle_power_w,          machine, code, \
+      "W before that, with nothing at work; energy_mj has it, too") \
+    x(real,    temperature_c,         machine, measured(temperature), "degrees Celsius") \
+    x(text,    throttle,              machine, measured(throttle), "why the clock was lowered") \
+    x(whole,   l2_bytes,              machine, code, "of the cache that all multiprocessors share") \
+    x(truth,   ecc,                   machine, machine(ecc), "whether error correction is on") \
+    x(truth,   mig,                   machine, machine(mig), "whether the GPU is partitioned") \
+    x(text,    host,                  machine, run(host), "its name") \
+    x(text,    cpu,                   machine, run(cpu), "its processor") \
+    x(text,    cpus,                  machine, machine(cpus), \
+      "processors that the measuring process may run on, 0,2-3") \
+    x(real,    cpu_clock_mhz,         machine, measured(cpu_clock), \
+      "MHz of the one that it was on at the end of the samples") \
+    x(text,    cpu_governor,          machine, machine(governor), \
+      "what chooses that clock; null: virtual machines do not say") \
+    x(truth,   cpu_boost,             machine, machine(boost), "whether it may rise above the nominal clock") \
+    x(whole,   preemptions,           machine, measured(preemptions), \
+      "times that the process had to make room for another, in the samples") \
+    x(real,    cpu_waited,            machine, measured(cpu_waited), \
+      "percent of the samples' span that it was ready and had no processor") \
+    x(real,    cpu_stolen,            machine, measured(cpu_stolen), \
+      "percent of the processors' busy time that a hypervisor gave away") \
+    x(text,    kernel_version,        machine, run(kernel_version), "of the operating system") \
+    x(params,  environment,           machine, code, \
+      "aslr, cpu_limit, hypervisor, ...: an object of what is known") \
+    x(text,    kbench_version,        run, code, "of the program that measured") \
+    x(whole,   schema,                run, code, "of this table; 3") \
+    x(text,    date,                  run, run(date), "UTC, 2026-01-31T23:59:59Z") \
+    x(text,    binary,                run, run(binary), "hash of the executable's bytes") \
+    x(text,    command,               run, run(command), "the command line") \
+    x(whole,   seed,                  run, run(seed), "of data and order") \
+    x(text,    git_commit,            run, run(git_commit), "of the folder in which the program ran") \
+    x(text,    build,                 run, code, "compiler and options") \
+    x(text,    run_id,                run, run(run_id), "the same for all records of a run, and for no others") \
+    x(text,    shard,                 run, run(shard), "K/N, the part of the plan that this run was") \
+    x(whole,   place,                 run, code, "of the case in the plan, from 1, all shards together")
 
 typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
 typedef int kbi_field_truth; typedef uint64_t kbi_field_flags;
@@ -674,7 +719,7 @@ typedef kb_status kbi_field_status; typedef kb_verdict kbi_field_verdict;
 // clang-format on
 
 typedef struct kb_result {
-#define KBI_X(kind, key, group, meaning) kbi_field_##kind key;
+#define KBI_X(kind, key, group, source, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
 #undef KBI_X
     const struct kbi_inside* inside; // what only the run itself knows, and no file keeps: see --profile; or NULL
@@ -769,6 +814,65 @@ void kb_expect(kb_state* kb, unsigned expectations);                  // before 
 // The timed block as functions: fn(kb->stream, user), and untimed before each run of it before, or NULL. true: it is
 // over. false (of an entry that returns): the body has to return, and goes on with the same call when called again.
 bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
+
+// --- what a program makes of its records, and what it counts in a case: add-ons, and outputs and instruments of your own
+
+typedef struct kb_text kb_text; // what a file is going to hold
+void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3);
+
+// An output: an option, and what becomes of records. What it lacks is NULL. KBENCH_OUTPUT makes one that writes a file.
+typedef struct kb_output {
+    const char *option, *argument,
+        *help; // as --help shows them; argument NULL: it takes none. option NULL: always on
+    // All records, when the run is over: the text of the file that the option names. kbench opens that before anything
+    // runs, and replaces it as a whole, unless nothing is put. begins, inside: how such a file begins, and what stands in its first lines;
+    // another file is left alone. NULL: nothing is asked of it.
+    void (*write)(kb_text* to, const kb_result* records, int64_t n);
+    const char *begins, *inside;
+    int lines;                             // 0: 8
+    bool (*open)(const char* value);       // before anything runs; false, after a message: exit code 2
+    void (*each)(const kb_result* record); // one record, when its comparison group is done
+    void (*below)(kb_text* to, const kb_result* r, int width); // what the table says below its row
+    int (*end)(const kb_result* records, int64_t n,
+               int code);              // all is written; code: the exit code so far, and from here
+    int (*instead)(const char* value); // in place of a run: the exit code, -1: there will be a run
+    // kbench's: the option's value, whether it was given
+    const char* value;
+    bool on;
+    struct kb_output* next;
+    kb_option row;
+    kb_option_set set;
+} kb_output;
+void kb_add_output(kb_output* output); // before kb_main; it lives as long as the program
+
+struct kbi_inside;
+struct kbi_machine;
+// An instrument: an option, and what it counts in the timed block of each case that has a time. The runs for it are in a
+// process that measures nothing.
+typedef struct kb_instrument {
+    const char *option, *argument, *help;
+    bool host;                        // for host work, else for work on the GPU
+    bool (*ready)(const char* value); // before anything runs; false, after a message: exit code 2
+    bool (*open)(kb_state* kb);       // false: not to be had (kb_not_found says why)
+    int64_t (*begin)(kb_state* kb);   // how many runs of the block are to follow, up to end
+    bool (*end)(kb_state* kb);        // whether begin and end are wanted once more
+    void (*close)(kb_state* kb);      // kb_found says what was counted
+    bool (*before)(void);             // before the first case: looks at the whole program. false: saw nothing
+    void (*amend)(kb_result* r, int64_t number); // a record of the plan's case number, before it is judged
+    void (*judge)(kb_result* r, struct kbi_inside* found, const struct kbi_machine* machine); // from what was found
+    void (*after)(void);                                                                      // behind the table
+    void (*machine)(struct kbi_machine* machine); // --env: what it knows of the machine
+    double seconds;                               // that it takes a case beyond a few runs; 0: none worth a word
+    const char* value;
+    bool on;
+    unsigned bit;
+    struct kb_instrument* next;
+    kb_option row;
+    kb_option_set set;
+} kb_instrument;
+void kb_add_instrument(kb_instrument* instrument); // before kb_main; it lives as long as the program
+void kb_found(kb_state* kb, const char* name, double value, const char* unit); // a counter of the record
+void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
 // --- statistics and names ---
 
@@ -876,6 +980,17 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBENCH_IMPL(...)                                                                                         \
     KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0),                         \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
+// KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills the file:
+// void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
+#define KBENCH_OUTPUT(name, argument_, help_)                                                                      \
+    static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
+    KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                        \
+        static kb_output output;                                                                                 \
+        output.option = #name, output.argument = argument_, output.help = help_;                                 \
+        output.write = kbi_write_##name;                                                                         \
+        kb_add_output(&output);                                                                                      \
+    }                                                                                                                \
+    static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n)
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
@@ -1300,30 +1415,37 @@ extern int pclose(FILE* f);
 #if defined(__clang__)
 #define KBI_SLOW_BEGIN _Pragma("clang optimize off")
 #define KBI_SLOW_END _Pragma("clang optimize on")
+#define KBI_CODE_BEGIN KBI_SLOW_BEGIN // around the code of an add-on
+#define KBI_CODE_END KBI_SLOW_END
 #define KBI_OPTIMISE __attribute__((noinline))
 #else
 #ifdef __CUDACC__
 #pragma nv_diag_suppress 1675 // cudafe does not know the pragma, the compiler behind it does
 #endif
-#pragma GCC push_options
-#ifndef __cplusplus // in C gcc forgets what the file is compiled with behind a function that is not optimised
-#pragma push_macro("__OPTIMIZE__")
-#pragma push_macro("__OPTIMIZE_SIZE__")
-#pragma push_macro("__FAST_MATH__")
-#pragma push_macro("__FINITE_MATH_ONLY__")
+#ifdef __cplusplus
+#define KBI_MACROS_KEEP
+#define KBI_MACROS_BACK
+#else // in C gcc forgets what the file is compiled with behind a function that is not optimised
+#define KBI_MACROS_KEEP                                                                  \
+    _Pragma("push_macro(\"__OPTIMIZE__\")") _Pragma("push_macro(\"__OPTIMIZE_SIZE__\")") \
+        _Pragma("push_macro(\"__FAST_MATH__\")") _Pragma("push_macro(\"__FINITE_MATH_ONLY__\")")
+#define KBI_MACROS_BACK                                                                \
+    _Pragma("pop_macro(\"__OPTIMIZE__\")") _Pragma("pop_macro(\"__OPTIMIZE_SIZE__\")") \
+        _Pragma("pop_macro(\"__FAST_MATH__\")") _Pragma("pop_macro(\"__FINITE_MATH_ONLY__\")")
 #endif
+#define KBI_CODE_BEGIN _Pragma("GCC push_options") KBI_MACROS_KEEP KBI_SLOW_BEGIN // around the code of a header
+#define KBI_CODE_END _Pragma("GCC pop_options") KBI_MACROS_BACK
 #define KBI_SLOW_BEGIN _Pragma("GCC optimize(\"O0\")")
 #define KBI_SLOW_END _Pragma("GCC optimize(\"Og\")")
 #define KBI_OPTIMISE __attribute__((noinline, optimize("O2"))) // whatever the file is compiled with
 #endif
 
-#ifdef KBENCH_NO_REPORT
-#define KBI_REPORT 0
-#else
-#define KBI_REPORT 1
-#endif
-
 #define KBI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#ifdef __cplusplus
+#define KBI_STATIC_ASSERT static_assert
+#else
+#define KBI_STATIC_ASSERT _Static_assert
+#endif
 // What grows, and has nothing yet: a text, a set, a map.
 #define KBI_BLANK \
     { NULL, 0, 0 }
@@ -1372,15 +1494,20 @@ static bool kbi_writable(int file, int milliseconds) {
     return poll(&p, 1, milliseconds) > 0;
 }
 
-KBI_SLOW_BEGIN
+KBI_CODE_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>log       foundation: warnings and errors, one line each, on stderr.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_set { // of hashes and addresses
-    uint64_t* slots;     // 0: free; at most half are taken
+typedef struct kbi_mapped { // where what has this hash, or address, was put
+    uint64_t key;           // 0: free
+    intptr_t at;
+} kbi_mapped;
+typedef struct kbi_map {
+    kbi_mapped* slots; // at most half are taken
     size_t n, size;
-} kbi_set;
+} kbi_map;
+typedef kbi_map kbi_set; // that has nothing put anywhere
 
 // What every process keeps: who it is, and what was registered in it before main.
 static struct kbi_process {
@@ -1390,6 +1517,9 @@ static struct kbi_process {
     kb_entry* entries;   // constructors of other files push here
     int entry_count;
     kbi_set entry_set; // their addresses, from an addition to the next look at all of them
+    kb_output* outputs;
+    kb_instrument* instruments;
+    int instrument_count;
 } kbi_process;
 
 // The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
@@ -1527,10 +1657,11 @@ static void kbi_unlocalise(char* s) {
 // strtod with a point, whatever the locale; a comma ends the number, as in a list.
 static double kbi_real_of(const char* s, char** end) {
     const char* point = localeconv()->decimal_point;
+    if (!point || strcmp(point, ".") == 0) return strtod(s, end);
     char text[160], *stop;
-    size_t more = point && *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
+    size_t more = *point ? strlen(point) - 1 : 0, n = KBI_MIN(strcspn(s, ","), sizeof text - 32);
     snprintf(text, sizeof text, "%.*s", (int)n, s);
-    char* at = strcmp(point ? point : ".", ".") != 0 && more < 16 ? strchr(text, '.') : NULL;
+    char* at = more < 16 ? strchr(text, '.') : NULL;
     if (at) {
         memmove(at + 1 + more, at + 1, strlen(at + 1) + 1);
         memcpy(at, point, more + 1);
@@ -1540,83 +1671,14 @@ static double kbi_real_of(const char* s, char** end) {
     return x;
 }
 
-#ifdef __SIZEOF_INT128__
-// Files of records are numbers for the most part. Between 1e-11 and 1e17 a double, its neighbours and a power of ten
-// meet in 128 bits, where nothing is rounded: many times faster than printf and strtod, and the same text and value.
-__extension__ typedef unsigned __int128 kbi_wide;
-
-enum { KBI_FIVES = 28 };
-// clang-format off
-static const uint64_t kbi_fives[KBI_FIVES] = { // the powers of five in 64 bits
-    1, 5, 25, 125, 625, 3125, 15625, 78125, 390625, 1953125, 9765625, 48828125, 244140625, 1220703125,
-    6103515625u, 30517578125u, 152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
-    476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u, 298023223876953125u,
-    1490116119384765625u, 7450580596923828125u,
-};
-// clang-format on
-
-KBI_SLOW_END
-// The fewest digits, 15 to 17, that read back to x > 0: c times 10^(*exponent - 16), c with 17 digits. 0: not here.
-static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
-    uint64_t bits, fraction = ((uint64_t)1 << 52) - 1, power = 10000000000000000u; // 10^16
-    memcpy(&bits, &x, sizeof bits);
-    int e = (int)(bits >> 52) - 1075;
-    uint64_t m = (bits & fraction) | (fraction + 1);
-    *exponent = (int)(((e + 52) * 78913) >> 18);            // log10(2), rounded down: one too few at most
-    if (!(bits & fraction) || e < -100 || e > 10) return 0; // of a power of two the lower neighbour is nearer
-    for (;; ++*exponent) {
-        int k = 16 - *exponent, shift = -(e + k); // x is all / 2^shift of 10^-k
-        if (k < 0 || k >= KBI_FIVES) return 0;
-        uint64_t ulp = kbi_fives[k];
-        kbi_wide all = (kbi_wide)m * ulp;
-        if (shift < 0) all <<= -shift, ulp <<= -shift, shift = 0;
-        uint64_t c = (uint64_t)(all >> shift), rest = (uint64_t)(all - ((kbi_wide)c << shift));
-        if (c >= 10 * power) continue;
-        for (*digits = 15;; ++*digits) {
-            uint64_t unit = *digits == 15 ? 100 : *digits == 16 ? 10 : 1, over = c % unit, down = c - over;
-            kbi_wide below = ((kbi_wide)over << shift) + rest, above = ((kbi_wide)unit << shift) - below;
-            bool up = above < below || (above == below && (down / unit & 1));
-            kbi_wide off = 2 * (up ? above : below);
-            if (*digits == 17 || off < ulp || (off == ulp && !(m & 1))) return up ? down + unit : down;
-        }
-    }
-}
-
-KBI_SLOW_BEGIN
-#else
-static uint64_t kbi_shortest(double x, int* digits, int* exponent) {
-    return (void)x, (void)digits, (void)exponent, 0;
-}
-#endif
-
-KBI_SLOW_END
 // The shortest of 15, 16 and 17 digits that reads back to the same double, as printf's %g writes them.
 static const char* kbi_number(double x, char out[40]) {
-    int digits = 0, exponent = 0, n = 16;
-    char text[24], *p = out;
-    uint64_t c = kbi_finite(x) && x != 0 ? kbi_shortest(x < 0 ? -x : x, &digits, &exponent) : 0;
-    for (int i = 15; !c && i <= 17; i++) {
-        snprintf(out, 40, "%.*g", i, x);
-        if (i == 17 || strtod(out, NULL) == x) return kbi_unlocalise(out), out;
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, 40, "%.*g", digits, x);
+        if (strtod(out, NULL) == x) break;
     }
-    if (c == 100000000000000000u) c /= 10, exponent++; // 9.99... became 10
-    for (int i = 16; i >= 0; i--, c /= 10) text[i] = (char)('0' + c % 10);
-    while (n && text[n] == '0') n--; // of the last digit
-    if (x < 0) *p++ = '-';
-    bool small = exponent < -4, large = exponent >= digits;
-    int point = small || large ? 0 : exponent;
-    if (point < 0) *p++ = '0', *p++ = '.';
-    for (int i = point; i < -1 && point < 0; i++) *p++ = '0';
-    for (int i = 0; i <= KBI_MAX(n, point); i++) {
-        *p++ = i <= n ? text[i] : '0';
-        if (i == point && i < n) *p++ = '.';
-    }
-    *p = 0;
-    if (small || large) snprintf(p, 8, "e%c%02d", small ? '-' : '+', small ? -exponent : exponent);
-    return out;
+    return kbi_unlocalise(out), out;
 }
-
-KBI_SLOW_BEGIN
 
 // x with so many significant digits, for people: in exponent form from 1e15 on alone, where digits would be made up.
 static const char* kbi_digits(double x, int digits, char out[40]) {
@@ -1687,17 +1749,21 @@ static char* kbi_keep_text(const char* s) { // for the program's whole life
 
 static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
 
-typedef struct kbi_text { // text that grows; always ends with a zero
+struct kb_text { // text that grows; always ends with a zero
     char* s;
     size_t n, size;
-} kbi_text;
+};
+typedef struct kb_text kbi_text;
 
 KBI_SLOW_END
+static void kbi_reserve(kbi_text* t, size_t n) { // for so many bytes more
+    if (t->n + n + 1 <= t->size) return;
+    t->size = 2 * t->size + n + 256;
+    t->s = (char*)kbi_grow(t->s, t->size);
+}
+
 static void kbi_put(kbi_text* t, const char* s, size_t n) {
-    if (t->n + n + 1 > t->size) {
-        t->size = 2 * t->size + n + 256;
-        t->s = (char*)kbi_grow(t->s, t->size);
-    }
+    kbi_reserve(t, n);
     memcpy(t->s + t->n, s, n);
     t->n += n;
     t->s[t->n] = 0;
@@ -1706,21 +1772,24 @@ static void kbi_put(kbi_text* t, const char* s, size_t n) {
 static void kbi_puts(kbi_text* t, const char* s) { kbi_put(t, s, strlen(s)); }
 KBI_SLOW_BEGIN
 
-KBI_PRINTF(2, 3) static void kbi_putf(kbi_text* t, const char* format, ...) {
-    char small[512];
-    va_list list, again;
-    va_start(list, format);
+static void kbi_vputf(kbi_text* t, const char* format, va_list list) {
+    va_list again;
     va_copy(again, list);
-    int n = vsnprintf(small, sizeof small, format, list);
-    if (n >= 0 && n < (int)sizeof small) {
-        kbi_put(t, small, (size_t)n);
-    } else if (n >= 0) {
-        char* large = (char*)kbi_grow(NULL, (size_t)n + 1);
-        vsnprintf(large, (size_t)n + 1, format, again);
-        kbi_put(t, large, (size_t)n);
-        KBENCH_FREE(large);
+    kbi_put(t, "", 0);
+    int n = vsnprintf(t->s + t->n, t->size - t->n, format, list);
+    if (n > 0 && (size_t)n >= t->size - t->n) {
+        kbi_reserve(t, (size_t)n);
+        vsnprintf(t->s + t->n, (size_t)n + 1, format, again);
     }
     va_end(again);
+    t->n += (size_t)KBI_MAX(n, 0);
+}
+
+#define kbi_putf kb_put
+void kb_put(kbi_text* t, const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_vputf(t, format, list);
     va_end(list);
 }
 
@@ -1777,20 +1846,14 @@ static void kbi_clean(kbi_text* t, const char* s) {
 
 // Prints a line, without its end in the format, as it may be shown.
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
-    char small[512], *large = NULL;
-    va_list list, again;
+    kbi_text line = KBI_BLANK;
+    va_list list;
     va_start(list, format);
-    va_copy(again, list);
-    int n = vsnprintf(small, sizeof small, format, list);
-    if (n >= (int)sizeof small) {
-        large = (char*)kbi_grow(NULL, (size_t)n + 1);
-        vsnprintf(large, (size_t)n + 1, format, again);
-    }
-    va_end(again);
+    kbi_vputf(&line, format, list);
     va_end(list);
-    kbi_print_plain(f, large ? large : small);
+    kbi_print_plain(f, line.s);
     fputs("\n", f);
-    KBENCH_FREE(large);
+    kbi_text_free(&line);
 }
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
@@ -1874,45 +1937,11 @@ static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler
     return h;
 }
 
-// Whether the key was not in it yet; it is now.
-static bool kbi_set_add(kbi_set* s, uint64_t key) {
-    key += key == 0;
-    if (2 * (s->n + 1) > s->size) {
-        kbi_set larger = { NULL, 0, s->size ? 2 * s->size : 64 };
-        larger.slots = (uint64_t*)kbi_grow(NULL, sizeof(uint64_t) * larger.size);
-        memset(larger.slots, 0, sizeof(uint64_t) * larger.size);
-        for (size_t i = 0; i < s->size; i++)
-            if (s->slots[i]) kbi_set_add(&larger, s->slots[i]);
-        KBENCH_FREE(s->slots);
-        *s = larger;
-    }
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (s->size - 1); // the golden ratio: addresses lie in rows
-    for (; s->slots[at] && s->slots[at] != key; at = (at + 1) & (s->size - 1)) {}
-    if (s->slots[at]) return false;
-    s->slots[at] = key;
-    s->n++;
-    return true;
-}
-
-static void kbi_set_free(kbi_set* s) {
-    KBENCH_FREE(s->slots);
-    memset(s, 0, sizeof *s);
-}
-
-typedef struct kbi_mapped { // where what has this hash was put
-    uint64_t key;           // 0: free
-    intptr_t at;
-} kbi_mapped;
-typedef struct kbi_map {
-    kbi_mapped* slots;
-    size_t n, size;
-} kbi_map;
-
 // The slot of a key, its own or the one that it is to have.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
     key += key == 0;
     if (2 * (p->n + 1) > p->size) {
-        kbi_map larger = { NULL, 0, p->size ? 2 * p->size : 256 };
+        kbi_map larger = { NULL, 0, p->size ? 2 * p->size : 64 };
         larger.slots = (kbi_mapped*)kbi_grow(NULL, sizeof(kbi_mapped) * larger.size);
         memset(larger.slots, 0, sizeof(kbi_mapped) * larger.size);
         for (size_t i = 0; i < p->size; i++)
@@ -1920,7 +1949,7 @@ KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
         KBENCH_FREE(p->slots);
         *p = larger;
     }
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1);
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1); // the golden ratio: addresses lie in rows
     while (p->slots[at].key && p->slots[at].key != key) at = (at + 1) & (p->size - 1);
     return &p->slots[at];
 }
@@ -1929,6 +1958,19 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     p->n += slot->key == 0;
     slot->key = key + (key == 0);
     slot->at = at;
+}
+
+// Whether the key was not in it yet; it is now.
+static bool kbi_set_add(kbi_set* s, uint64_t key) {
+    kbi_mapped* slot = kbi_map_find(s, key);
+    bool added = !slot->key;
+    kbi_map_take(s, slot, key, 0);
+    return added;
+}
+
+static void kbi_set_free(kbi_set* s) {
+    KBENCH_FREE(s->slots);
+    memset(s, 0, sizeof *s);
 }
 
 static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
@@ -2031,10 +2073,83 @@ static void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
+  >>parse     foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- reading ---
+enum {
+    KBI_READ_BUFFER = 1 << 16,
+    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
+    KBI_READ_NUMBER = 100,
+    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
+};
+
+typedef struct kbi_records { // of one or several files, in their order
+    kb_result* of;           // own nothing each: all that they point to is in the arena
+    int64_t n, size;
+    kbi_arena arena;
+    kbi_map texts, cases; // texts that are there already; the case of a run on a device
+    int64_t replaced;     // records that were there already
+    int64_t twice;        // records whose name another one of the run has
+} kbi_records;
+
+typedef struct kbi_reader {
+    const char* path; // for messages; NULL: there are none
+    int file;         // -1: all of it is in memory
+    int64_t line;
+    char *buffer, *at, *end; // what was read and not yet looked at
+    bool lines, torn;        // a record a line; the last one breaks off
+    bool broken;             // the system gave no more of it
+    bool newer, strange;     // a later schema, flags that this version does not know: said once
+    kbi_text token;          // the last text
+    kbi_records* to;
+    kb_result blank;
+    double* values; // of the list that is being read
+    int64_t n_values, values_size;
+} kbi_reader;
+
+// --- numbers ---
+
+typedef struct kbi_scanned { // a number as JSON has them
+    double x;
+    int64_t i;
+    bool whole, fits; // without point and exponent; into i
+} kbi_scanned;
+
+KBI_SLOW_END
+// Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
+static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
+    static const char digits[] = "0123456789";
+    const char *p = s + (*s == '-'), *first = p;
+    p += strspn(p, digits);
+    bool good = p > first && (p == first + 1 || *first != '0');
+    *whole = *p != '.' && (*p | 32) != 'e';
+    if (*p == '.' && good) {
+        size_t n = strspn(++p, digits);
+        p += n;
+        good = n > 0;
+    }
+    if ((*p | 32) == 'e' && good) {
+        p += 1 + (p[1] == '-' || p[1] == '+');
+        size_t n = strspn(p, digits);
+        p += n;
+        good = n > 0;
+    }
+    *end = p;
+    return good;
+}
+
+static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
+    char* stop;
+    if (!kbi_scan_end(s, end, &out->whole)) return false;
+    out->x = kbi_real_of(s, &stop);
+    errno = 0;
+    out->i = strtoll(s, NULL, 10);
+    out->fits = errno == 0 && out->i != KB_NONE;
+    if (!out->fits) out->i = 0;
+    return true;
+}
+
+// --- bytes ---
 
 // Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
 static ssize_t kbi_read_more(int file, void* to, size_t n) {
@@ -2047,6 +2162,223 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
             return -1;
     }
 }
+
+// Reads on, behind what was not yet looked at; false: there is no more.
+static bool kbi_reader_fill(kbi_reader* r) {
+    size_t left = (size_t)(r->end - r->at);
+    if (r->file < 0) return false; // all of it is in memory
+    memmove(r->buffer, r->at, left);
+    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
+    r->at = r->buffer;
+    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
+    *r->end = 0;
+    if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
+    r->broken |= n < 0;
+    return n > 0;
+}
+
+// So many bytes lie in the buffer, or all that are left.
+static inline void kbi_reader_ahead(kbi_reader* r, int n) {
+    while (r->end - r->at < n && kbi_reader_fill(r)) {}
+}
+
+static inline int kbi_peek(kbi_reader* r) { // -1: the end
+    return r->at < r->end || kbi_reader_fill(r) ? (unsigned char)*r->at : -1;
+}
+
+// A text in memory, behind which stands what no number goes on with.
+static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
+    memset(r, 0, sizeof *r);
+    r->file = -1;
+    r->at = (char*)s;
+    r->end = r->at + n;
+}
+
+// What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
+// crash left at its end, it breaks off instead.
+KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
+    char what[200];
+    int c = kbi_peek(r);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    r->torn = c <= 0 || (r->lines && c == '\n');
+    if (!r->path || r->broken || (r->torn && r->lines)) return false;
+    if (r->torn)
+        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
+                  "where it had one",
+                  r->path, (long long)r->line);
+    else if (c > 0x20 && c < 0x7f)
+        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
+                  r->path, (long long)r->line, what, c);
+    else
+        kbi_error(
+            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
+            r->path, (long long)r->line, what, (unsigned)c);
+    return false;
+}
+
+// What stands there is sound, and no record has it.
+KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
+    char what[300];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    r->torn = false;
+    if (r->path) kbi_error("%s:%lld: %s", r->path, (long long)r->line, what);
+    return false;
+}
+
+// The next byte that is no white space; a record a line ends with the line.
+static int kbi_reader_space(kbi_reader* r, bool inside) {
+    for (;; r->at++) {
+        int c = kbi_peek(r);
+        if (c == '\n' && !(inside && r->lines))
+            r->line++;
+        else if (c != ' ' && c != '\t' && c != '\r')
+            return c;
+    }
+}
+
+static bool kbi_reader_utf8(const kbi_text* t) {
+    for (size_t i = 0; i < t->n;) {
+        int n = kbi_utf8((const unsigned char*)t->s + i);
+        if (!n) return false;
+        i += (size_t)n;
+    }
+    return true;
+}
+
+static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
+    *out = 0;
+    for (int i = 0; i < 4; i++, r->at++) {
+        int c = kbi_peek(r);
+        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
+        *out = 16 * *out + (unsigned)digit;
+    }
+    return true;
+}
+
+static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
+    char s[4];
+    size_t n = 0;
+    if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
+    if (c < 0x80)
+        s[n++] = (char)c;
+    else {
+        if (c >= 0x10000) s[n++] = (char)(0xf0 | c >> 18), s[n++] = (char)(0x80 | (c >> 12 & 63));
+        if (c >= 0x800 && c < 0x10000) s[n++] = (char)(0xe0 | c >> 12);
+        if (c >= 0x800) s[n++] = (char)(0x80 | (c >> 6 & 63));
+        if (c < 0x800) s[n++] = (char)(0xc0 | c >> 6);
+        s[n++] = (char)(0x80 | (c & 63));
+    }
+    kbi_put(t, s, n);
+}
+
+static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    int c = kbi_peek(r);
+    const char* at = c > 0 ? strchr(from, c) : NULL;
+    unsigned first, second;
+    if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
+    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
+    r->at++;
+    if (!kbi_reader_hex(r, &first)) return false;
+    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
+        r->at++;
+        if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
+        r->at++;
+        if (!kbi_reader_hex(r, &second)) return false;
+        if (second >= 0xdc00 && second < 0xe000)
+            return kbi_reader_put(&r->token, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)), true;
+        kbi_reader_put(&r->token, first);
+        first = second;
+    }
+    return kbi_reader_put(&r->token, first), true;
+}
+
+// A text into r->token.
+static bool kbi_read_text(kbi_reader* r) {
+    bool high = false;
+    r->token.n = 0;
+    kbi_put(&r->token, "", 0);
+    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
+    for (r->at++;;) {
+        int c = kbi_peek(r);
+        const char* p = r->at;
+        while (p < r->end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') high |= (*p & 0x80) != 0, p++;
+        kbi_put(&r->token, r->at, (size_t)(p - r->at));
+        if (p > r->at) c = 0x20;
+        r->at += p - r->at;
+        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
+        if (c == '"' && ++r->at) break;
+        if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
+        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
+    }
+    return !high || kbi_reader_utf8(&r->token) ||
+           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
+}
+
+static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
+    const char *begin, *end;
+    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
+    bool good = kbi_scan(begin = r->at, out, &end);
+    r->at += end - begin;
+    if (!good) return kbi_reader_fail(r, "a number has to stand here");
+    if (end - begin > KBI_READ_NUMBER)
+        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
+    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
+}
+
+static bool kbi_read_word(kbi_reader* r, const char* word) {
+    for (const char* p = word; *p; p++, r->at++)
+        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
+    return true;
+}
+
+// --- lists and objects ---
+
+// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
+static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
+    int c = kbi_reader_space(r, true);
+    if (c == close) return r->at++, 0;
+    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
+    if (n) r->at++;
+    return n ? (kbi_reader_space(r, true), 1) : 1;
+}
+
+static bool kbi_read_key(kbi_reader* r) {
+    if (!kbi_read_text(r)) return false;
+    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
+    r->at++;
+    return kbi_reader_space(r, true), true;
+}
+KBI_SLOW_BEGIN
+
+static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
+    int c = kbi_peek(r), more;
+    kbi_scanned number;
+    if (c == '"') return kbi_read_text(r);
+    if (c == 'n') return kbi_read_word(r, "null");
+    if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
+    if (c != '[' && c != '{') return kbi_read_number(r, &number);
+    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
+    r->at++;
+    for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
+        if (c == '{' && !kbi_read_key(r)) return false;
+        if (!kbi_read_any(r, depth + 1)) return false;
+    }
+    return more == 0;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- reading ---
 
 static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
     char* p = (char*)to;
@@ -2086,15 +2418,13 @@ static int kbi_open_input(const char* path, bool pipes) {
     return errno = why, -1;
 }
 
-#if KBI_REPORT
 // All of a regular file; false where it cannot be read, or is empty.
-static bool kbi_file_text(const char* path, kbi_text* out) {
+KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
     int file = kbi_open_input(path, false);
     bool good = file >= 0 && kbi_read_file(file, out, SIZE_MAX);
     if (file >= 0) close(file);
     return good && out->n > 0;
 }
-#endif
 
 static const char* kbi_why_not_open(int error) {
     return error == ENXIO ? "nobody reads this pipe" : error == ESPIPE ? "it is not a regular file" : strerror(error);
@@ -2116,82 +2446,24 @@ static bool kbi_first_line(const char* path, char* out, int size) {
 
 // --- what a file holds ---
 
-KBI_SLOW_END
-static const char* kbi_json_space(const char* p, const char* end) {
-    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) p++;
-    return p;
-}
-
-// Passes one JSON value. 1: it is complete; 0: the text ends inside it (zeros are what a crash leaves at the end of a
-// file); -1: this is no JSON.
-static int kbi_json_pass(const char** at, const char* end, int depth) {
-    const char* p = kbi_json_space(*at, end);
-    *at = p;
-    if (p == end || !*p) return 0;
-    if (*p == '"') {
-        for (p++; p < end && *p && *p != '"'; p++) {
-            if ((unsigned char)*p < 0x20) return -1;
-            if (*p == '\\' && ++p == end) return 0;
-        }
-        if (p == end || !*p) return 0;
-        return *at = p + 1, 1;
-    }
-    if (*p == '{' || *p == '[') {
-        char close = *p == '{' ? '}' : ']';
-        int state = 1;
-        p = kbi_json_space(p + 1, end);
-        if (p < end && *p == close) return *at = p + 1, 1;
-        for (; depth < 64; p = kbi_json_space(p + 1, end)) {
-            if (close == '}') {
-                if (p < end && *p && *p != '"') return -1;
-                if ((state = kbi_json_pass(&p, end, depth + 1)) <= 0) return state;
-                p = kbi_json_space(p, end);
-                if (p == end || !*p) return 0;
-                if (*p++ != ':') return -1;
-            }
-            if ((state = kbi_json_pass(&p, end, depth + 1)) <= 0) return state;
-            p = kbi_json_space(p, end);
-            if (p == end || !*p) return 0;
-            if (*p == close) return *at = p + 1, 1;
-            if (*p != ',') return -1;
-        }
-        return -1;
-    }
-    while (p < end && (isalnum((unsigned char)*p) || *p == '+' || *p == '-' || *p == '.')) p++;
-    size_t n = (size_t)(p - *at);
-    static const char* const words[] = { "true", "false", "null" };
-    bool good = n && (**at == '-' || isdigit((unsigned char)**at));
-    for (int i = 0; i < KBI_COUNT(words) && n; i++) {
-        if (strncmp(words[i], *at, n) != 0) continue;
-        if (n < strlen(words[i])) return p == end || !*p ? 0 : -1;
-        good = n == strlen(words[i]);
-    }
-    return good ? (*at = p, 1) : -1;
-}
-
 // The value of a key of an object's own, as it is written there; NULL: there is none.
 static const char* kbi_line_value(const char* line, size_t n, const char* key, size_t* size) {
-    int depth = 0;
-    size_t start = 0, length = strlen(key);
-    bool found = false;
-    for (size_t i = 0; i < n; i++) {
-        char c = line[i];
-        if (c == '"') {
-            size_t from = i + 1;
-            for (i++; i < n && line[i] != '"'; i++) i += line[i] == '\\';
-            bool is_key = depth == 1 && i + 1 < n && line[i + 1] == ':';
-            if (!found && is_key && i - from == length && memcmp(line + from, key, length) == 0)
-                found = true, start = i + 2 + (i + 2 < n && line[i + 2] == ' '), i++;
-        } else if (c == '{' || c == '[') {
-            depth++;
-        } else if ((c == ',' && depth == 1 && found) || ((c == '}' || c == ']') && --depth == 0)) {
-            *size = i - start;
-            return found && i > start ? line + start : NULL;
-        }
+    kbi_reader r;
+    const char* value = NULL;
+    kbi_reader_text(&r, line, n);
+    if (kbi_reader_space(&r, true) != '{') return NULL;
+    r.at++;
+    for (int64_t i = 0; !value && kbi_read_item(&r, '}', i) > 0 && kbi_read_key(&r); i++) {
+        const char* begin = r.at;
+        bool wanted = kbi_is(r.token.s, key);
+        if (!kbi_read_any(&r, 0)) break;
+        *size = (size_t)(r.at - begin);
+        if (wanted) value = begin;
     }
-    return NULL;
+    int next = kbi_reader_space(&r, true);
+    kbi_text_free(&r.token);
+    return next == ',' || next == '}' ? value : NULL; // else it may go on
 }
-KBI_SLOW_BEGIN
 
 // Whether a text is the beginning of a record: its first two keys in their order, as far as it goes.
 static bool kbi_record_begins(const char* s, size_t n) {
@@ -2209,11 +2481,14 @@ typedef enum { KBI_LINE_FOREIGN, KBI_LINE_TORN, KBI_LINE_RECORD } kbi_line_kind;
 
 // A line is torn if it begins as a record and ends inside of it. All else that is no record is not ours.
 static kbi_line_kind kbi_line_is(const char* s, size_t n) {
-    const char* at = s;
+    kbi_reader r;
     size_t size;
-    int state = kbi_json_pass(&at, s + n, 0);
-    if (state == 0 && *kbi_json_space(s, s + n) == '{' && kbi_record_begins(s, n)) return KBI_LINE_TORN;
-    if (state <= 0 || *kbi_json_space(s, s + n) != '{' || kbi_json_space(at, s + n) != s + n) return KBI_LINE_FOREIGN;
+    kbi_reader_text(&r, s, n);
+    bool object = kbi_reader_space(&r, true) == '{', whole = kbi_read_any(&r, 0);
+    bool alone = kbi_reader_space(&r, true) < 0;
+    kbi_text_free(&r.token);
+    if (object && !whole && r.torn && kbi_record_begins(s, n)) return KBI_LINE_TORN;
+    if (!object || !whole || !alone) return KBI_LINE_FOREIGN;
     const char *name = kbi_line_value(s, n, "name", &size), *of = kbi_line_value(s, n, "operation", &size);
     return name && of && *name == '"' && *of == '"' ? KBI_LINE_RECORD : KBI_LINE_FOREIGN;
 }
@@ -2228,13 +2503,16 @@ static bool kbi_file_holds(int file, kbi_holds* out) {
     const char *p = head.s, *end = p + head.n, *stop;
     if (head.n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3;
     *out = head.n ? KBI_HOLDS_OTHER : KBI_HOLDS_NOTHING;
-    p = kbi_json_space(p, end);
-    if (p < end && *p == '[') {
-        p = stop = kbi_json_space(p + 1, end);
-        bool blank = p < end && *p == ']' && kbi_json_space(p + 1, end) == end;
-        int state = p < end && *p != ']' ? kbi_json_pass(&stop, end, 0) : 0;
-        if (p == end || blank || kbi_line_is(p, (size_t)((state > 0 ? stop : end) - p)) != KBI_LINE_FOREIGN)
-            *out = KBI_HOLDS_ARRAY;
+    kbi_reader r;
+    kbi_reader_text(&r, p, (size_t)(end - p));
+    if (kbi_reader_space(&r, false) == '[') {
+        r.at++;
+        bool closed = kbi_reader_space(&r, false) == ']';
+        p = r.at;
+        bool blank = closed && (r.at++, kbi_reader_space(&r, false) < 0);
+        stop = kbi_read_any(&r, 0) ? r.at : end;
+        if (p == end || blank || kbi_line_is(p, (size_t)(stop - p)) != KBI_LINE_FOREIGN) *out = KBI_HOLDS_ARRAY;
+        kbi_text_free(&r.token);
     }
     for (; p < end && *out == KBI_HOLDS_OTHER; p = stop ? stop + 1 : end) {
         stop = (const char*)memchr(p, '\n', (size_t)(end - p));
@@ -2948,111 +3226,46 @@ static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
   >>names     foundation: what dtypes and flags are called.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// bytes of one element, by the order of kb_dtype; 0 for a code that is no dtype
-static size_t kbi_dtype_size(int dtype) {
-    static const unsigned char size[] = { 0, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8, 4, 1, 1 };
-    return dtype >= 0 && dtype < KBI_COUNT(size) ? size[dtype] : 0;
+static const struct {
+    const char* name;
+    unsigned char bytes; // of an element
+    signed char digits;  // of a float, binary; 0: an integer
+    short least;         // smallest exponent, as frexp has it
+} kbi_dtypes[] = { { "none", 0, 0, 0 },    { "f32", 4, 24, -125 },  { "f64", 8, 53, -1021 }, { "f16", 2, 11, -13 },
+                   { "bf16", 2, 8, -125 }, { "i8", 1, 0, 0 },       { "u8", 1, 0, 0 },       { "i16", 2, 0, 0 },
+                   { "u16", 2, 0, 0 },     { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
+                   { "u64", 8, 0, 0 },     { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_dtypes) == KB_E5M2 + 1, "a row for each kb_dtype");
+
+static size_t kbi_dtype_size(int dtype) { // 0 for a code that is no dtype
+    return dtype >= 0 && dtype < KBI_COUNT(kbi_dtypes) ? kbi_dtypes[dtype].bytes : 0;
 }
 
-// --- names ---
-
-static const struct {
-    kb_dtype dtype;
-    const char* name;
-} kbi_dtypes[] = {
-    { KB_F32, "f32" }, { KB_F64, "f64" }, { KB_F16, "f16" },   { KB_BF16, "bf16" }, { KB_I8, "i8" },
-    { KB_U8, "u8" },   { KB_I16, "i16" }, { KB_U16, "u16" },   { KB_I32, "i32" },   { KB_U32, "u32" },
-    { KB_I64, "i64" }, { KB_U64, "u64" }, { KB_TF32, "tf32" }, { KB_E4M3, "e4m3" }, { KB_E5M2, "e5m2" }
-};
-
 const char* kb_dtype_name(kb_dtype dtype) {
-    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
-        if (kbi_dtypes[i].dtype == dtype) return kbi_dtypes[i].name;
-    return "none";
+    return kbi_dtypes[(int)dtype >= 0 && (int)dtype < KBI_COUNT(kbi_dtypes) ? dtype : KB_NODTYPE].name;
 }
 
 kb_dtype kb_dtype_of(const char* name) {
-    for (int i = 0; i < KBI_COUNT(kbi_dtypes); i++)
-        if (kbi_same_name(kbi_dtypes[i].name, name)) return kbi_dtypes[i].dtype;
+    for (int i = KB_F32; i < KBI_COUNT(kbi_dtypes); i++)
+        if (kbi_same_name(kbi_dtypes[i].name, name)) return (kb_dtype)i;
     return KB_NODTYPE;
 }
 
 size_t kb_dtype_size(kb_dtype dtype) { return kbi_dtype_size((int)dtype); }
 
 static const struct {
-    const char *name, *advice;
+    const char *name, *mark, *what, *why, *advice;
     bool error;
-} kbi_flag_table[] = {
+} kbi_flags[] = {
 #define KBI_LEVEL_ERROR true
 #define KBI_LEVEL_WARN false
-#define KBI_X(name, level, advice) { #name, advice, KBI_LEVEL_##level },
+#define KBI_X(name, level, mark, what, why, advice) { #name, mark, what, why, advice, KBI_LEVEL_##level },
     KB_FLAGS(KBI_X)
 #undef KBI_X
 };
 
-// What each flag says: its mark in a row (an ERROR's word stands there itself), what happened, and why the number is
-// not there or not all that it seems. In the order of KB_FLAGS, which has what mends it.
-static const struct {
-    const char *name, *mark, *what, *why;
-} kbi_flag_words[] = {
-    { "VERIFY_FAIL", "", "the output is wrong", "a wrong result has no speed" },
-    { "STALE", "", "the last launch did not leave the output that the first one left",
-      "work of one launch would be divided by all" },
-    { "WORK_CHANGED", "", "later launches did other work than the first ones",
-      "their time is not that of the work that was checked" },
-    { "CUDA_ERROR", "", "CUDA reported an error", "a launch that fails returns at once, and would look fast" },
-    { "NO_WORK", "", "the timed block submitted no work", "the time of nothing is no speed" },
-    { "NO_LOOP", "", "no block was timed", "there is nothing that a time would be of" },
-    { "LEFT_EARLY", "", "the timed block was left before its end", "what was left out would count as done" },
-    { "TRANSFER", "", "the timed block copies between host and GPU", "the copy would count as the kernel's time" },
-    { "SYNC_INSIDE", "", "the timed block waits for the GPU",
-      "launches and the waiting would count as the kernel's time" },
-    { "ALLOC_INSIDE", "", "the timed block allocates memory",
-      "allocating takes longer than most kernels, and would count as one" },
-    { "SIDE_STREAM", "", "work went to another stream than kb->stream",
-      "no event waits for it there, and it would look free" },
-    { "ABOVE_ROOF", "", "faster than this machine was seen to be",
-      "less was done than kb_bytes or kb_flops say, or it was not done at all" },
-    { "NOT_COLD", "", "the L2 cache could not be evicted between samples",
-      "data in cache would pass for data in memory" },
-    { "TIMEOUT", "", "it took longer than --timeout allows", "what does not end has no time" },
-    { "OOM", "", "there was no room for its memory", "it did not run" },
-    { "CRASHED", "", "it did not come to its end", "what does not end has no time" },
-    { "OVERRUN", "", "something wrote beside a buffer", "what it overwrote may be data, and the output chance" },
-    { "BAD_CASE", "", "the function failed, or called kbench in a wrong way",
-      "what would be timed is not what was meant" },
-    { "FLOOR", "FL", "what the timer's bias may be off is over 5 % of the time",
-      "that much of it may be the timer's" },
-    { "QUANTISED", "QU", "the timer's step is over 1 % of the time",
-      "the +- cannot show what lies between two steps" },
-    { "UNGATED", "UG", "launches were not queued before the clock started", "launch latency may be in the time" },
-    { "UNVERIFIED", "UV", "no kb_check looked at the output", "a wrong kernel could be as fast" },
-    { "THROTTLED", "TH", "the GPU lowered its clock for power or heat", "cool or idle it would be faster" },
-    { "CLOCK_VARIES", "CV", "the SM clock changed by more than 2 %", "times change with it" },
-    { "UNSETTLED", "US", "had not settled when the warm-up ran out",
-      "the later half of the samples differs from the first" },
-    { "DRIFT", "DR", "the time drifts", "the median lies between two states" },
-    { "AUTOCORR", "AC", "samples hang together, worth fewer than 6", "the +- is a guess" },
-    { "BIMODAL", "BI", "two groups, a quarter of the samples or more in each",
-      "the median is of one, and the next run's may be of the other" },
-    { "OUTLIERS", "OU", "outliers move the median beyond the +-, or the mean by over 10 %",
-      "the median hides what rare long launches cost" },
-    { "NOISY", "NO", "known to no better than 5 %", "smaller differences do not show" },
-    { "FEW", "FE", "too few samples for an interval", "the error of the median is unknown" },
-    { "PLACEMENT", "PL", "no verdict: the data of the two lay apart", "up to 3 % is where data lies" },
-    { "SHARED_GPU", "SG", "other processes use this GPU", "their work may be in the time" },
-    { "DECLARED_BYTES", "DY", "kb_bytes says over 10 % more than the counters saw move",
-      "GB/s and % of the roof rest on it" },
-    { "DECLARED_FLOPS", "DL", "kb_flops says over 10 % more than the counters saw done",
-      "GFLOP/s and % of the roof rest on it" },
-    { "CONSTANT_DATA", "CD", "inputs are constant", "real data can run slower" },
-    { "LEAK", "LK", "the function left device memory allocated", "later cases have less, and lie elsewhere" },
-    { "DEBUG_BUILD", "DB", "compiled without optimisation, or instrumented",
-      "what the host does takes longer than it would for users" },
-};
-
-const char* kb_flag_name(kb_flag flag) { return kbi_flag_table[flag].name; }
-bool kb_flag_is_error(kb_flag flag) { return kbi_flag_table[flag].error; }
+const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
+bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
 
 // The advice where there is no GPU: for some flags it is another. The guards of KB_ALLOC lie inside a block of malloc,
 // where neither valgrind nor a compiler's sanitizer looks.
@@ -3064,7 +3277,7 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (!gpu && flag == KB_FLAG_CLOCK_VARIES) return "fix the processor's clock, or try --thorough";
     if (!gpu && flag == KB_FLAG_SHARED_GPU) return "end the other processes";
     if (!gpu && flag == KB_FLAG_NO_WORK) return "kb_keep(result) in the block: what nobody reads is not computed";
-    return kbi_flag_table[flag].advice;
+    return kbi_flags[flag].advice;
 }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
@@ -3571,15 +3784,6 @@ static double kbi_ratio(double a, double b) {
 
 // -- order ------------------------------------------------------------------------------------------------
 
-static void kbi_insertion_sort(double* a, int64_t n) {
-    for (int64_t i = 1; i < n; i++) {
-        const double v = a[i];
-        int64_t j = i;
-        for (; j > 0 && a[j - 1] > v; j--) a[j] = a[j - 1];
-        a[j] = v;
-    }
-}
-
 static void kbi_sift_down(double* a, int64_t root, int64_t n) {
     const double v = a[root];
     for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
@@ -3591,7 +3795,7 @@ static void kbi_sift_down(double* a, int64_t root, int64_t n) {
     a[root] = v;
 }
 
-static void kbi_heap_sort(double* a, int64_t n) {
+static void kbi_sort(double* a, int64_t n) { // a heap sort: no order of the values makes it slow
     for (int64_t i = n / 2; i-- > 0;) kbi_sift_down(a, i, n);
     for (int64_t end = n - 1; end > 0; end--) {
         const double top = a[0];
@@ -3616,38 +3820,10 @@ static int64_t kbi_partition(double* a, int64_t n) {
     }
 }
 
-// Partitions allowed before a heap sort takes over (Musser 1997): 2 log2 n.
-static int kbi_sort_budget(int64_t n) {
-    int budget = 0;
-    for (; n > 1; n /= 2) budget += 2;
-    return budget;
-}
-
-static void kbi_sort(double* a, int64_t n) {
-    int budget = kbi_sort_budget(n);
-    while (n > 24) { // below, insertion is faster
-        if (budget-- == 0) {
-            kbi_heap_sort(a, n);
-            return;
-        }
-        const int64_t left = kbi_partition(a, n) + 1;
-        if (left < n - left) {
-            kbi_sort(a, left);
-            a += left;
-            n -= left;
-        } else {
-            kbi_sort(a + left, n - left);
-            n = left;
-        }
-    }
-    kbi_insertion_sort(a, n);
-}
-
 // Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after (quickselect,
-// Hoare 1961).
+// Hoare 1961). Sorts what is left where partitions stay lopsided.
 static double kbi_select(double* a, int64_t n, int64_t k) {
-    int budget = kbi_sort_budget(n);
-    while (n > 24 && budget-- > 0) {
+    for (int budget = 128; n > 8 && budget > 0; budget--) {
         const int64_t left = kbi_partition(a, n) + 1;
         if (k < left) {
             n = left;
@@ -3685,27 +3861,10 @@ static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     return 0.5 * lower + 0.5 * upper;
 }
 
-// Median of |x - centre| in O(n): the deviations are two sorted runs that begin at the centre and are merged.
-static double kbi_mad_sorted(const double* sorted, int64_t n, double centre) {
-    int64_t right = 0, high = n;
-    while (right < high) {
-        const int64_t mid = right + (high - right) / 2;
-        if (sorted[mid] < centre)
-            right = mid + 1;
-        else
-            high = mid;
-    }
-    double before = 0.0, deviation = 0.0;
-    int64_t left = right - 1;
-    for (int64_t taken = 0; taken <= n / 2 && n > 0; taken++) {
-        before = deviation;
-        if (right >= n || (left >= 0 && centre - sorted[left] <= sorted[right] - centre)) {
-            deviation = centre - sorted[left--];
-        } else {
-            deviation = sorted[right++] - centre;
-        }
-    }
-    return n < 1 ? (double)NAN : n % 2 == 1 ? deviation : 0.5 * before + 0.5 * deviation;
+// Median of |x - centre| in O(n); scratch holds n values.
+static double kbi_mad_of(const double* x, int64_t n, double centre, double* scratch) {
+    for (int64_t i = 0; i < n; i++) scratch[i] = fabs(x[i] - centre);
+    return kbi_median_of(scratch, n, scratch);
 }
 
 // -- interval of the median -------------------------------------------------------------------------------
@@ -3769,8 +3928,7 @@ static double kbi_inflation(double r, int64_t n) {
 // standard deviation of the clipped values. O(n); scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
-    for (int64_t i = 0; i < n; i++) scratch[i] = fabs(x[i] - median);
-    const double clip = 3.0 * kbi_median_of(scratch, n, scratch);
+    const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
     for (int64_t i = 0; i < n; i++) {
         const double d = x[i] - median, sign = (double)((d > 0.0) - (d < 0.0));
         scratch[i] = fabs(d) < clip ? d / clip : sign;
@@ -3846,8 +4004,7 @@ static double kbi_precision_in(const double* x, int64_t n, double* scratch) {
 
 static double kbi_precision_of(const double* x, int64_t n) {
     double* scratch = kbi_stats_alloc(n);
-    if (scratch == NULL) return (double)NAN;
-    const double precision = kbi_precision_in(x, n, scratch);
+    const double precision = scratch ? kbi_precision_in(x, n, scratch) : (double)NAN;
     KBENCH_FREE(scratch);
     return precision;
 }
@@ -3912,7 +4069,7 @@ static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
 //   - the MAD is that of each side, the larger counts: with even modes the MAD of all is half their distance;
 //   - it is at least the timer's step: on a coarse timer the MAD is 0 and neighbouring ticks are no modes.
 // Modes closer than 1 % of the median are nobody's concern.
-static int kbi_bimodal(const double* sorted, int64_t n, double median, double step) {
+static int kbi_bimodal(const double* sorted, int64_t n, double median, double step, double* scratch) {
     if (n < KBI_STATS_MIN) return 0;
     const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
     int64_t split = -1;
@@ -3926,8 +4083,8 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     if (split < 0 || !(widest > KBI_STATS_NOTABLE * fabs(median))) return 0;
     const double* upper = sorted + split + stretch;
     const int64_t left = split + 1, right = n - split - stretch;
-    const double below = kbi_mad_sorted(sorted, left, kbi_median_sorted(sorted, left));
-    const double above = kbi_mad_sorted(upper, right, kbi_median_sorted(upper, right));
+    const double below = kbi_mad_of(sorted, left, kbi_median_sorted(sorted, left), scratch);
+    const double above = kbi_mad_of(upper, right, kbi_median_sorted(upper, right), scratch);
     const double mad = below > above ? below : above;
     return widest > 5.0 * (mad > step ? mad : step);
 }
@@ -3976,12 +4133,13 @@ static kb_stats kbi_stats_none(int64_t n) {
 // kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     kb_stats s = kbi_stats_none(n);
-    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(n) : NULL;
+    double* sorted = n > 0 && kbi_all_usable(x, n) ? kbi_stats_alloc(2 * n) : NULL;
     if (sorted == NULL) return s;
-    s.median = kbi_median_of(x, n, sorted);
-    s.effective = kbi_median_interval(x, n, s.median, sorted, &s.ci_low, &s.ci_high);
+    double* scratch = sorted + n;
+    s.median = kbi_median_of(x, n, scratch);
+    s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
     s.precision = kbi_half_width(s.ci_low, s.ci_high, s.median);
-    kbi_drift(x, sorted, &s);
+    kbi_drift(x, scratch, &s);
 
     memcpy(sorted, x, (size_t)n * sizeof(double));
     kbi_sort(sorted, n);
@@ -3992,12 +4150,12 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     s.p75 = kbi_quantile(sorted, n, 0.75);
     s.p95 = kbi_quantile(sorted, n, 0.95);
     if (n >= KBI_STATS_P99_MIN) s.p99 = kbi_quantile(sorted, n, 0.99);
-    s.mad = kbi_mad_sorted(sorted, n, s.median);
+    s.mad = kbi_mad_of(x, n, s.median, scratch);
     kbi_moments(x, n, &s);
     const double seen = kbi_step_of(sorted, n, s.median, &s.distinct);
     const double step = kbi_usable(known_step) && known_step > 0.0 ? known_step : seen;
     kbi_outliers(sorted, step, &s);
-    s.bimodal = kbi_bimodal(sorted, n, s.median, step);
+    s.bimodal = kbi_bimodal(sorted, n, s.median, step, scratch);
     KBENCH_FREE(sorted);
     return s;
 }
@@ -4258,23 +4416,8 @@ typedef struct kbi_matched {
 
 // One unit in the last place of a type at x; integers: 1.
 static double kbi_ulp(double x, kb_dtype dtype) {
-    int exponent, digits = 0, least = 0;
-    if (dtype == KB_F32)
-        digits = 24, least = -125;
-    else if (dtype == KB_TF32)
-        digits = 11, least = -125;
-    else if (dtype == KB_E4M3)
-        digits = 4, least = -5;
-    else if (dtype == KB_E5M2)
-        digits = 3, least = -13;
-    else if (dtype == KB_F64)
-        digits = 53, least = -1021;
-    else if (dtype == KB_F16)
-        digits = 11, least = -13;
-    else if (dtype == KB_BF16)
-        digits = 8, least = -125;
-    else
-        return 1;
+    int exponent, digits = kbi_dtypes[dtype].digits, least = kbi_dtypes[dtype].least;
+    if (!digits) return 1;
     frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
     if (x == 0) exponent = least;
     return ldexp(1, KBI_MAX(exponent, least) - digits);
@@ -4492,9 +4635,8 @@ typedef struct kbi_recipe {
     bool verify, audit;          // ask kb_check; look into the timed block
     bool fresh;                  // ask it with other inputs, too
     bool looked;                 // nothing is timed: a profiler looks on
-    unsigned inside;             // kbi_wish: nothing is timed, the block is looked into
+    unsigned inside;             // bits of instruments: nothing is timed, the block is looked into
     const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
-    const char* counters;        // which: few, usual, all, or names of metrics; NULL: usual
     unsigned expect;             // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
@@ -4778,12 +4920,7 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
   >>insight   foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef enum kbi_wish {
-    KBI_WISH_ACTIVITY = 1,
-    KBI_WISH_COUNTERS = 2,
-    KBI_WISH_ENERGY = 4,
-    KBI_WISH_STREAMS = 8
-} kbi_wish; // what is to be looked for, as bits
+enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
 
 typedef enum kbi_event_kind {
     KBI_EVENT_RUN,
@@ -4838,7 +4975,6 @@ static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
     return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
 }
 static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_counters_of(in) + in->counters); }
-static const char* kbi_event_name(const kbi_inside* in, const kbi_event* e) { return kbi_texts_of(in) + e->name; }
 static size_t kbi_inside_size(const kbi_inside* in) {
     return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
            sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
@@ -4873,26 +5009,6 @@ static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
     return true;
 }
 
-#define KBI_RANGE_TIME "gpu_time_ns" // of the range in which was counted
-
-static kbi_counter* kbi_counters_at(kbi_inside* in) {
-    return (kbi_counter*)(void*)((char*)in + ((const char*)kbi_counters_of(in) - (const char*)in));
-}
-
-// As if that counter had not been asked for.
-static void kbi_inside_drop(kbi_inside* in, int64_t counter) {
-    kbi_counter* at = kbi_counters_at(in) + counter;
-    size_t behind = kbi_inside_size(in) - (size_t)((const char*)(at + 1) - (const char*)in);
-    memmove(at, at + 1, behind);
-    in->counters--;
-}
-
-static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: it was not
-    for (int64_t i = 0; i < in->counters; i++)
-        if (kbi_is(kbi_counters_of(in)[i].name, name)) return kbi_counters_of(in)[i].value;
-    return NAN;
-}
-
 static kbi_inside* kbi_inside_copy(void* to, const kbi_inside* in) {
     return (kbi_inside*)memcpy(to, in, kbi_inside_size(in));
 }
@@ -4903,128 +5019,6 @@ static kbi_inside* kbi_inside_without(const char* why) { // to be freed
     in->verdict.flag = -1;
     snprintf(in->message, sizeof in->message, "%s", why);
     return in;
-}
-
-// --- summed up ---
-
-typedef struct kbi_sum { // of events that are alike: name, grid and block
-    const kbi_event* of; // the first of them
-    int64_t calls;
-    double total, least, most; // ns
-} kbi_sum;
-
-typedef struct kbi_profile {
-    kbi_sum *device, *host; // kernels, copies and memsets; calls; what takes most first
-    int n_device, n_host;
-    double device_ns, host_ns; // all of these
-    double span, busy, run;    // ns a run: first start to last end; something at work; the block's own on the host
-    double gaps, gap_ns;       // a run: how often nothing was at work in between, and for how long
-    double launch_ns;          // of the host, for a call that submits work
-    double overlap,
-        concurrent; // shares: of the copies' time with a kernel at work; of busy with two at work. NaN: none
-} kbi_profile;
-
-static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
-
-static int kbi_sums_order(const void* a, const void* b) {
-    const kbi_sum *x = (const kbi_sum*)a, *y = (const kbi_sum*)b;
-    if (x->total < y->total || x->total > y->total) return x->total < y->total ? 1 : -1;
-    return (x->of > y->of) - (x->of < y->of);
-}
-
-static void kbi_sums_add(kbi_sum* sums, int* n, kbi_map* known, const kbi_event* e) {
-    uint64_t key = 14695981039346656037u;
-    const int32_t like[] = { e->kind,    e->name,     e->grid[0],  e->grid[1],
-                             e->grid[2], e->block[0], e->block[1], e->block[2] };
-    double ns = (double)(e->end - e->start);
-    for (int i = 0; i < KBI_COUNT(like); i++) key = (key ^ (uint32_t)like[i]) * 1099511628211u;
-    kbi_mapped* slot = kbi_map_find(known, key);
-    if (!slot->key) {
-        kbi_sum fresh = { e, 0, 0, INFINITY, 0 };
-        kbi_map_take(known, slot, key, *n);
-        sums[(*n)++] = fresh;
-    }
-    kbi_sum* s = &sums[slot->at];
-    s->calls++;
-    s->total += ns;
-    s->least = KBI_MIN(s->least, ns);
-    s->most = KBI_MAX(s->most, ns);
-}
-
-typedef struct kbi_edge { // where an event begins, or ends
-    int64_t at;
-    int32_t run, copy, step;
-} kbi_edge;
-
-static int kbi_edges_order(const void* a, const void* b) { // what ends goes before what begins then
-    const kbi_edge *x = (const kbi_edge*)a, *y = (const kbi_edge*)b;
-    if (x->run != y->run) return x->run < y->run ? -1 : 1;
-    return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->step - y->step;
-}
-
-// What was at work at the same time, and when nothing was.
-static void kbi_profile_sweep(kbi_profile* p, const kbi_edge* edges, int64_t n, int runs) {
-    double busy = 0, both = 0, many = 0, copying = 0, gap_ns = 0, span = 0, gaps = 0;
-    int64_t kernels = 0, copies = 0;
-    for (int64_t i = 0; i < n; i++) {
-        bool first = i == 0 || edges[i].run != edges[i - 1].run;
-        double ns = first ? 0 : (double)(edges[i].at - edges[i - 1].at);
-        busy += kernels + copies > 0 ? ns : 0;
-        both += kernels > 0 && copies > 0 ? ns : 0;
-        many += kernels + copies > 1 ? ns : 0;
-        copying += copies > 0 ? ns : 0;
-        gaps += !first && kernels + copies == 0 && ns > 0;
-        gap_ns += kernels + copies == 0 ? ns : 0;
-        span += ns;
-        *(edges[i].copy ? &copies : &kernels) += edges[i].step;
-    }
-    p->span = span / runs, p->busy = busy / runs, p->gaps = gaps / runs, p->gap_ns = gap_ns / runs;
-    p->overlap = copying > 0 ? both / copying : (double)NAN;
-    p->concurrent = busy > 0 ? many / busy : (double)NAN;
-}
-
-static void kbi_profile_free(kbi_profile* p) {
-    KBENCH_FREE(p->device);
-    KBENCH_FREE(p->host);
-}
-
-static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
-    size_t n = (size_t)in->events + 1;
-    kbi_map known = KBI_BLANK;
-    kbi_edge* edges = (kbi_edge*)kbi_grow(NULL, sizeof(kbi_edge) * 2 * n);
-    char* causes = (char*)kbi_grow(NULL, n);
-    int64_t n_edges = 0, launches = 0;
-    double launching = 0;
-    memset(p, 0, sizeof *p);
-    memset(causes, 0, n);
-    p->device = (kbi_sum*)kbi_grow(NULL, sizeof(kbi_sum) * n);
-    p->host = (kbi_sum*)kbi_grow(NULL, sizeof(kbi_sum) * n);
-    for (int64_t i = 0; i < in->events; i++) {
-        const kbi_event* e = &kbi_events_of(in)[i];
-        double ns = (double)(e->end - e->start);
-        kbi_edge begins = { e->start, e->run, e->kind != KBI_EVENT_KERNEL, 1 },
-                 ends = { e->end, e->run, begins.copy, -1 };
-        if (e->kind == KBI_EVENT_RUN) p->run += ns / in->runs;
-        if (e->kind == KBI_EVENT_CALL) kbi_sums_add(p->host, &p->n_host, &known, e), p->host_ns += ns;
-        if (!kbi_event_on_device(e)) continue;
-        kbi_sums_add(p->device, &p->n_device, &known, e);
-        p->device_ns += ns;
-        edges[n_edges++] = begins;
-        edges[n_edges++] = ends;
-        if (e->cause >= 0) causes[e->cause] = 1;
-    }
-    for (int64_t i = 0; i < in->events; i++) {
-        const kbi_event* e = &kbi_events_of(in)[i];
-        if (causes[i]) launches++, launching += (double)(e->end - e->start);
-    }
-    p->launch_ns = launches ? launching / (double)launches : (double)NAN;
-    qsort(edges, (size_t)n_edges, sizeof(kbi_edge), kbi_edges_order);
-    kbi_profile_sweep(p, edges, n_edges, KBI_MAX(in->runs, 1));
-    qsort(p->device, (size_t)p->n_device, sizeof(kbi_sum), kbi_sums_order);
-    qsort(p->host, (size_t)p->n_host, sizeof(kbi_sum), kbi_sums_order);
-    KBENCH_FREE(known.slots);
-    KBENCH_FREE(causes);
-    KBENCH_FREE(edges);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5371,10 +5365,19 @@ typedef struct kbi_key {
     kbi_kind kind;
     size_t offset; // in kb_result
     const char *group, *meaning;
+    bool withheld; // where the case has no time
 } kbi_key;
 
 static const kbi_key kbi_keys[] = {
-#define KBI_X(kind, key, group, meaning) { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning },
+#define KBI_HELD_stats(value) true
+#define KBI_HELD_timed true
+#define KBI_HELD_code false
+#define KBI_HELD_measured(value) false
+#define KBI_HELD_machine(value) false
+#define KBI_HELD_run(value) false
+#define KBI_HELD_planned(value) false
+#define KBI_X(kind, key, group, source, meaning) \
+    { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning, KBI_HELD_##source },
     KB_RECORD(KBI_X)
 #undef KBI_X
 };
@@ -5408,14 +5411,24 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
     return *(const kbi_field_truth*)field ? "yes" : "no";
 }
 
+static void kbi_field_clear(kb_result* r, const kbi_key* key) { // a cleared samples_ms is an empty list
+    void* field = (char*)r + key->offset;
+    switch (key->kind) {
+    case KBI_KIND_real: *(kbi_field_real*)field = NAN; break;
+    case KBI_KIND_whole: *(kbi_field_whole*)field = KB_NONE; break;
+    case KBI_KIND_truth: *(kbi_field_truth*)field = -1; break;
+    case KBI_KIND_text: *(kbi_field_text*)field = NULL; break;
+    case KBI_KIND_params: memset(field, 0, sizeof(kbi_field_params)); break;
+    case KBI_KIND_samples: memset(field, 0, sizeof(kbi_field_samples)); break;
+    case KBI_KIND_flags: *(kbi_field_flags*)field = 0; break;
+    case KBI_KIND_status: *(kbi_field_status*)field = KB_OK; break;
+    case KBI_KIND_verdict: *(kbi_field_verdict*)field = KB_NO_VERDICT; break;
+    }
+}
+
 static void kbi_result_clear(kb_result* r) {
     memset(r, 0, sizeof *r);
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        void* field = (char*)r + kbi_keys[i].offset;
-        if (kbi_keys[i].kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
-        if (kbi_keys[i].kind == KBI_KIND_whole) *(kbi_field_whole*)field = KB_NONE;
-        if (kbi_keys[i].kind == KBI_KIND_truth) *(kbi_field_truth*)field = -1;
-    }
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_field_clear(r, &kbi_keys[i]);
     r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
     memset(r->owned, 0, sizeof(kbi_arena));
 }
@@ -5426,71 +5439,105 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
+// --- where a record's values come from ---
+
+enum { KBI_FACTS = 16 };
+typedef struct kbi_facts { // what the system says of itself, by name
+    struct kbi_fact {
+        const char* name;
+        char value[72];
+    } of[KBI_FACTS];
+    int n;
+} kbi_facts;
+
+typedef struct kbi_session { // the same for every record of a run
+    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
+        shard[24];
+    char* command;
+    int64_t seed;
+    kbi_facts facts;
+} kbi_session;
+
+typedef struct kbi_sources { // NULL: not now
+    const kb_stats* stats;
+    const kbi_measured* measured;
+    const kbi_machine* machine;
+    const kbi_session* run;
+    const kbi_case* planned;
+} kbi_sources;
+
+static void kbi_take(kb_result* r, kbi_kind kind, void* to, const void* from, size_t size) {
+    const char* text = kind == KBI_KIND_text ? *(const char* const*)from : NULL;
+    if (text) *(kbi_field_text*)to = kbi_arena_text(r->owned, *text ? text : NULL);
+    if (kind != KBI_KIND_text) memcpy(to, from, size);
+}
+
+// Takes what KB_RECORD names of the sources that are given. An empty text is none.
+static void kbi_result_take(kb_result* r, const kbi_sources* from) {
+#define KBI_FROM_code false, *to
+#define KBI_FROM_timed false, *to
+#define KBI_FROM_stats(value) from->stats, from->stats->value
+#define KBI_FROM_measured(value) from->measured, from->measured->value
+#define KBI_FROM_machine(value) from->machine, from->machine->value
+#define KBI_FROM_run(value) from->run, from->run->value
+#define KBI_FROM_planned(value) from->planned, from->planned->value
+#define KBI_TAKE(kind, known, value)                    \
+    if (known) {                                        \
+        const kbi_field_##kind x = value;               \
+        kbi_take(r, KBI_KIND_##kind, to, &x, sizeof x); \
+    }
+#define KBI_EXPAND(macro, ...) macro(__VA_ARGS__)
+#define KBI_X(kind, key, group, source, meaning)      \
+    {                                                 \
+        kbi_field_##kind* to = &r->key;               \
+        KBI_EXPAND(KBI_TAKE, kind, KBI_FROM_##source) \
+    }
+    KB_RECORD(KBI_X)
+#undef KBI_X
+}
+
 // --- by name: the columns of the table, and every key that is a number or a text ---
 
+// Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
+// then that with 2, and so on.
+#define KBI_COLUMNS(x)                                                                                            \
+    x(TIME, "time", "time_ms", 8, 0) x(SPREAD, "+-", "precision", 6, 12) x(GBPS, "GB/s", "throughput_gbps", 8, 8) \
+        x(GFLOPS, "GFLOP/s", "gflops", 8, 6) x(ITEMS, "items/s", "items_per_second", 8, 5)                        \
+            x(ROOF, "roof", "gpu_efficiency", 6, 7) x(BAR, "bar", "gpu_efficiency", 10, 2)                        \
+                x(MEMORY, "memory", "memory_bytes", 8, 4) x(ENERGY, "energy", "energy_mj", 8, 11)                 \
+                    x(FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) x(BYTE_J, "B/J", "bytes_per_joule", 8, 9)       \
+                        x(SAMPLES, "samples", "samples", 7, 1) x(SPEEDUP, "speedup", "speedup", 8, 13)            \
+                            x(INTERVAL, "interval", "speedup_low", 14, 3)
+
 enum {
-    KBI_COLUMN_TIME,
-    KBI_COLUMN_SPREAD,
-    KBI_COLUMN_GBPS,
-    KBI_COLUMN_GFLOPS,
-    KBI_COLUMN_ITEMS,
-    KBI_COLUMN_ROOF,
-    KBI_COLUMN_BAR,
-    KBI_COLUMN_MEMORY,
-    KBI_COLUMN_ENERGY,
-    KBI_COLUMN_FLOP_J,
-    KBI_COLUMN_BYTE_J,
-    KBI_COLUMN_SAMPLES,
-    KBI_COLUMN_SPEEDUP,
-    KBI_COLUMN_INTERVAL
+#define KBI_X(name, title, key, width, drop) KBI_COLUMN_##name,
+    KBI_COLUMNS(KBI_X)
+#undef KBI_X
 };
 
 static const struct {
     const char *title, *key;
-    int width;
-} kbi_columns[] = { { "time", "time_ms", 8 },
-                    { "+-", "precision", 6 },
-                    { "GB/s", "throughput_gbps", 8 },
-                    { "GFLOP/s", "gflops", 8 },
-                    { "items/s", "items_per_second", 8 },
-                    { "roof", "gpu_efficiency", 6 },
-                    { "bar", "gpu_efficiency", 10 },
-                    { "memory", "memory_bytes", 8 },
-                    { "energy", "energy_mj", 8 },
-                    { "FLOP/J", "flops_per_joule", 8 },
-                    { "B/J", "bytes_per_joule", 8 },
-                    { "samples", "samples", 7 },
-                    { "speedup", "speedup", 8 },
-                    { "interval", "speedup_low", 14 } };
+    int width, drop;
+} kbi_columns[] = {
+#define KBI_X(name, title, key, width, drop) { title, key, width, drop },
+    KBI_COLUMNS(KBI_X)
+#undef KBI_X
+};
 
-static const struct {
+enum { KBI_UNITS_EACH = 4 };
+static const struct { // of a column, from small to large
     int column;
-    const char* title;
-    double scale;
-} kbi_units[] = { { KBI_COLUMN_TIME, "time ns", 1e6 },
-                  { KBI_COLUMN_TIME, "time us", 1e3 },
-                  { KBI_COLUMN_TIME, "time ms", 1 },
-                  { KBI_COLUMN_TIME, "time s", 1e-3 },
-                  { KBI_COLUMN_GFLOPS, "GFLOP/s", 1 },
-                  { KBI_COLUMN_GFLOPS, "TFLOP/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "items/s", 1 },
-                  { KBI_COLUMN_ITEMS, "kitems/s", 1e-3 },
-                  { KBI_COLUMN_ITEMS, "Mitems/s", 1e-6 },
-                  { KBI_COLUMN_ITEMS, "Gitems/s", 1e-9 },
-                  { KBI_COLUMN_ENERGY, "uJ", 1e3 },
-                  { KBI_COLUMN_ENERGY, "mJ", 1 },
-                  { KBI_COLUMN_ENERGY, "J", 1e-3 },
-                  { KBI_COLUMN_FLOP_J, "FLOP/J", 1 },
-                  { KBI_COLUMN_FLOP_J, "MFLOP/J", 1e-6 },
-                  { KBI_COLUMN_FLOP_J, "GFLOP/J", 1e-9 },
-                  { KBI_COLUMN_FLOP_J, "TFLOP/J", 1e-12 },
-                  { KBI_COLUMN_BYTE_J, "B/J", 1 },
-                  { KBI_COLUMN_BYTE_J, "MB/J", 1e-6 },
-                  { KBI_COLUMN_BYTE_J, "GB/J", 1e-9 },
-                  { KBI_COLUMN_MEMORY, "mem B", 1 },
-                  { KBI_COLUMN_MEMORY, "mem KiB", 1.0 / 1024 },
-                  { KBI_COLUMN_MEMORY, "mem MiB", 1.0 / 1048576 },
-                  { KBI_COLUMN_MEMORY, "mem GiB", 1.0 / 1073741824 } }; // of a column from small to large
+    const char* titles[KBI_UNITS_EACH];
+    double scales[KBI_UNITS_EACH];
+} kbi_units[] = { { KBI_COLUMN_TIME, { "time ns", "time us", "time ms", "time s" }, { 1e6, 1e3, 1, 1e-3 } },
+                  { KBI_COLUMN_GFLOPS, { "GFLOP/s", "TFLOP/s" }, { 1, 1e-3 } },
+                  { KBI_COLUMN_ITEMS, { "items/s", "kitems/s", "Mitems/s", "Gitems/s" }, { 1, 1e-3, 1e-6, 1e-9 } },
+                  { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
+                  { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
+                  { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
+                  { KBI_COLUMN_MEMORY,
+                    { "mem B", "mem KiB", "mem MiB", "mem GiB" },
+                    { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } } };
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
@@ -5544,8 +5591,9 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
         kbi_offer(&best, kbi_columns[i].title);
         if (kbi_same_name(kbi_columns[i].title, name)) column = i;
     }
-    for (int i = 0; i < KBI_COUNT(kbi_units); i++)
-        if (kbi_same_name(kbi_units[i].title, name)) column = kbi_units[i].column;
+    for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH; i++)
+        if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
+            column = kbi_units[i / KBI_UNITS_EACH].column;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
     if (column >= 0) return *out = kbi_shown_column(column), true;
     memset(out, 0, sizeof *out);
@@ -5596,17 +5644,11 @@ static bool kbi_shown_check(const char* option, const char* list) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
-    char text[24], *p = text + sizeof text;
-    if (x == KB_NONE) { // also what has no positive counterpart
+    if (x == KB_NONE)
         kbi_puts(t, "null");
-        return;
-    }
-    for (int64_t left = x < 0 ? -x : x; left || p == text + sizeof text; left /= 10) *--p = (char)('0' + left % 10);
-    if (x < 0) *--p = '-';
-    kbi_put(t, p, (size_t)(text + sizeof text - p));
+    else
+        kbi_putf(t, "%lld", (long long)x);
 }
-
-static void kbi_json_truth(kbi_text* t, int x) { kbi_puts(t, x < 0 ? "null" : x ? "true" : "false"); }
 
 static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "{");
@@ -5625,35 +5667,31 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "}");
 }
 
-static void kbi_json_samples(kbi_text* t, kbi_field_samples samples) {
-    kbi_puts(t, samples.n ? "[" : "null");
-    for (int64_t i = 0; i < samples.n; i++) {
-        if (i) kbi_puts(t, ", ");
-        kbi_json_real(t, samples.of[i]);
-    }
-    if (samples.n) kbi_puts(t, "]");
-}
-
-static void kbi_json_flags(kbi_text* t, uint64_t flags) {
-    bool first = true;
-    kbi_puts(t, "[");
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        kbi_putf(t, "%s\"%s\"", first ? "" : ", ", kb_flag_name((kb_flag)f));
-        first = false;
-    }
-    kbi_puts(t, "]");
-}
-
 static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
+    const kbi_field_samples* samples = (const kbi_field_samples*)field;
+    const char* before = "[";
+    int truth;
     switch (kind) {
     case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
     case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
     case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
-    case KBI_KIND_truth: kbi_json_truth(t, *(const kbi_field_truth*)field); break;
+    case KBI_KIND_truth:
+        truth = *(const kbi_field_truth*)field;
+        kbi_puts(t, truth < 0 ? "null" : truth ? "true" : "false");
+        break;
     case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
-    case KBI_KIND_samples: kbi_json_samples(t, *(const kbi_field_samples*)field); break;
-    case KBI_KIND_flags: kbi_json_flags(t, *(const kbi_field_flags*)field); break;
+    case KBI_KIND_samples:
+        for (int64_t i = 0; i < samples->n; i++, before = ", ") kbi_puts(t, before), kbi_json_real(t, samples->of[i]);
+        kbi_puts(t, samples->n ? "]" : "null");
+        break;
+    case KBI_KIND_flags:
+        for (int f = 0; f < KB_FLAG_COUNT; f++) {
+            if (!(*(const kbi_field_flags*)field >> f & 1)) continue;
+            kbi_putf(t, "%s\"%s\"", before, kb_flag_name((kb_flag)f));
+            before = ", ";
+        }
+        kbi_puts(t, *before == '[' ? "[]" : "]");
+        break;
     case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
     case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
     }
@@ -5677,334 +5715,6 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
     kbi_text_free(&t);
     return all;
 }
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>changes   foundation: two sets of records: which belong together, and what is known of a change. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
-#if KBI_REPORT
-
-typedef struct kbi_rules { // by which a change is judged: shares, not percent
-    double threshold, memory_threshold, alpha;
-    double noise; // by which an interval is widened where nobody knows what runs differ by
-} kbi_rules;
-
-// What an interval of a change rests on, from the worst to the best.
-typedef enum kbi_ground {
-    KBI_GROUND_NONE,      // no interval
-    KBI_GROUND_SAMPLES,   // the two records' own intervals, widened
-    KBI_GROUND_HISTORY,   // how far runs differed before
-    KBI_GROUND_PROCESSES, // the medians of fresh processes
-    KBI_GROUND_ROUNDS     // common rounds of a race
-} kbi_ground;
-
-typedef struct kbi_change {          // of one case; logarithms of the time after over the time before
-    const kb_result *before, *after; // NULL: added, removed
-    kbi_ground ground;
-    double log, se, df, wide, lo, hi; // standard error, its degrees of freedom, by what the interval is widened
-    double run_sd, run_df;            // of one run, as a history knows it; NAN: unknown
-    double p;                         // against "within the threshold", for all cases at once
-    double memory;                    // after over before; NAN: not both known
-    kb_verdict verdict;               // SLOWER, FASTER: than before; EQUIVALENT: within the threshold
-    bool regressed, improved;         // by more than the threshold
-    bool open;                        // nor is it known whether it lies beyond
-    bool more, less;                  // memory, likewise
-    bool apart;                       // of other machines, cache states or timers: not compared
-} kbi_change;
-
-typedef struct kbi_changes {
-    kbi_change* of;
-    int64_t n;
-} kbi_changes;
-
-typedef struct kbi_trend { // of one case over the runs of a history, the last of which is now
-    const kb_result* last;
-    int64_t runs;
-    double first, middle, now; // ms; the median of those before now
-    double sd, df;             // of one run about what it would be on the mean: see kbi_runs_scatter
-    double slope;              // of the logarithm, a run: Theil 1950, Sen 1968
-    double p;                  // that there is none: Mann 1945, Kendall
-} kbi_trend;
-
-typedef struct kbi_assessment { // of all changes together
-    int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, mended, apart;
-    int64_t grounds[KBI_GROUND_ROUNDS + 1];
-    double geomean; // of time after over before; NAN: nothing was compared
-    const kbi_change* worst;
-} kbi_assessment;
-
-typedef struct kbi_contrast { // a run held against an earlier one, as a whole
-    const char* name;         // of the earlier one
-    const kb_result* before;
-    int64_t n_before;
-    kbi_changes changes;
-    kbi_rules rules;
-    kbi_assessment sum;
-} kbi_contrast;
-
-// --- pairs ---
-
-typedef struct kbi_named { // a record in the order of names
-    const kb_result* r;
-    int64_t at, device, rank; // where it stood; the how manieth of its name
-} kbi_named;
-
-static int kbi_order_named(const void* a, const void* b) {
-    const kbi_named *x = (const kbi_named*)a, *y = (const kbi_named*)b;
-    int name = strcmp(x->r->name ? x->r->name : "", y->r->name ? y->r->name : "");
-    if (name) return name;
-    if (x->device != y->device) return x->device < y->device ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-static int kbi_order_at(const void* a, const void* b) {
-    const kbi_named *x = (const kbi_named*)a, *y = (const kbi_named*)b;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-// Sorted by name and device; of several runs' records of one name and device the last run's count. Older versions let
-// a run have two of one name: those are paired in their order. Returns how many are left.
-static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
-    int64_t left = 0;
-    for (int64_t i = 0; i < n; i++) {
-        out[i].r = &r[i];
-        out[i].at = i;
-        out[i].device = r[i].device == KB_NONE ? -1 : r[i].device;
-    }
-    qsort(out, (size_t)n, sizeof *out, kbi_order_named);
-    for (int64_t first = 0, end; first < n; first = end) {
-        for (end = first + 1;
-             end < n && kbi_is(out[end].r->name, out[first].r->name) && out[end].device == out[first].device;)
-            end++;
-        const char* run = out[end - 1].r->run_id;
-        for (int64_t i = first; i < end; i++) {
-            if (i + 1 < end && !kbi_is(out[i].r->run_id, run)) continue;
-            out[left] = out[i];
-            out[left++].rank = 0;
-        }
-    }
-    for (int64_t i = 1; i < left; i++)
-        if (kbi_is(out[i].r->name, out[i - 1].r->name)) out[i].rank = out[i - 1].rank + 1;
-    return left;
-}
-
-// Cases of one name, on several devices by the order of these; in the order of `after`, what is gone behind it.
-static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb_result* after, int64_t m) {
-    kbi_named* x = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)n);
-    kbi_named* y = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)m);
-    kbi_changes c = { (kbi_change*)kbi_grow(NULL, sizeof(kbi_change) * (size_t)(n + m)), 0 };
-    kbi_change* at = (kbi_change*)kbi_grow(NULL, sizeof(kbi_change) * (size_t)m);
-    int64_t gone = 0, i = 0, j = 0;
-    n = kbi_name_records(x, before, n);
-    m = kbi_name_records(y, after, m);
-    memset(c.of, 0, sizeof(kbi_change) * (size_t)(n + m));
-    while (i < n || j < m) {
-        const char *a = i < n ? x[i].r->name : NULL, *b = j < m ? y[j].r->name : NULL;
-        int order = i == n ? 1 : j == m ? -1 : strcmp(a ? a : "", b ? b : "");
-        if (!order) order = (x[i].rank > y[j].rank) - (x[i].rank < y[j].rank);
-        if (order < 0) { // gone: kept in x for the end
-            x[gone++] = x[i++];
-            continue;
-        }
-        memset(&at[j], 0, sizeof *at);
-        at[j].before = order == 0 ? x[i++].r : NULL;
-        at[j].after = y[j].r;
-        y[j].device = j; // where its change is
-        j++;
-    }
-    qsort(y, (size_t)m, sizeof *y, kbi_order_at);
-    qsort(x, (size_t)gone, sizeof *x, kbi_order_at);
-    for (j = 0; j < m; j++) c.of[c.n++] = at[y[j].device];
-    for (i = 0; i < gone; i++) c.of[c.n++].before = x[i].r;
-    for (i = 0; i < c.n; i++) c.of[i].run_sd = c.of[i].run_df = (double)NAN;
-    KBENCH_FREE(at);
-    KBENCH_FREE(x);
-    KBENCH_FREE(y);
-    return c;
-}
-
-static bool kbi_has_time(const kb_result* r) {
-    return r && r->status == KB_OK && kbi_finite(r->time_ms) && r->time_ms > 0;
-}
-
-static bool kbi_comparable(const kbi_change* c) {
-    return !c->apart && kbi_has_time(c->before) && kbi_has_time(c->after);
-}
-
-// --- one change ---
-
-static double kbi_memory_of(const kb_result* r, bool device) {
-    if (device) return r->memory_bytes == KB_NONE ? (double)NAN : (double)r->memory_bytes;
-    return r->host_memory_mb * 1048576;
-}
-
-// How bad a regression is, by how many thresholds it counts.
-static const char* kbi_severity(const kbi_change* c, double threshold) {
-    double times = c->regressed ? expm1(c->log) / threshold : 0;
-    if (c->more && kbi_finite(c->memory)) times = KBI_MAX(times, (c->memory - 1) / (2 * threshold));
-    return times < 2 ? "minor" : times < 5 ? "moderate" : times < 20 ? "severe" : "critical";
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>differences foundation: what two records' machines differ in, and whether their times may be compared.
----------------------------------------------------------------------------------------------------------------*/
-#if KBI_REPORT
-
-typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
-
-// What a difference in each key means: it is told, or keeps times from being compared; of versions the first number
-// does, of builds whether they were optimised and instrumented. Of the first three one says it all.
-enum { KBI_ENV_DRIVER = 2 };
-static const struct {
-    const char *key, *words; // words: for people, where it keeps times apart
-    kbi_env_how how;
-} kbi_env_keys[] = { { "backend", "backend", KBI_ENV_OFF },
-                     { "gpu", "GPU", KBI_ENV_OFF },
-                     { "driver", "driver", KBI_ENV_MAJOR },
-                     { "ecc", "ECC", KBI_ENV_OFF },
-                     { "mig", "MIG", KBI_ENV_OFF },
-                     { "cpu", "CPU", KBI_ENV_OFF },
-                     { "cache", "cache", KBI_ENV_OFF },
-                     { "timer", "timer", KBI_ENV_OFF },
-                     { "build", "build", KBI_ENV_BUILD },
-                     { "cuda", NULL, KBI_ENV_TOLD },
-                     { "clocks_locked", NULL, KBI_ENV_TOLD },
-                     { "cpus", NULL, KBI_ENV_TOLD },
-                     { "cpu_governor", NULL, KBI_ENV_TOLD },
-                     { "cpu_boost", NULL, KBI_ENV_TOLD },
-                     { "host", NULL, KBI_ENV_TOLD },
-                     { "kernel_version", NULL, KBI_ENV_TOLD },
-                     { "kbench_version", NULL, KBI_ENV_TOLD },
-                     { "seed", NULL, KBI_ENV_TOLD } };
-
-static const char* kbi_env_value(const kb_result* r, int key, char number[40]) { // NULL: not known
-    static const kbi_key* keys[32]; // of many records the search would take most of the time
-    if (!keys[key]) keys[key] = kbi_key_named(kbi_env_keys[key].key);
-    const kbi_key* k = keys[key];
-    double x = kbi_field_number(r, k);
-    const char* words = kbi_field_words(r, k);
-    return words ? words : kbi_finite(x) ? kbi_number(x, number) : NULL;
-}
-
-// How the benchmark's own file was built: "optimised", "not optimised, instrumented (ASan)".
-static const char* kbi_env_build(const char* build, char out[160]) {
-    const char* kbench = strstr(build, "; kbench:");
-    char own[300];
-    snprintf(own, sizeof own, "%.*s", kbench ? (int)(kbench - build) : 299, build);
-    const char* instruments = strstr(own, ", instrumented (");
-    snprintf(out, 160, "%s%.*s", strstr(own, ", not optimised") ? "not optimised" : "optimised",
-             instruments ? (int)KBI_MIN(strcspn(instruments, ")") + 1, (size_t)140) : 0,
-             instruments ? instruments : "");
-    return out;
-}
-
-// Whether two values of a key keep times from being compared. What is not known is not different, but having no GPU is.
-static bool kbi_env_off(int key, const char* x, const char* y) {
-    char one[160], other[160];
-    if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
-    switch (kbi_env_keys[key].how) {
-    case KBI_ENV_TOLD: return false;
-    case KBI_ENV_OFF: return strcmp(x, y) != 0;
-    case KBI_ENV_MAJOR: return strcspn(x, ".") != strcspn(y, ".") || strncmp(x, y, strcspn(x, ".")) != 0;
-    case KBI_ENV_BUILD: return !kbi_is(kbi_env_build(x, one), kbi_env_build(y, other));
-    }
-    return false;
-}
-
-// What keeps the times of two records from being compared, as words behind those that are there: "GPU (A, B), CPU (C,
-// D)". False: nothing does.
-static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
-    size_t before = what->n;
-    for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
-        char one[160], other[160];
-        if (kbi_env_keys[i].how == KBI_ENV_TOLD) continue;
-        const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
-        if (!kbi_env_off(i, x, y)) continue;
-        bool build = kbi_env_keys[i].how == KBI_ENV_BUILD;
-        kbi_putf(what, "%s%s (%s, %s)", what->n ? ", " : "", kbi_env_keys[i].words,
-                 build ? kbi_env_build(x, one)
-                 : x   ? x
-                       : "none",
-                 build ? kbi_env_build(y, other)
-                 : y   ? y
-                       : "none");
-        if (i < KBI_ENV_DRIVER) i = KBI_ENV_DRIVER;
-    }
-    return what->n > before;
-}
-
-// --- all that differs between two sets ---
-
-typedef struct kbi_difference {
-    const char *key, *before, *after;
-    int64_t pairs; // of records that differ so
-    bool off;      // it keeps their times from being compared
-} kbi_difference;
-
-enum { KBI_DIFFERENCES = 64 };
-typedef struct kbi_differences {
-    kbi_difference of[KBI_DIFFERENCES];
-    int n;
-    int64_t pairs, left; // left: no room for so many
-    kbi_arena texts;
-} kbi_differences;
-
-static void kbi_differences_put(kbi_differences* d, const char* key, const char* before, const char* after,
-                                bool off) {
-    for (int i = 0; i < d->n; i++) {
-        kbi_difference* known = &d->of[i];
-        if (kbi_is(known->key, key) && kbi_is(known->before, before) && kbi_is(known->after, after)) {
-            known->pairs++;
-            return;
-        }
-    }
-    d->left += d->n == KBI_DIFFERENCES;
-    if (d->n == KBI_DIFFERENCES) return;
-    kbi_difference* row = &d->of[d->n++];
-    row->key = kbi_arena_text(&d->texts, key);
-    row->before = kbi_arena_text(&d->texts, before);
-    row->after = kbi_arena_text(&d->texts, after);
-    row->pairs = 1;
-    row->off = off;
-}
-
-static const char* kbi_env_fact(const kb_param* p, char number[40]) {
-    if (p->type == KB_AXIS_STRINGS) return p->s ? p->s : "";
-    return kbi_number(p->type == KB_AXIS_INTS ? (double)p->i : p->r, number);
-}
-
-// Of a pair: the table's keys, then what both know of their environment.
-static void kbi_differences_add(kbi_differences* d, const kb_result* a, const kb_result* b) {
-    char one[40], other[40];
-    d->pairs++;
-    for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
-        const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
-        bool off = kbi_env_off(i, x, y);
-        if (off || (x && y && strcmp(x, y) != 0))
-            kbi_differences_put(d, kbi_env_keys[i].key, x ? x : "none", y ? y : "none", off);
-    }
-    for (int64_t i = 0; i < a->environment.n; i++)
-        for (int64_t k = 0; k < b->environment.n; k++) {
-            const kb_param *p = &a->environment.of[i], *q = &b->environment.of[k];
-            if (!kbi_is(p->name, q->name)) continue;
-            const char *x = kbi_env_fact(p, one), *y = kbi_env_fact(q, other);
-            if (strcmp(x, y) != 0) kbi_differences_put(d, p->name, x, y, false);
-        }
-}
-
-// Between the two sides of changes; where they have no case in common, between the first of each.
-static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
-    const kb_result *before = NULL, *after = NULL;
-    memset(d, 0, sizeof *d);
-    for (int64_t i = 0; i < c->n; i++) {
-        const kbi_change* one = &c->of[i];
-        if (one->before && one->after) kbi_differences_add(d, one->before, one->after);
-        if (!before) before = one->before;
-        if (!after) after = one->after;
-    }
-    if (!d->pairs && before && after) kbi_differences_add(d, before, after);
-}
-#endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
   >>registry  declare: what the KBENCH macros registered, in the order of the source.
@@ -6095,6 +5805,19 @@ void kb_add_from(kb_entry* entry, const kb_build* build) {
     kbi_process.entry_count++;
 }
 
+void kb_add_output(kb_output* output) {
+    kb_output** at = &kbi_process.outputs;
+    while (*at && *at != output) at = &(*at)->next;
+    *at = output;
+}
+
+void kb_add_instrument(kb_instrument* instrument) {
+    kb_instrument** at = &kbi_process.instruments;
+    while (*at && *at != instrument) at = &(*at)->next;
+    if (!*at) instrument->bit = 2u << kbi_process.instrument_count++; // KBI_WISH_STREAMS is the first one
+    *at = instrument;
+}
+
 void kbi_register(kb_entry* entry, const char* operation, const char* implementation, const kb_build* build) {
     entry->operation = kbi_name_of(operation, "unnamed");
     if (implementation) entry->implementation = kbi_name_of(implementation, "default");
@@ -6128,25 +5851,23 @@ typedef struct kbi_none {
 
 // What an option means beside others, in kb_option.traits.
 enum {
-    KBI_REPEATS = 1,        // may be given more than once
-    KBI_MORE = 2,           // takes further words, up to the next option
-    KBI_CHOOSES = 4,        // selects cases
-    KBI_IDLE = 8,           // is done instead of a run
-    KBI_MEASURES = 16,      // needs a run: excludes options with KBI_IDLE
-    KBI_GPU = 32,           // without effect on host code
-    KBI_WRITES = 64,        // writes records to a file
-    KBI_EFFORT = 128,       // replaces the options of kb_default
-    KBI_APART = 256,        // the options of kb_default do not apply
-    KBI_IN_LOAD = 512,      // allowed beside --load
-    KBI_IN_COMPARE = 1024,  // allowed beside --compare
-    KBI_IN_RACE = 2048,     // allowed beside --race
-    KBI_REPORT_ONLY = 4096, // left out by KBENCH_NO_REPORT
+    KBI_REPEATS = 1,       // may be given more than once
+    KBI_MORE = 2,          // takes further words, up to the next option
+    KBI_CHOOSES = 4,       // selects cases
+    KBI_IDLE = 8,          // is done instead of a run
+    KBI_MEASURES = 16,     // needs a run: excludes options with KBI_IDLE
+    KBI_GPU = 32,          // without effect on host code
+    KBI_WRITES = 64,       // writes records to a file
+    KBI_EFFORT = 128,      // replaces the options of kb_default
+    KBI_APART = 256,       // the options of kb_default do not apply
+    KBI_IN_LOAD = 512,     // allowed beside --load
+    KBI_IN_COMPARE = 1024, // allowed beside --compare
+    KBI_IN_RACE = 2048,    // allowed beside --race
+    KBI_REST = 4096,       // what stands behind -- is for it
     KBI_SELECTS = KBI_CHOOSES | KBI_REPEATS,
     KBI_INSTEAD = KBI_IDLE | KBI_APART,
-    KBI_OUTPUT = KBI_WRITES | KBI_IN_LOAD | KBI_REPORT_ONLY,
     KBI_IN_SHOWN = KBI_IN_LOAD | KBI_IN_COMPARE,
-    KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE,
-    KBI_GATES = KBI_ALWAYS | KBI_REPORT_ONLY
+    KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE
 };
 
 // An option is one row: identifier, name, argument, group, help; type of its field in kbi_options, reader of its value,
@@ -6169,140 +5890,81 @@ enum {
 #define KBI_WORD(x, id, name, argument, group, help, words, traits) \
     x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), traits)
 // clang-format off
-#define KBI_OPTIONS(x)                                                                                           \
-    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD)                           \
-    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD)     \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD)     \
-    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood",                       \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN)                    \
-    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...",                           \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS)      \
-    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis,     \
-        KBI_ANY, KBI_SELECTS)                                                                                    \
-    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)",                   \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match",                           \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t,               \
-        kbi_take_shard, KBI_ANY, 0)                                                                              \
-    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose",                                                \
-        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA",      \
-        const char*, kbi_take_device, KBI_ANY, 0)                                                                \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT)            \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT)                                     \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300,     \
-        100, KBI_EFFORT)                                                                                         \
-    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT)       \
-    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT)         \
-    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3,               \
-        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE)                                                                 \
-    KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT,  \
-        KBI_EFFORT)                                                                                              \
-    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT)                  \
-    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more",             \
-        KBI_LAUNCHES_LIMIT, 0)                                                                                   \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none,                \
-        kbi_take_warmup, KBI_FROM(0, 1000000), 0)                                                                \
-    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0)               \
-    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0)                       \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE)                        \
-    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU)                     \
-    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU)                                  \
-    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU)                 \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall",                          \
-        "events,cupti,both,wall", KBI_GPU)                                                                       \
-    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0)               \
-    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0)                              \
-    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0)                            \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0)                  \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0)      \
-    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0)                               \
-    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0)    \
-    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0)    \
-    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)     \
-    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                   \
-        KBI_WRITES | KBI_IN_LOAD)                                                                                \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_OUTPUT)                           \
-    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, as for a pull request", KBI_OUTPUT)                   \
-    KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_OUTPUT)      \
-    KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_OUTPUT)                     \
-    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_OUTPUT)            \
-    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure, that --plot names", KBI_OUTPUT)                          \
-    KBI_TEXT(x, plot, "plot", "KIND", "out", "of --svg; see below", KBI_IN_LOAD | KBI_REPORT_ONLY)               \
-    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records of --svg; a further --where: or those",         \
-        KBI_REPEATS | KBI_IN_LOAD | KBI_REPORT_ONLY)                                                             \
-    KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_OUTPUT)       \
-    KBI_BARE(x, github, "github", "out", "Markdown to $GITHUB_STEP_SUMMARY as well", KBI_OUTPUT)                 \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                     \
-    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,               \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                  \
-    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,           \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                  \
-    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never",     \
-        KBI_ALWAYS)                                                                                              \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS)                             \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS)                     \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS)                                   \
-    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS)                  \
-    KBI_BARE(x, help, "help", "out", "this text (-h)", 0)                                                        \
-    KBI_BARE(x, version, "version", "out", "the version", 0)                                                     \
-    x(load, "load", "FILE...", "then", "shows records of --json, --jsonl; runs nothing", const char**,           \
-        kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD | KBI_REPORT_ONLY)              \
-    x(save_baseline, "save-baseline", "NAME", "then", "this run's records as .kbench/NAME.json", const char*,    \
-        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES | KBI_REPORT_ONLY)                                         \
-    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "what changed since then, and exit codes 3, 4",       \
-        KBI_MEASURES | KBI_IN_LOAD | KBI_REPORT_ONLY)                                                            \
-    x(compare, "compare", "A B", "then", "what changed from A to B; runs nothing", kbi_two, kbi_take_pair,       \
-        KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_REPORT_ONLY)                                                   \
-    KBI_TEXT(x, history, "history", "FILE", "then", "appends the run; how each case went; noise",                \
-        KBI_MEASURES | KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                           \
-    KBI_SHARE(x, threshold, "threshold", "then", "a regression is slower by more; 5 %", 0, 1000, KBI_GATES)      \
-    KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "or takes more memory by more; 10 %", 0, 1000,    \
-        KBI_GATES)                                                                                               \
-    x(alpha, "alpha", "P", "then", "chance of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,           \
-        KBI_GATES)                                                                                               \
-    KBI_SHARE(x, noise, "noise", "then", "what processes differ by, if not known; 3 %", 0, 1000,                 \
-        KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                                          \
-    KBI_WORD(x, fail_on, "fail-on", "WHAT", "then", "regress, change, noise or never; regress",                  \
-        "regress,change,noise,never", KBI_GATES)                                                                 \
-    KBI_BARE(x, ignore_env, "ignore-env", "then", "compare runs of different machines",                          \
-        KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                                          \
-    KBI_LIST(x, goal, "goal", "GOAL", "then", "as in layernorm:gpu_efficiency>=80; may repeat",                  \
-        KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN | KBI_REPORT_ONLY)                                             \
-    KBI_LIST(x, race, "race", "OLD NEW...", "again", "built programs in turn; -- OPTIONS of theirs",             \
-        KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REPORT_ONLY)                                                    \
-    KBI_BARE(x, profile, "profile", "look inside", "kernels, copies, calls of each block (CUPTI)", KBI_GPU)      \
-    x(counters, "counters", "[=SET]", "look inside", "hardware counters: few, usual, all or names", const char*, \
-        kbi_take_counters, KBI_ANY, 0)                                                                           \
-    KBI_TEXT(x, trace, "trace", "FILE", "look inside", "the same as a timeline for Perfetto",                    \
-        KBI_GPU | KBI_WRITES | KBI_REPORT_ONLY)                                                                  \
-    KBI_BARE(x, energy, "energy", "look inside", "joules of a launch, by NVML: 3 s a case more",                 \
-        KBI_GPU | KBI_MEASURES)                                                                                  \
-    KBI_BARE(x, sass, "sass", "look inside", "machine code of what takes most, by cuobjdump",                    \
-        KBI_GPU | KBI_REPORT_ONLY)                                                                               \
-    x(ncu, "ncu", "[=SET]", "look inside", "counters by ncu: a set of its, or metrics A,B", const char*,         \
-        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_REPORT_ONLY)                                         \
-    x(nsys, "nsys", "[=FILE]", "look inside", "kernels and copies by nsys; keeps its report", const char*,       \
-        kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_REPORT_ONLY)                                        \
-    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                      \
-        KBI_INSTEAD | KBI_IN_LOAD)                                                                               \
-    KBI_BARE(x, selftest, "selftest", "look inside", "measures the measurement; --fast: in short", KBI_INSTEAD)  \
-    KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                        \
-        KBI_IN_LOAD | KBI_REPORT_ONLY)                                                                           \
-    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,         \
-        KBI_IN_LOAD)                                                                                             \
-    KBI_NUMBER(x, benchmark_repetitions, "benchmark_repetitions", NULL, NULL, 1000000,                           \
-        KBI_IN_LOAD | KBI_REPORT_ONLY)                                                                           \
-    KBI_WORD(x, benchmark_display_aggregates_only, "benchmark_display_aggregates_only", "true", NULL, NULL,      \
-        "true", KBI_IN_LOAD | KBI_REPORT_ONLY)
+#define KBI_OPTIONS(x)                                                                                          \
+    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD)                          \
+    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD)    \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD)    \
+    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood",                      \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN)                   \
+    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...",                          \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS)     \
+    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis,    \
+        KBI_ANY, KBI_SELECTS)                                                                                   \
+    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)",                  \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match",                          \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t,              \
+        kbi_take_shard, KBI_ANY, 0)                                                                             \
+    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose",                                               \
+        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA",     \
+        const char*, kbi_take_device, KBI_ANY, 0)                                                               \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT)           \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT)                                    \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300,    \
+        100, KBI_EFFORT)                                                                                        \
+    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT)      \
+    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT)        \
+    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3,              \
+        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE)                                                                \
+    KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
+        KBI_EFFORT)                                                                                             \
+    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT)                 \
+    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more",            \
+        KBI_LAUNCHES_LIMIT, 0)                                                                                  \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none,               \
+        kbi_take_warmup, KBI_FROM(0, 1000000), 0)                                                               \
+    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0)              \
+    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0)                      \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE)                       \
+    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU)                    \
+    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU)                                 \
+    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU)                \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall",                         \
+        "events,cupti,both,wall", KBI_GPU)                                                                      \
+    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0)              \
+    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0)                             \
+    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0)                           \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0)                 \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0)     \
+    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0)                              \
+    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0)   \
+    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0)   \
+    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)    \
+    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                  \
+        KBI_WRITES | KBI_IN_LOAD)                                                                               \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD)                          \
+    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                    \
+    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,              \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
+    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,          \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
+    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never",    \
+        KBI_ALWAYS)                                                                                             \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS)                            \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS)                    \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS)                                  \
+    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS)                 \
+    KBI_BARE(x, help, "help", "out", "this text (-h)", 0)                                                       \
+    KBI_BARE(x, version, "version", "out", "the version", 0)                                                    \
+    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                     \
+        KBI_INSTEAD | KBI_IN_LOAD)                                                                              \
+    KBI_BARE(x, selftest, "selftest", "look inside", "measures the measurement; --fast: in short", KBI_INSTEAD) \
+    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,        \
+        KBI_IN_LOAD)
 // clang-format on
-
-// What is written when all records are there: the option, which names the file, and who writes it. NULL: not of records
-// alone, see kbi_output_write.
-#define KBI_OUTPUTS(x) \
-    x(csv, kbi_csv) x(md, kbi_md) x(gbench, kbi_gbench) x(go, kbi_go) x(trace, kbi_trace) x(html, NULL) x(svg, NULL)
 
 enum kbi_option_id {
 #define KBI_X(id, name, argument, group, help, type, read, limits, traits) KBI_OPTION_##id,
@@ -6321,8 +5983,7 @@ typedef struct kbi_options {
     int64_t min_samples, max_samples;
     int64_t shards; // of which --shard is one, counted from 1; 0: all of the plan
     int64_t gpu;
-    char** race_options; // the words behind -- of a race; NULL: none
-    int n_load;
+    char** rest;     // the words behind --, for an option that takes them; NULL: none
     bool usual;      // the options of kb_default are among them
     char words[256]; // the words of kb_default
     int argc;
@@ -6340,9 +6001,6 @@ static void kbi_options_default(kbi_options* o) {
     o->max_samples = 2000;
     o->procs = 1;
     o->seed = 42;
-    o->threshold = o->alpha = 0.05;
-    o->memory_threshold = 0.1;
-    o->noise = 0.03;
 }
 
 // --- readers of values: false after an error message ---
@@ -6376,12 +6034,6 @@ static bool kbi_add_string(const char* option, kbi_strings* list, const char* s)
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
     return kbi_add_string(option->name, (kbi_strings*)kbi_option_field(option, values), value);
-}
-
-static bool kbi_take_pair(const kb_option* option, void* values, const char* value) {
-    const char** pair = (const char**)kbi_option_field(option, values);
-    pair[pair[0] != NULL] = value;
-    return true;
 }
 
 // "200ms", "3s", "1.5m": seconds; negative when it is none.
@@ -6438,49 +6090,10 @@ static bool kbi_take_percent(const kb_option* option, void* values, const char* 
            false;
 }
 
-static bool kbi_take_alpha(const kb_option* option, void* values, const char* value) {
-    char* end;
-    double x = kbi_real_of(value, &end);
-    *(double*)kbi_option_field(option, values) = x;
-    if (end != value && !*end && x >= 1e-6 && x <= 0.5) return true;
-    return kbi_error("--alpha takes the chance of a false alarm, from 0.000001 to 0.5, not '%s'", value), false;
-}
-
-static bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
+KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
     return !*s;
-}
-
-static bool kbi_take_save_baseline(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    if (*value && *value != '.' && strlen(value) < 100 && kbi_only_letters(value, "._+-")) return true;
-    kbi_error("--save-baseline takes a name of letters, digits, . _ + and -, not '%s': it becomes .kbench/NAME.json",
-              value);
-    return false;
-}
-
-// A set is a word, metrics have "__" in their names.
-static bool kbi_take_counters(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
-    if (set || (strstr(value, "__") && kbi_only_letters(value, "_.,"))) return true;
-    return kbi_error(
-               "--counters takes few, usual or all, or names of metrics, as in --counters=dram__bytes.sum, not '%s'",
-               value),
-           false;
-}
-
-static bool kbi_take_ncu(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    if (!value || (*value && kbi_only_letters(value, "_.,:"))) return true;
-    return kbi_error("--ncu takes a set of ncu's, as in --ncu=full, or names of metrics, not '%s'", value), false;
-}
-
-static bool kbi_take_nsys(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    if (!value || *value) return true;
-    return kbi_error("--nsys takes a file for the report, as in --nsys=look, or nothing and no ="), false;
 }
 
 static bool kbi_take_axis(const kb_option* option, void* values, const char* value) {
@@ -6495,14 +6108,6 @@ static bool kbi_take_axis(const kb_option* option, void* values, const char* val
 
 static bool kbi_take_columns(const kb_option* option, void* values, const char* value) {
     return kbi_take_text(option, values, value) && kbi_shown_check(option->name, value);
-}
-
-static bool kbi_take_load(const kb_option* option, void* values, const char* value) {
-    kbi_options* o = (kbi_options*)values;
-    if (!*value) return kbi_error("--%s needs a file's name; its is empty", option->name), false;
-    if (!o->load) o->load = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)o->argc);
-    o->load[o->n_load++] = value;
-    return true;
 }
 
 static bool kbi_take_warmup(const kb_option* option, void* values, const char* value) {
@@ -6616,8 +6221,10 @@ static const kb_option kbi_options_table[] = {
 #undef KBI_X
 };
 
+static const kbi_options* kbi_options_now; // of this run
+
 // The options of the kit; those of add-ons are linked behind them.
-static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NULL, NULL, NULL, NULL };
+static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NULL, NULL, NULL, NULL, false, NULL };
 
 void kb_add_options(kb_option_set* set) {
     kb_option_set* last = &kbi_option_sets;
@@ -6654,10 +6261,23 @@ static const kb_option* kbi_option_any(const kbi_options* o, unsigned traits) {
     return kbi_option_next(o, traits, &k);
 }
 
-static bool kbi_option_left_out(const kb_option* option) { return !KBI_REPORT && (option->traits & KBI_REPORT_ONLY); }
+// Gives an output or instrument a row of its own, unless an add-on's set has one of that name.
+static void kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
+                           const char* group, const char* help) {
+    for (int k = 0; name && kbi_option_at(k); k++)
+        if (kbi_is(kbi_option_at(k)->name, name)) return;
+    if (!name) return;
+    memset(row, 0, sizeof *row);
+    row->name = name, row->argument = argument, row->group = group, row->help = help;
+    row->traits = argument ? KBI_WRITES | KBI_IN_LOAD : KBI_IN_LOAD;
+    set->options = row;
+    set->count = 1;
+    set->given = &set->own;
+    kb_add_options(set);
+}
 
 static bool kbi_option_shown(const kb_option* option) {
-    return option->group && !kbi_option_left_out(option) && (KBI_CUDA || !(option->traits & KBI_GPU));
+    return option->group && (KBI_CUDA || !(option->traits & KBI_GPU));
 }
 
 static void kbi_help(void) {
@@ -6743,6 +6363,10 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
     *(set->given ? &set->given[k] : &o->on[k]) = true;
+    for (kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
+    for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
     return !option->read || option->read(option, set->given ? set->values : o, value);
 }
 
@@ -6759,12 +6383,6 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
     // an option behind the name of a file, which somebody chooses, is no such name
     bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
-    if (kbi_option_left_out(option))
-        return kbi_error(
-                   "--%s is not in this program: it was built with KBENCH_NO_REPORT; --json and --jsonl are, and "
-                   "another program or the tool (make tool) reads their files",
-                   option->name),
-               0;
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
     if (argument && !equals && *argument != '[') {
         if (words == 1 || strncmp(word[1], "--", 2) == 0)
@@ -6789,7 +6407,7 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     for (int i = 1, n; i < argc; i += n) {
         n = 1;
         if (!only_filters && kbi_is(argv[i], "--")) {
-            if (o->on[KBI_OPTION_race]) return o->race_options = argv + i + 1, true;
+            if (kbi_option_any(o, KBI_REST)) return o->rest = argv + i + 1, true;
             only_filters = true;
         } else if (only_filters || argv[i][0] != '-' || !argv[i][1]) {
             if (!kbi_add_string("filter", &o->filter, argv[i])) return false;
@@ -6854,64 +6472,6 @@ static bool kbi_options_exclusive(const kbi_options* o) {
     return false;
 }
 
-// Options beside one that runs no benchmark of this program.
-static bool kbi_options_beside(const kbi_options* o) {
-    const kb_option* option;
-    for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
-        const char* why = NULL;
-        if (!kbi_option_given(o, k)) continue;
-        if (o->on[KBI_OPTION_race] && !(option->traits & KBI_IN_RACE))
-            why = "--race runs other programs: --%s has no place beside it; what is for them stands behind --";
-        else if (o->on[KBI_OPTION_load] && !(option->traits & KBI_IN_LOAD))
-            why = "--load shows records and runs nothing: --%s has no place beside it";
-        else if (o->on[KBI_OPTION_compare] && !(option->traits & KBI_IN_COMPARE))
-            why = "--compare shows what changed and runs nothing: --%s has no place beside it";
-        if (why) return kbi_error(why, option->name), false;
-    }
-    return true;
-}
-
-// Options that judge a change need one that brings the other side.
-static bool kbi_options_gate_agree(const kbi_options* o) {
-    static const int of_times[] = { KBI_OPTION_threshold, KBI_OPTION_memory_threshold, KBI_OPTION_alpha };
-    bool files = o->baseline || o->compare[0], any = files || o->race.n;
-    for (int i = 0; i < KBI_COUNT(of_times) && !any; i++)
-        if (o->on[of_times[i]])
-            return kbi_error("--%s: there is nothing to compare with; it goes with --baseline, --compare or --race",
-                             kbi_options_table[of_times[i]].name),
-                   false;
-    if (o->on[KBI_OPTION_noise] && !files)
-        return kbi_error("--noise: there is nothing to compare with; it goes with --baseline or --compare"), false;
-    if (o->on[KBI_OPTION_ignore_env] && !files && !o->n_load)
-        return kbi_error(
-                   "--ignore-env: there is nothing to compare with; it goes with --baseline, --compare or --load"),
-               false;
-    if (o->fail_on && !any && !o->goal.n)
-        return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
-    if (o->race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
-    if (o->svg && !o->plot) return kbi_error("--svg needs --plot KIND (--help lists them)"), false;
-    if (!o->svg && (o->plot || o->where.n))
-        return kbi_error("--%s is of a figure: it goes with --svg FILE", o->plot ? "plot" : "where"), false;
-    return true;
-}
-
-// Options that inspect a GPU's work need one GPU.
-static bool kbi_options_look_agree(const kbi_options* o) {
-    static const int looks[] = { KBI_OPTION_ncu, KBI_OPTION_nsys, KBI_OPTION_energy };
-    for (int i = 0; i < KBI_COUNT(looks); i++) {
-        const char* why = NULL;
-        if (!o->on[looks[i]]) continue;
-        if (kbi_is(o->device, "all") && looks[i] != KBI_OPTION_energy)
-            why = "it looks at one GPU: --device N says which";
-        else if (kbi_is(o->device, "cpu"))
-            why = "it looks at a GPU's work, and --device cpu uses none";
-        else if (!KBI_CUDA && !o->device)
-            why = "it looks at a GPU's work, and this program was built without CUDA; use nvcc";
-        if (why) return kbi_error("--%s: %s", kbi_options_table[looks[i]].name, why), false;
-    }
-    return true;
-}
-
 // Whether no option silently takes away what another one asks for; false after an error message.
 static bool kbi_options_agree(const kbi_options* o) {
     if (!kbi_options_exclusive(o)) return false;
@@ -6929,7 +6489,8 @@ static bool kbi_options_agree(const kbi_options* o) {
         return kbi_error("--timer both lets CUPTI record every other group of launches: without --rotate"), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
-    if (!kbi_options_beside(o) || !kbi_options_gate_agree(o) || !kbi_options_look_agree(o)) return false;
+    for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
+        if (set->agree && !set->agree()) return false;
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
@@ -6939,23 +6500,24 @@ static bool kbi_options_agree(const kbi_options* o) {
                false;
     if (o->on[KBI_OPTION_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
         return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
-    for (const kb_option_set* set = &kbi_option_sets; set; set = set->next)
-        if (set->check && !set->check(set->values)) return false;
     return true;
 }
 
 static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     o->argc = argc;
     o->argv = argv;
+    kbi_options_now = o;
+    for (kb_output* i = kbi_process.outputs; i; i = i->next)
+        kbi_option_own(&i->set, &i->row, i->option, i->argument, "out", i->help), i->on = !i->option, i->value = NULL;
+    for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        kbi_option_own(&i->set, &i->row, i->option, i->argument, "look inside", i->help), i->on = false,
+                                                                                          i->value = NULL;
+    for (const kb_option_set* set = &kbi_option_sets; set; set = set->next) {
+        if (set->given) memset(set->given, 0, sizeof(bool) * (size_t)set->count);
+        if (set->start) set->start();
+    }
     if (!kbi_options_read(o, argc, argv)) return false;
-    if (o->compare[0] && !o->compare[1])
-        return kbi_error("--compare takes two names or files, the older one first"), false;
     if (!kbi_options_usual(o) || !kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
-    int64_t processes = o->benchmark_repetitions;
-    if (processes && processes != o->procs && !o->n_load)
-        kbi_warn(
-            "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
-            (long long)processes, (long long)o->procs);
     if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
         if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
         if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
@@ -6966,7 +6528,6 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         o->max_samples = 20000;
     }
     if (o->min_time > o->max_time) o->max_time = o->min_time;
-    if (o->race.n && !o->on[KBI_OPTION_budget]) o->budget = 60;
     return true;
 }
 
@@ -7273,8 +6834,9 @@ typedef struct kbi_plan {
 // which the baseline of a comparison has twice as many.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
-    double energy = o->on[KBI_OPTION_energy] ? 3 : 0; // in a process of its own
-    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * energy;
+    double inside = 0; // of runs in a process of their own
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) inside += i->on ? i->seconds : 0;
+    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * inside;
 }
 
 // Where a group begins, and where the next does.
@@ -7745,10 +7307,7 @@ static void kbi_plan_free(kbi_plan* plan) {
 // false after an error message, also when nothing matched.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
-#ifdef KBENCH_TOOL
-    if (!all->n)
-        return kbi_error("this is the tool, which has no benchmarks: --load FILE shows those of a run"), false;
-#elif defined(KBENCH_SHARED)
+#if defined(KBENCH_SHARED)
     if (!all->n)
         return kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages"),
                false;
@@ -7795,17 +7354,17 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     r->samples = o->iters;
     r->rounds = o->rounds;
     r->launches = o->launches;
-    r->counters = o->counters;
     r->min_samples = o->min_samples;
     r->max_samples = o->max_samples;
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// What is to be looked into when the cases have been measured; kbi_wish.
-static unsigned kbi_wishes_of(const kbi_options* o) {
-    bool activity = o->on[KBI_OPTION_profile] || o->on[KBI_OPTION_trace] || o->on[KBI_OPTION_sass];
-    return (activity ? KBI_WISH_ACTIVITY : 0) | (o->on[KBI_OPTION_counters] ? KBI_WISH_COUNTERS : 0) |
-           (o->on[KBI_OPTION_energy] ? KBI_WISH_ENERGY : 0);
+// What is to be looked into when the cases have been measured, as bits; host: of host work alone.
+static unsigned kbi_wishes(bool host) {
+    unsigned bits = 0;
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (i->on && i->open && (i->host || !host)) bits |= i->bit;
+    return bits;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7893,16 +7452,6 @@ typedef struct kbi_timer {
     bool steady;                        // settled from the start
 } kbi_timer;
 
-// What looks into runs of the block that nobody times.
-typedef struct kbi_instrument {
-    unsigned wish;                         // kbi_wish
-    bool host;                             // it looks into host work, else into the device's
-    bool (*open)(struct kbi_run* run);     // false: it said why (kbi_inside_say)
-    int64_t (*begin)(struct kbi_run* run); // how often the block is to run before end
-    bool (*end)(struct kbi_run* run);      // whether it wants another one
-    void (*close)(struct kbi_run* run);
-} kbi_instrument;
-
 // What a device fills in, in five groups. NULL: it has no such thing.
 typedef struct kbi_backend {
     const char* name;
@@ -7944,7 +7493,7 @@ typedef struct kbi_backend {
         void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
         void (*throttled)(kbi_measured* m);            // that alone, which takes no time worth a word
     } sensors;
-    const kbi_instrument* instruments[6]; // up to the first NULL
+    const kb_instrument* (*inspect)(void); // follows the calls of a block of its work
 } kbi_backend;
 
 enum { KBI_READ_WORDS = 16 };
@@ -8254,8 +7803,6 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
 
-enum { KBI_PROOF_COPIES = 4, KBI_PROOFS = 5 }; // of the self-test's module, and kernels in it
-
 // Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and what
 // its events read grows by up to 0.6 us with them.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
@@ -8307,8 +7854,7 @@ typedef struct kbi_gpu {
     void* device_flag;
     uint64_t *clock, *device_clock;
     void *functions[KBI_F_COUNT], *empty[KBI_EMPTY_KERNELS];
-    void* proofs[KBI_PROOF_COPIES][KBI_PROOFS]; // NULL: not loaded yet
-    unsigned empties;                           // launched so far
+    unsigned empties; // launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
@@ -8437,8 +7983,8 @@ typedef struct kbi_calibration {
 
 enum { KBI_INSIDE_RUNS = 8 };
 typedef struct kbi_insight { // what is being looked into
-    int at;                  // of the backend's instruments
-    bool open, again;        // it is at work; it wants another run
+    const kb_instrument* by; // whose turn it is; NULL: nobody's yet
+    bool open, again, over;  // it is at work; it wants another run; all had their turn
     kbi_text events, gauges, counters, texts;
     kbi_map names; // where in the texts they are
     char message[400];
@@ -8787,140 +8333,6 @@ static void kbi_nvtx_end(uint64_t* range) {
     if (*range && end) end(kbi_lab.nvtx.domain, *range);
     *range = 0;
 }
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>perf      measure: the processor's counters over host work, from the kernel's perf_event_open.
----------------------------------------------------------------------------------------------------------------*/
-
-#if defined(__linux__) && defined(SYS_perf_event_open)
-enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 }; // linux/perf_event.h's
-enum { KBI_PERF_EVENTS = 8, KBI_PERF_SLOTS = KBI_PERF_EVENTS, KBI_PERF_BACKEND, KBI_PERF_MEMORY, KBI_PERF_ALL };
-
-static const struct {
-    const char* name;
-    uint32_t type; // 0: the hardware's; 1: the kernel's own
-    uint64_t event;
-} kbi_perf_events[KBI_PERF_EVENTS] = { { "cycles", 0, 0 },           { "instructions", 0, 1 },
-                                       { "branches", 0, 4 },         { "branch_misses", 0, 5 },
-                                       { "cache_references", 0, 2 }, { "cache_misses", 0, 3 },
-                                       { "stalled_cycles", 0, 8 },   { "page_faults", 1, 2 } };
-
-// Where the kernel says what the processor's own events are called: that of slots leads the two others' group.
-static const char* const kbi_perf_cores[] = { "cpu", "cpu_core" };
-static const char* const kbi_perf_slots[] = { "slots", "topdown-be-bound", "topdown-mem-bound" };
-
-static struct kbi_perf {
-    int files[KBI_PERF_ALL]; // -1: not to be had
-    int64_t runs, began;
-} kbi_perf;
-
-// Of this thread, and of those that it starts; user code only, which needs no right on most systems.
-static int kbi_perf_event(uint32_t type, uint64_t event, int leader) {
-    enum { KBI_PERF_SIZE = 64, KBI_OFF = 1, KBI_INHERIT = 2, KBI_USER = 0x60, KBI_TIMES = 3 };
-    struct { // the first version of perf_event_attr
-        uint32_t type, size;
-        uint64_t config, period, sample, read, flags, wakeup, breakpoint;
-    } a = { type, KBI_PERF_SIZE, event, 0, 0, KBI_TIMES, KBI_OFF | KBI_INHERIT | KBI_USER, 0, 0 };
-    return (int)syscall(SYS_perf_event_open, &a, 0, -1, leader, 0);
-}
-
-// "event=0x00,umask=0x83"; false: nothing of the kind.
-static bool kbi_perf_config(const char* text, uint64_t* event) {
-    unsigned code = 0, mask = 0;
-    const char *at = strstr(text, "event="), *more = strstr(text, "umask=");
-    if (!at || sscanf(at, "event=%x", &code) != 1 || (more && sscanf(more, "umask=%x", &mask) != 1)) return false;
-    return *event = code | (uint64_t)mask << 8, code < 256 && mask < 256;
-}
-
-// How many of the slots in which the processor could have done something waited for memory, or for whatever else.
-static void kbi_perf_open_slots(void) {
-    static const char root[] = "/sys/bus/event_source/devices";
-    char path[160], line[160];
-    uint64_t event = 0;
-    for (int core = 0; core < KBI_COUNT(kbi_perf_cores) && kbi_perf.files[KBI_PERF_SLOTS] < 0; core++) {
-        snprintf(path, sizeof path, "%s/%s/type", root, kbi_perf_cores[core]);
-        uint32_t type = kbi_first_line(path, line, (int)sizeof line) ? (uint32_t)strtoul(line, NULL, 10) : 0;
-        for (int i = 0; i < KBI_COUNT(kbi_perf_slots) && type; i++) {
-            int leader = i ? kbi_perf.files[KBI_PERF_SLOTS] : -1;
-            snprintf(path, sizeof path, "%s/%s/events/%s", root, kbi_perf_cores[core], kbi_perf_slots[i]);
-            if ((i && leader < 0) || !kbi_first_line(path, line, (int)sizeof line) || !kbi_perf_config(line, &event))
-                continue;
-            kbi_perf.files[KBI_PERF_SLOTS + i] = kbi_perf_event(type, event, leader);
-        }
-    }
-}
-
-static void kbi_perf_say(int error) {
-    if (error == EACCES || error == EPERM)
-        kbi_insight_say(
-            "this system forbids its counters: sysctl kernel.perf_event_paranoid=2 allows them, and a container "
-            "wants --cap-add PERFMON");
-    else if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV)
-        kbi_insight_say("this processor shows no counters; virtual machines often hide them");
-    else
-        kbi_insight_say("this system has no counters: perf_event_open: %s", strerror(error));
-}
-
-static bool kbi_perf_open(kbi_run* run) {
-    int error = 0, n = 0;
-    (void)run;
-    for (int i = 0; i < KBI_PERF_EVENTS; i++) {
-        kbi_perf.files[i] = kbi_perf_event(kbi_perf_events[i].type, kbi_perf_events[i].event, -1);
-        if (kbi_perf.files[i] < 0 && !error) error = errno;
-        n += kbi_perf.files[i] >= 0 && kbi_perf_events[i].type == 0;
-    }
-    if (!n) kbi_perf_say(error);
-    for (int i = KBI_PERF_SLOTS; i < KBI_PERF_ALL; i++) kbi_perf.files[i] = -1;
-    if (n) kbi_perf_open_slots();
-    kbi_perf.runs = 1;
-    return true; // what there is, is told
-}
-
-static void kbi_perf_all(unsigned long call) {
-    for (int i = 0; i < KBI_PERF_ALL; i++)
-        if (kbi_perf.files[i] >= 0) ioctl(kbi_perf.files[i], call, 0);
-}
-
-static int64_t kbi_perf_begin(kbi_run* run) {
-    if (run->call.sampled) kbi_perf.runs = 1;
-    kbi_perf_all(KBI_PERF_RESET);
-    kbi_perf.began = kbi_now();
-    kbi_perf_all(KBI_PERF_ENABLE);
-    return kbi_perf.runs;
-}
-
-// As many runs as take a millisecond: what the calls themselves add is nothing then.
-static bool kbi_perf_end(kbi_run* run) {
-    enum { KBI_PERF_MOST = 1 << 24 };
-    kbi_perf_all(KBI_PERF_DISABLE);
-    if (run->call.sampled || kbi_now() - kbi_perf.began > 1000000 || kbi_perf.runs >= KBI_PERF_MOST) return false;
-    return kbi_perf.runs *= 8, true;
-}
-
-static void kbi_perf_close(kbi_run* run) {
-    double values[KBI_PERF_ALL];
-    (void)run;
-    for (int i = 0; i < KBI_PERF_ALL; i++) {
-        uint64_t read[3] = { 0, 0, 0 }; // value; ns that it was wanted, and at work: there may be fewer than events
-        values[i] = NAN;
-        if (kbi_perf.files[i] < 0) continue;
-        if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
-            values[i] = (double)read[0] * ((double)read[1] / (double)read[2]) / (double)kbi_perf.runs;
-        if (i < KBI_PERF_EVENTS) kbi_insight_count(kbi_perf_events[i].name, "", values[i]);
-        close(kbi_perf.files[i]);
-    }
-    double slots = values[KBI_PERF_SLOTS], cycles = values[0], stalled = values[6];
-    if (slots > 0) kbi_insight_count("memory_bound_pct", "%", 100 * values[KBI_PERF_MEMORY] / slots);
-    if (slots > 0) kbi_insight_count("backend_bound_pct", "%", 100 * values[KBI_PERF_BACKEND] / slots);
-    if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles); // unless it is known
-}
-
-static const kbi_instrument kbi_perf_instrument = { KBI_WISH_COUNTERS, true,         kbi_perf_open,
-                                                    kbi_perf_begin,    kbi_perf_end, kbi_perf_close };
-#define KBI_PERF &kbi_perf_instrument
-#else
-#define KBI_PERF NULL
-#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>host      measure: the cpu backend, and the tests' script backend, with their timers.
@@ -9310,7 +8722,7 @@ static const kbi_backend kbi_cpu = {
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
-    { KBI_PERF, NULL, NULL, NULL, NULL }
+    NULL
 };
 // clang-format on
 
@@ -9355,7 +8767,7 @@ static const kbi_backend kbi_scripted = {
     { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL }
+    NULL
 };
 // clang-format on
 
@@ -9806,7 +9218,7 @@ static void* kbi_driver_function(const char* name, unsigned version) {
     return e == cudaSuccess && found == cudaDriverEntryPointSuccess ? p : NULL;
 }
 
-static void kbi_ptx_put(kbi_text* to, bool proving); // stands behind the code
+static void kbi_ptx_put(kbi_text* to); // stands behind the code
 
 // The first thread of each block writes the last argument to a line of its own behind the first one, if that is not
 // zero: what a kernel wrote is flushed at its end, which events see and CUPTI does not.
@@ -9845,7 +9257,7 @@ static bool kbi_load_functions(char why[200]) {
     p = kbi_driver_function("cuFuncSetAttribute", 12000), memcpy(&set, &p, sizeof p);
     p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_lab.gpu.wait_value, &p, sizeof p);
     p = kbi_driver_function("cuStreamGetId", 12000), memcpy(&kbi_lab.gpu.number_of, &p, sizeof p);
-    kbi_ptx_put(&ptx, false);
+    kbi_ptx_put(&ptx);
     kbi_empty_put(&ptx);
     for (int i = 0; i < KBI_F_COUNT; i++) names[i] = kbi_function_names[i];
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++) {
@@ -11222,399 +10634,6 @@ static void kbi_gpu_compare(kbi_run* run) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>energy    measure: what a launch takes of the GPU's energy, by NVML's counter, apart from the times.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_CUDA
-typedef struct kbi_joules { // the counter, and when it stood there
-    double mj;
-    int64_t at, launches; // ns; so many were done
-} kbi_joules;
-
-// The counter goes up in steps, every 20 to 100 ms: what lies between two steps is known well, what lies between two
-// readings is not. So only readings count in which it has just gone up.
-static struct kbi_energy { // one case's
-    cudaGraphExec_t many;  // the block many times in a row; NULL: it runs by itself
-    bool capturing, failed;
-    double last, batch_ns;    // the latest reading; what the latest batch took
-    int64_t began, launches;  // ns; done since then
-    int64_t submitting;       // ns: when the batch began
-    int64_t each;             // launches of a batch, some 10 ms
-    kbi_joules first, latest; // steps; at 0: not seen yet
-} kbi_energy;
-
-static bool kbi_energy_read(double* mj) {
-    unsigned long long now = 0;
-    const kbi_nvml* n = &kbi_lab.nvml;
-    if (!n->device || !n->energy || n->energy(n->device, &now) != 0) return false;
-    return *mj = (double)now, true;
-}
-
-// Looks whether the counter has gone up; of what happened in so many ns after the begin nothing counts.
-static void kbi_energy_note(int64_t skip) {
-    struct kbi_energy* e = &kbi_energy;
-    kbi_joules step = { NAN, 0, e->launches };
-    if (!kbi_energy_read(&step.mj)) e->failed = true;
-    step.at = kbi_now();
-    if (e->failed || !(step.mj > e->last)) return;
-    e->last = step.mj;
-    if (step.at - e->began < skip) return;
-    *(e->first.at ? &e->latest : &e->first) = step;
-}
-
-static void kbi_energy_restart(void) {
-    struct kbi_energy* e = &kbi_energy;
-    memset(&e->first, 0, sizeof e->first);
-    memset(&e->latest, 0, sizeof e->latest);
-    e->launches = 0;
-    e->failed = !kbi_energy_read(&e->last);
-    e->began = kbi_now();
-}
-
-static double kbi_energy_span(void) { // ns between the steps that count
-    const struct kbi_energy* e = &kbi_energy;
-    return e->latest.at ? (double)(e->latest.at - e->first.at) : 0;
-}
-
-// The GPU at rest; its clocks have some time to fall.
-static void kbi_energy_idle(void) {
-    static const int64_t falls = 100000000, rest = 500000000, patience = 2000000000; // ns
-    struct timespec pause = { 0, 5000000 };
-    cudaDeviceSynchronize();
-    kbi_energy_restart();
-    while (!kbi_energy.failed && kbi_energy_span() < (double)rest && kbi_now() - kbi_energy.began < patience) {
-        nanosleep(&pause, NULL);
-        kbi_energy_note(falls);
-    }
-    if (kbi_energy_span() > 0)
-        kbi_lab.insight.idle_w = (kbi_energy.latest.mj - kbi_energy.first.mj) / kbi_energy_span() * 1e6;
-}
-
-static bool kbi_energy_open(kbi_run* run) {
-    struct kbi_energy* e = &kbi_energy;
-    memset(e, 0, sizeof *e);
-    if (run->call.sampled)
-        return kbi_insight_say("the energy of a block with KB_SAMPLE cannot be told from that of its resets"), false;
-    if (!kbi_energy_read(&e->last))
-        return kbi_insight_say("this GPU has no counter of its energy: NVML tells it of whole GPUs, Volta and later"),
-               false;
-    kbi_energy_idle();
-    e->capturing = kbi_graph_repeats(run, 1) > 0;
-    kbi_energy_restart();
-    return true;
-}
-
-static int64_t kbi_energy_begin(kbi_run* run) {
-    enum { KBI_BATCH_NS = 10000000, KBI_MOST = 1000 };
-    kbi_graph* g = (kbi_graph*)run->work.graph;
-    if (kbi_energy.capturing) {
-        kbi_graph_capture_begin();
-        return kbi_energy.each = g->launches;
-    }
-    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // of its first run, which may have loaded code
-    kbi_energy.submitting = kbi_now();
-    if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < 0.5 * (double)KBI_BATCH_NS)
-        return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
-    if (kbi_energy.batch_ns > 0) return kbi_energy.each;
-    return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
-}
-
-// A batch is under way: whether another one is wanted when it has ended. Long ones want a longer window.
-static bool kbi_energy_batch(int64_t launches) {
-    const double window = 2e9, most = 10e9, batches = 20; // ns
-    struct kbi_energy* e = &kbi_energy;
-    kbi_energy_note(300000000);
-    if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) e->failed = true;
-    e->launches += launches;
-    e->batch_ns = (double)(kbi_now() - e->submitting);
-    double wanted = KBI_MAX(window, KBI_MIN(batches * e->batch_ns, most));
-    return !e->failed && kbi_energy_span() < wanted && (double)(kbi_now() - e->began) < 2 * wanted + 1e9;
-}
-
-static bool kbi_energy_end(kbi_run* run) {
-    enum { KBI_GRAPHS = 64, KBI_SHORT_NS = 5000000 };
-    struct kbi_energy* e = &kbi_energy;
-    int64_t graphs = 1;
-    (void)run;
-    if (!e->capturing) return kbi_energy_batch(e->each);
-    e->capturing = false;
-    e->many = kbi_graph_capture_end();
-    kbi_energy_restart();
-    if (!e->many) return true;
-    do {
-        if (e->launches && e->batch_ns < (double)KBI_SHORT_NS) graphs = KBI_MIN(2 * graphs, (int64_t)KBI_GRAPHS);
-        e->submitting = kbi_now();
-        for (int64_t i = 0; i < graphs; i++) cudaGraphLaunch(e->many, kbi_lab.gpu.stream);
-    } while (kbi_energy_batch(graphs * e->each));
-    return false;
-}
-
-static void kbi_energy_close(kbi_run* run) {
-    const struct kbi_energy* e = &kbi_energy;
-    double mj = e->latest.mj - e->first.mj, launches = (double)(e->latest.launches - e->first.launches);
-    if (e->many) cudaGraphExecDestroy(e->many);
-    if (kbi_failed(run)) return;
-    if (e->failed || !(kbi_energy_span() >= 2e9) || !(launches > 0))
-        kbi_insight_say("NVML's counter of energy %s", e->failed ? "failed while the block ran" : "stood still");
-    else
-        kbi_lab.insight.energy_mj = mj / launches;
-}
-
-static const kbi_instrument kbi_energy_instrument = { KBI_WISH_ENERGY,  false,          kbi_energy_open,
-                                                      kbi_energy_begin, kbi_energy_end, kbi_energy_close };
-#endif
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>activity  measure: the block's kernels, copies and calls, run by run, from CUPTI's records.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_CUDA
-enum { KBI_INSIDE_EVENTS = 1 << 16 }; // of a case, at most
-
-typedef struct kbi_recorded { // an event, and what ties what runs on the device to the call that submitted it
-    kbi_event event;
-    uint32_t correlation;
-} kbi_recorded;
-
-static void kbi_activity_keep(const kbi_recorded* r) {
-    kbi_insight* in = &kbi_lab.insight;
-    if (in->events.n / sizeof *r >= 4 * (size_t)KBI_INSIDE_EVENTS)
-        in->dropped++;
-    else
-        kbi_put(&in->events, (const char*)r, sizeof *r);
-}
-
-// "cudaLaunchKernel" of "cudaLaunchKernel_v7000".
-static int32_t kbi_call_name(int domain, uint32_t id) {
-    const char* name = NULL;
-    char plain[128];
-    if (!kbi_lab.cupti.call || kbi_lab.cupti.call(domain, id, &name) != 0 || !name) name = "a call";
-    snprintf(plain, sizeof plain, "%s", name);
-    for (char* v = plain; (v = strstr(v, "_v")) != NULL; v++)
-        if (v[2] && !v[2 + strspn(v + 2, "0123456789")]) *v = 0;
-    return kbi_insight_text((uint64_t)domain << 32 | id, plain);
-}
-
-static int32_t kbi_copy_name(const kbi_activity_copy* r) {
-    static const char* const ways[] = { "memcpy",      "memcpy HtoD", "memcpy DtoH", "memcpy HtoA",
-                                        "memcpy AtoH", "memcpy AtoA", "memcpy AtoD", "memcpy DtoA",
-                                        "memcpy DtoD", "memcpy HtoH", "memcpy PtoP" };
-    int which = r->kind == KBI_ACTIVITY_SET || r->which >= KBI_COUNT(ways) ? 0 : r->which;
-    const char* name = r->kind == KBI_ACTIVITY_SET ? "memset" : ways[which];
-    return kbi_insight_text((uint64_t)(uintptr_t)name, name);
-}
-
-// How many of a kernel's warps fit on a multiprocessor, and for want of what no more do. Registers are given out to
-// warps in units of 256, in four parts; shared memory in units of 128 bytes (CUDA C++ Programming Guide).
-static void kbi_event_occupancy(kbi_event* e) {
-    const kbi_gpu* g = &kbi_lab.gpu;
-    int warps = (e->block[0] * e->block[1] * e->block[2] + 31) / 32, most = g->max_threads / 32;
-    int registers = (e->registers * 32 + 255) / 256 * 256, shared = (e->shared + g->shared_taken + 127) / 128 * 128;
-    double blocks = (double)e->grid[0] * e->grid[1] * e->grid[2];
-    if (warps <= 0 || most <= 0 || !g->all_registers) return;
-    const struct {
-        kbi_limit limit;
-        int blocks;
-    } rows[] = { { KBI_BY_WARPS, most / warps },
-                 { KBI_BY_REGISTERS, registers ? g->all_registers / 4 / registers * 4 / warps : INT32_MAX },
-                 { KBI_BY_SHARED, shared ? g->all_shared / shared : INT32_MAX },
-                 { KBI_BY_BLOCKS, g->most_blocks },
-                 { KBI_BY_GRID, (int)KBI_MIN(ceil(blocks / g->multiprocessors), 1e6) } };
-    int fits = INT32_MAX;
-    for (int i = 0; i < KBI_COUNT(rows); i++)
-        if (rows[i].blocks < fits) fits = rows[i].blocks, e->limit = (int32_t)rows[i].limit;
-    e->occupancy = (float)(100.0 * fits * warps / most);
-}
-
-static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
-    kbi_event* e = &to->event;
-    char name[512];
-    kbi_mapped* known = kbi_map_find(&kbi_lab.insight.names, (uint64_t)(uintptr_t)r->name);
-    if (!known->key) kbi_kernel_name(name, sizeof name, r->name ? r->name : "a kernel");
-    e->name = known->key ? (int32_t)known->at : kbi_insight_text((uint64_t)(uintptr_t)r->name, name);
-    e->symbol = r->name ? kbi_insight_text(~(uint64_t)(uintptr_t)r->name, r->name) : e->name;
-    e->kind = KBI_EVENT_KERNEL;
-    e->start = (int64_t)r->start, e->end = (int64_t)r->end;
-    e->lane = r->stream;
-    e->registers = r->registers, e->local = (int32_t)r->local, e->shared = r->static_shared + r->dynamic_shared;
-    uint32_t version = 0;
-    bool clusters = kbi_lab.cupti.version && kbi_lab.cupti.version(&version) == 0 && version >= 18;
-    for (int i = 0; i < 3; i++) {
-        e->grid[i] = r->grid[i], e->block[i] = r->block[i];
-        e->cluster[i] = clusters ? r->cluster[i] : 0;
-    }
-    kbi_event_occupancy(e);
-    to->correlation = r->correlation;
-}
-
-// One record; on a thread of CUPTI's while the engine waits.
-static void kbi_activity_look(const kbi_activity* r) {
-    kbi_recorded to;
-    memset(&to, 0, sizeof to);
-    to.event.cause = -1;
-    if (r->kind == KBI_ACTIVITY_KERNEL) {
-        kbi_activity_kernel(r, &to);
-    } else if (r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET) {
-        const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
-        to.event.kind = c->kind == KBI_ACTIVITY_SET ? KBI_EVENT_SET : KBI_EVENT_COPY;
-        to.event.name = kbi_copy_name(c);
-        to.event.start = (int64_t)c->start, to.event.end = (int64_t)c->end, to.event.bytes = (int64_t)c->bytes;
-        to.event.lane = c->stream;
-        to.correlation = c->correlation;
-    } else if (r->kind == KBI_ACTIVITY_DRIVER || r->kind == KBI_ACTIVITY_RUNTIME) {
-        const kbi_activity_call* c = (const kbi_activity_call*)(const void*)r;
-        to.event.kind = KBI_EVENT_CALL;
-        to.event.name = kbi_call_name(c->kind == KBI_ACTIVITY_DRIVER ? 1 : 2, c->id);
-        to.event.start = (int64_t)c->start, to.event.end = (int64_t)c->end;
-        to.event.lane = c->thread;
-        to.correlation = c->correlation;
-    } else {
-        return;
-    }
-    kbi_activity_keep(&to);
-}
-
-static const int kbi_activities[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET, KBI_ACTIVITY_RUNTIME,
-                                      KBI_ACTIVITY_DRIVER };
-
-static void kbi_activity_off(int n) {
-    for (int i = 0; i < n && kbi_lab.cupti.disable; i++)
-        if (!kbi_lab.cupti.open || kbi_activities[i] != KBI_ACTIVITY_KERNEL) kbi_lab.cupti.disable(kbi_activities[i]);
-}
-
-static bool kbi_activity_open(kbi_run* run) {
-    kbi_cupti* c = &kbi_lab.cupti;
-    char why[400];
-    int error = 0, n = 0;
-    (void)run;
-    if (!kbi_cupti_load() || !c->time) {
-        kbi_insight_say(
-            "libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its folder");
-        return false;
-    }
-    for (; n < KBI_COUNT(kbi_activities) && !error; n++) error = c->enable(kbi_activities[n]);
-    if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_why("cuptiActivityEnable", error, why));
-    if (error) return false;
-    c->flush(1); // what set-up did
-    c->look = kbi_activity_look;
-    kbi_lab.insight.runs = -1;
-    kbi_lab.insight.began = kbi_now();
-    return true;
-}
-
-static int64_t kbi_activity_now(void) {
-    uint64_t ns = 0;
-    return kbi_lab.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
-}
-
-static void kbi_activity_gauge(void) {
-    kbi_gauge g = { kbi_activity_now(), NAN, NAN };
-    kbi_nvml_gauge(&g.sm_mhz, &g.power_w);
-    if (kbi_finite(g.sm_mhz) || kbi_finite(g.power_w)) kbi_put(&kbi_lab.insight.gauges, (const char*)&g, sizeof g);
-}
-
-// A run as the timed ones are: cold or hot, behind the gate if it can wait there.
-static int64_t kbi_activity_begin(kbi_run* run) {
-    kbi_insight* in = &kbi_lab.insight;
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0 || kbi_copies_wait(run);
-    if (in->runs >= 0) kbi_activity_gauge();
-    kbi_sample_open(run->sampling.gated && !waits && run->work.nodes < KBI_GATE_NODES, 1);
-    kbi_launch_begin(run->recipe->mode != KBI_HOT);
-    in->window[KBI_MAX(in->runs, 0)][0] = kbi_activity_now();
-    return 1;
-}
-
-static bool kbi_activity_end(kbi_run* run) {
-    kbi_insight* in = &kbi_lab.insight;
-    int64_t ends = kbi_activity_now();
-    kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    if (kbi_lab.gpu.alarmed && run->sampling.gated)
-        return run->sampling.gated = false, true; // it waits behind the gate
-    if (in->runs >= 0) in->window[in->runs][1] = ends, kbi_activity_gauge();
-    in->runs++;
-    bool long_enough = in->runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
-    return in->runs < KBI_INSIDE_RUNS && !long_enough;
-}
-
-static int kbi_recorded_order(const void* a, const void* b) { // what another one lies in goes behind it
-    const kbi_event *x = &((const kbi_recorded*)a)->event, *y = &((const kbi_recorded*)b)->event;
-    if (x->start != y->start) return x->start < y->start ? -1 : 1;
-    if (x->kind != y->kind) return x->kind - y->kind; // a call before what it submits
-    return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
-}
-
-// The runs, and the calls inside of them; of calls that others make the outermost. Where each correlation belongs.
-static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* events, kbi_map* callers) {
-    kbi_insight* in = &kbi_lab.insight;
-    kbi_event outer;
-    int64_t at = -1;
-    memset(&outer, 0, sizeof outer);
-    for (int r = 0; r < in->runs; r++) {
-        kbi_event run = outer;
-        run.start = in->window[r][0], run.end = in->window[r][1], run.run = r, run.cause = -1;
-        run.name = kbi_insight_text(1, "the block");
-        kbi_put(events, (const char*)&run, sizeof run);
-    }
-    for (size_t i = 0; i < n; i++) {
-        kbi_event e = all[i].event;
-        e.run = -1;
-        for (int r = 0; r < in->runs && e.kind == KBI_EVENT_CALL; r++)
-            if (e.start >= in->window[r][0] && e.start <= in->window[r][1]) e.run = r;
-        if (e.run < 0) continue;
-        bool inner = at >= 0 && e.lane == outer.lane && e.start >= outer.start && e.end <= outer.end;
-        if (!inner) at = (int64_t)(events->n / sizeof e), outer = e, kbi_put(events, (const char*)&e, sizeof e);
-        kbi_mapped* slot = kbi_map_find(callers, all[i].correlation);
-        if (!slot->key) kbi_map_take(callers, slot, all[i].correlation, (intptr_t)at);
-    }
-}
-
-// From all that was recorded to what the block did.
-static void kbi_activity_collect(kbi_run* run) {
-    kbi_insight* in = &kbi_lab.insight;
-    kbi_recorded* all = (kbi_recorded*)(void*)in->events.s;
-    kbi_text events = KBI_BLANK;
-    kbi_map callers = KBI_BLANK;
-    size_t n = in->events.n / sizeof *all;
-    int64_t found = 0;
-    if (n) qsort(all, n, sizeof *all, kbi_recorded_order);
-    kbi_activity_calls(all, n, &events, &callers);
-    for (size_t i = 0; i < n; i++) {
-        kbi_event e = all[i].event;
-        const kbi_mapped* slot = kbi_map_find(&callers, all[i].correlation);
-        if (e.kind == KBI_EVENT_CALL || !slot->key) continue;
-        if (events.n / sizeof e >= KBI_INSIDE_EVENTS) {
-            in->dropped++;
-            continue;
-        }
-        e.cause = (int32_t)slot->at;
-        e.run = ((const kbi_event*)(void*)events.s)[slot->at].run;
-        kbi_put(&events, (const char*)&e, sizeof e);
-        found++;
-    }
-    if (!found && run->work.nodes)
-        kbi_insight_say("CUPTI recorded nothing of what the block submits: is another profiler attached?");
-    kbi_text_free(&in->events);
-    in->events = events;
-    KBENCH_FREE(callers.slots);
-}
-
-static void kbi_activity_close(kbi_run* run) {
-    size_t lost = 0;
-    cudaDeviceSynchronize();
-    kbi_lab.cupti.flush(1);
-    kbi_lab.cupti.look = NULL;
-    kbi_activity_off(KBI_COUNT(kbi_activities));
-    if (kbi_lab.cupti.dropped && kbi_lab.cupti.dropped(NULL, 0, &lost) == 0) kbi_lab.insight.dropped += (int64_t)lost;
-    kbi_activity_collect(run);
-}
-
-static const kbi_instrument kbi_activity_instrument = { KBI_WISH_ACTIVITY, false,
-                                                        kbi_activity_open, kbi_activity_begin,
-                                                        kbi_activity_end,  kbi_activity_close };
-#endif
-
-/*---------------------------------------------------------------------------------------------------------------
   >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI's callbacks in a run that is not timed.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -11837,7 +10856,8 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
     }
 }
 
-static bool kbi_inspect_open(kbi_run* run) {
+static bool kbi_inspect_open(kb_state* kb) {
+    kbi_run* run = kb->run;
     kbi_verdict* v = &kbi_lab.insight.verdict;
     kbi_cupti* c = &kbi_lab.cupti;
     char why[400];
@@ -11856,7 +10876,8 @@ static bool kbi_inspect_open(kbi_run* run) {
     return true;
 }
 
-static int64_t kbi_inspect_begin(kbi_run* run) {
+static int64_t kbi_inspect_begin(kb_state* kb) {
+    kbi_run* run = kb->run;
     (void)run;
     cudaDeviceSynchronize();
     kbi_calls.n = 0;
@@ -11869,7 +10890,8 @@ static int64_t kbi_inspect_begin(kbi_run* run) {
     return 1;
 }
 
-static bool kbi_inspect_end(kbi_run* run) {
+static bool kbi_inspect_end(kb_state* kb) {
+    kbi_run* run = kb->run;
     (void)run;
     kbi_calls.on = false;
     for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(0, kbi_calls.subscriber, domain);
@@ -11908,7 +10930,8 @@ static void kbi_calls_name(struct kbi_calls* all, kbi_text* names) {
         if (all->of[i].kernel) all->of[i].kernel = names->s + (uintptr_t)all->of[i].kernel - 1;
 }
 
-static void kbi_inspect_close(kbi_run* run) {
+static void kbi_inspect_close(kb_state* kb) {
+    kbi_run* run = kb->run;
     struct kbi_calls* all = &kbi_calls;
     kbi_verdict* v = &kbi_lab.insight.verdict;
     kbi_text names = KBI_BLANK;
@@ -11936,382 +10959,12 @@ static void kbi_inspect_close(kbi_run* run) {
     kbi_text_free(&names);
 }
 
-static const kbi_instrument kbi_inspect_instrument = { KBI_WISH_STREAMS,  false,           kbi_inspect_open,
-                                                       kbi_inspect_begin, kbi_inspect_end, kbi_inspect_close };
-#endif
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>counters  measure: the hardware's counters over the block, through CUPTI's range profiler.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_CUDA
-// The profiler's functions take one structure each, whose fields all begin at multiples of 8 bytes, or share such a
-// word: so they are written as words. Their sizes end with the last field; tests/compile/cupti.cpp holds both against
-// CUPTI's.
-typedef enum kbi_range_call {
-    KBI_RANGE_INIT,
-    KBI_RANGE_SUPPORTED, // 2: device; then, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
-    KBI_RANGE_CHIP,      // 2: device; 3: its name
-    KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
-    KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
-    KBI_RANGE_METRIC,      // 2: object; 3: name
-    KBI_RANGE_ADD,         // 2: object; 3: names; 4: how many
-    KBI_RANGE_CONFIG_SIZE, // 2: object; 3: size
-    KBI_RANGE_CONFIG,      // 2: object; 3: size; 4: image
-    KBI_RANGE_PASSES,      // 2: size; 3: image; 4: passes
-    KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
-    KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
-    KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
-    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: aim
-    KBI_RANGE_START, // 2: profiler
-    KBI_RANGE_PUSH,  // 2: profiler; 3: name
-    KBI_RANGE_POP,
-    KBI_RANGE_STOP, // 2: profiler; 5, first byte: all passes are submitted
-    KBI_RANGE_DECODE,
-    KBI_RANGE_VALUES, // 2: object; 3, 4: data and size; 5: which; 6: names; 7: how many; 8: values
-    KBI_RANGE_DISABLE,
-    KBI_RANGE_HOST_END,
-    KBI_RANGE_CALLS
-} kbi_range_call;
-
-static const struct {
-    const char* name;
-    unsigned size;
-} kbi_range_calls[] = { { "cuptiProfilerInitialize", 16 },
-                        { "cuptiProfilerDeviceSupported", 52 },
-                        { "cuptiDeviceGetChipName", 32 },
-                        { "cuptiProfilerGetCounterAvailability", 40 },
-                        { "cuptiProfilerHostInitialize", 48 },
-                        { "cuptiProfilerHostGetMetricProperties", 60 },
-                        { "cuptiProfilerHostConfigAddMetrics", 40 },
-                        { "cuptiProfilerHostGetConfigImageSize", 32 },
-                        { "cuptiProfilerHostGetConfigImage", 40 },
-                        { "cuptiProfilerHostGetNumOfPasses", 40 },
-                        { "cuptiRangeProfilerEnable", 32 },
-                        { "cuptiRangeProfilerGetCounterDataSize", 64 },
-                        { "cuptiRangeProfilerCounterDataImageInitialize", 40 },
-                        { "cuptiRangeProfilerSetConfig", 90 },
-                        { "cuptiRangeProfilerStart", 24 },
-                        { "cuptiRangeProfilerPushRange", 32 },
-                        { "cuptiRangeProfilerPopRange", 24 },
-                        { "cuptiRangeProfilerStop", 41 },
-                        { "cuptiRangeProfilerDecodeData", 32 },
-                        { "cuptiProfilerHostEvaluateToGpuValues", 72 },
-                        { "cuptiRangeProfilerDisable", 24 },
-                        { "cuptiProfilerHostDeinitialize", 24 } };
-
-// Sets: few takes one pass of the block, usual three, all some 16. Of two rows with one name a chip has one.
-static const struct {
-    const char *name, *metric, *unit;
-    int set;                                                                    // 0: few, 1: usual, 2: all
-} kbi_chip_metrics[] = { { KBI_RANGE_TIME, "gpu__time_duration.sum", "ns", 0 }, // the profiler's own work is in it
-                         { "dram_bytes", "dram__bytes.sum", "B", 0 },
-                         { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
-                         { "occupancy_pct", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", 0 },
-                         { "tensor_pct", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "%", 0 },
-                         { "l2_pct", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed", "%", 0 },
-                         { "l2_bytes", "lts__t_bytes.sum", "B", 1 },
-                         { "l1_hit_pct", "l1tex__t_sector_hit_rate.pct", "%", 1 },
-                         { "l2_hit_pct", "lts__t_sector_hit_rate.pct", "%", 1 },
-                         { "instructions", "smsp__inst_executed.sum", "", 1 },
-                         { "issue_pct", "smsp__issue_active.avg.pct_of_peak_sustained_active", "%", 1 },
-                         { "sm_cycles", "sm__cycles_active.max", "", 1 },
-                         { "dram_read_bytes", "dram__bytes_read.sum", "B", 1 },
-                         { "dram_write_bytes", "dram__bytes_write.sum", "B", 1 },
-                         { "bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "", 1 },
-                         { "fadd", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", "", 1 },
-                         { "fmul", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum", "", 1 },
-                         { "ffma", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "", 1 },
-                         { "dadd", "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum", "", 1 },
-                         { "dmul", "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum", "", 1 },
-                         { "dfma", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", "", 1 },
-                         { "hadd", "smsp__sass_thread_inst_executed_op_hadd_pred_on.sum", "", 1 },
-                         { "hmul", "smsp__sass_thread_inst_executed_op_hmul_pred_on.sum", "", 1 },
-                         { "hfma", "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", "", 1 },
-                         { "fp32_instructions", "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum", "", 1 },
-                         { "fp64_instructions", "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum", "", 1 },
-                         { "fp16_instructions", "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum", "", 1 },
-                         { "xu_instructions", "sm__inst_executed_pipe_xu.sum", "", 1 },
-                         { "tensor_instructions", "sm__inst_executed_pipe_tensor.sum", "", 1 },
-                         { "tensor_bf16_ops", "sm__ops_path_tensor_src_bf16_dst_fp32.sum", "", 2 },
-                         { "tensor_tf32_ops", "sm__ops_path_tensor_src_tf32_dst_fp32.sum", "", 2 },
-                         { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16.sum", "", 2 },
-                         { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16_dst_fp32.sum", "", 2 },
-                         { "tensor_fp8_ops", "sm__ops_path_tensor_src_fp8.sum", "", 2 },
-                         { "tensor_int8_ops", "sm__ops_path_tensor_src_int8.sum", "", 2 },
-                         { "sm_pct", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 },
-                         { "memory_pct", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%",
-                           2 } };
-
-enum { KBI_METRICS = 64, KBI_PASSES = 64 };
-static struct kbi_ranging { // one case's
-    int (*calls[KBI_RANGE_CALLS])(uint64_t*);
-    uint64_t host, profiler; // objects of CUPTI's
-    const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
-    char own[512]; // metrics by name
-    int n, passes;
-    bool begun, failed;
-    bool cold_asked; // once in a process
-    double cold;     // what kbi_range_cold said then
-    kbi_text availability, config, data;
-} kbi_ranging;
-
-#define KBI_WORD(p) ((uint64_t)(uintptr_t)(p))
-
-// false after it said why.
-static bool kbi_range(kbi_range_call call, uint64_t* words) {
-    char why[400];
-    int (*f)(uint64_t*) = kbi_ranging.calls[call];
-    words[0] = kbi_range_calls[call].size;
-    int error = f ? f(words) : 27;
-    if (!error || kbi_ranging.failed) return !error;
-    kbi_ranging.failed = true;
-    if (f)
-        kbi_insight_say("%s", kbi_cupti_why(kbi_range_calls[call].name, error, why));
-    else
-        kbi_insight_say("this libcupti.so has no %s; counters want that of CUDA 12.6 or later",
-                        kbi_range_calls[call].name);
-    return false;
+static const kb_instrument* kbi_inspect_instrument(void) {
+    static kb_instrument i;
+    i.bit = KBI_WISH_STREAMS;
+    i.open = kbi_inspect_open, i.begin = kbi_inspect_begin, i.end = kbi_inspect_end, i.close = kbi_inspect_close;
+    return &i;
 }
-
-static void kbi_range_room(kbi_text* t, uint64_t bytes) {
-    kbi_text_free(t);
-    t->s = (char*)kbi_grow(NULL, (size_t)bytes);
-    memset(t->s, 0, (size_t)bytes);
-    t->n = (size_t)bytes;
-}
-
-// Whether this GPU can be profiled at all, as the library knows it.
-static bool kbi_range_supported(int device) {
-    static const char* const why[] = { "its architecture is not known to this libcupti.so; a newer one may know it",
-                                       "SLI hides its counters",
-                                       "this virtual GPU may not be profiled; the host's administrator can allow it",
-                                       "confidential computing is on, and hides its counters",
-                                       "this card (CMP) has no counters for sale",
-                                       "under WSL its counters cannot be read; take Linux itself" };
-    uint64_t p[7] = { 0, 0, (uint32_t)device, 0, 0, 0, 0 };
-    uint32_t is[8];
-    if (!kbi_range(KBI_RANGE_SUPPORTED, p)) return false;
-    memcpy(is, &p[2], sizeof is); // device, supported, architecture, ...
-    if (is[1] == 3) return true;
-    for (int i = 0; i < KBI_COUNT(why); i++)
-        if (is[2 + i] != 3 && !kbi_ranging.failed) kbi_insight_say("%s", why[i]), kbi_ranging.failed = true;
-    if (!kbi_ranging.failed) kbi_insight_say("this GPU cannot be profiled (is it a part of one, MIG?)");
-    return false;
-}
-
-static void kbi_range_offer(const char* metric, const char* name, const char* unit) {
-    kbi_ranging.metrics[kbi_ranging.n] = metric;
-    kbi_ranging.names[kbi_ranging.n] = name;
-    kbi_ranging.units[kbi_ranging.n++] = unit;
-}
-
-// Those of the set that this chip has: one that it lacks would take the others with it.
-static bool kbi_range_choose(const char* set) {
-    bool named = set && strstr(set, "__");
-    int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2, n = 0;
-    kbi_ranging.n = 0;
-    for (int i = 0; !named && i < KBI_COUNT(kbi_chip_metrics); i++)
-        if (kbi_chip_metrics[i].set <= most)
-            kbi_range_offer(kbi_chip_metrics[i].metric, kbi_chip_metrics[i].name, kbi_chip_metrics[i].unit);
-    snprintf(kbi_ranging.own, sizeof kbi_ranging.own, "%s", named ? set : "");
-    for (char* p = kbi_ranging.own; *p && kbi_ranging.n < KBI_METRICS;) {
-        char* name = p;
-        p += strcspn(p, ",");
-        if (*p) *p++ = 0;
-        if (*name) kbi_range_offer(name, name, "");
-    }
-    for (int i = 0; i < kbi_ranging.n; i++) {
-        uint64_t p[8] = {
-            kbi_range_calls[KBI_RANGE_METRIC].size, 0, kbi_ranging.host, KBI_WORD(kbi_ranging.metrics[i]), 0, 0, 0, 0
-        };
-        bool has = kbi_ranging.calls[KBI_RANGE_METRIC] && kbi_ranging.calls[KBI_RANGE_METRIC](p) == 0;
-        if (!has && named) kbi_insight_say("this chip has no metric %s", kbi_ranging.metrics[i]);
-        if (!has) continue;
-        kbi_ranging.metrics[n] = kbi_ranging.metrics[i];
-        kbi_ranging.names[n] = kbi_ranging.names[i];
-        kbi_ranging.units[n++] = kbi_ranging.units[i];
-    }
-    kbi_ranging.n = n;
-    return n > 0;
-}
-
-// What to program the hardware with for the metrics of a set on a chip: needs no GPU.
-static bool kbi_range_configure(const char* chip, const char* set) {
-    struct kbi_ranging* r = &kbi_ranging;
-    uint64_t host[6] = { 0, 0, 0, KBI_WORD(chip), KBI_WORD(r->availability.s), 0 };
-    if (!kbi_range(KBI_RANGE_HOST, host)) return false;
-    r->host = host[5];
-    if (!kbi_range_choose(set)) return false;
-    uint64_t add[5] = { 0, 0, r->host, KBI_WORD(r->metrics), (uint64_t)r->n }, size[4] = { 0, 0, r->host, 0 };
-    if (!kbi_range(KBI_RANGE_ADD, add) || !kbi_range(KBI_RANGE_CONFIG_SIZE, size)) return false;
-    kbi_range_room(&r->config, size[3]);
-    uint64_t config[5] = { 0, 0, r->host, size[3], KBI_WORD(r->config.s) };
-    uint64_t passes[5] = { 0, 0, size[3], KBI_WORD(r->config.s), 0 };
-    if (!kbi_range(KBI_RANGE_CONFIG, config) || !kbi_range(KBI_RANGE_PASSES, passes)) return false;
-    r->passes = (int)passes[4];
-    return true;
-}
-
-static void kbi_range_find(void* library) {
-    for (int i = 0; i < KBI_RANGE_CALLS; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
-}
-
-static void kbi_range_end(void) {
-    struct kbi_ranging* r = &kbi_ranging;
-    uint64_t profiler[3] = { 0, 0, r->profiler }, host[3] = { 0, 0, r->host };
-    if (r->profiler) kbi_range(KBI_RANGE_DISABLE, profiler);
-    if (r->host) kbi_range(KBI_RANGE_HOST_END, host);
-    r->profiler = r->host = 0;
-    kbi_text_free(&r->availability);
-    kbi_text_free(&r->config);
-    kbi_text_free(&r->data);
-}
-
-// The profiler of this context, set to one range of the block's own that is run again for each pass.
-static bool kbi_range_begin(int device, const char* set_of) {
-    enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
-    struct kbi_ranging* r = &kbi_ranging;
-    int (*current)(void**) = NULL;
-    void *p = kbi_driver_function("cuCtxGetCurrent", 4000), *context = NULL;
-    uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
-    memcpy(&current, &p, sizeof p);
-    if (current) current(&context);
-    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once in a process, which ends with it
-    if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
-    uint64_t room[5] = { 0, 0, KBI_WORD(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD(context), 0 };
-    if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
-    kbi_range_room(&r->availability, room[3]);
-    room[4] = KBI_WORD(r->availability.s);
-    if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
-    if (!kbi_range_configure((const char*)(uintptr_t)chip[3], set_of)) return false;
-    if (!kbi_range(KBI_RANGE_ENABLE, enable)) return false;
-    r->profiler = enable[3];
-    uint64_t size[8] = { 0, 0, r->profiler, KBI_WORD(r->metrics), (uint64_t)r->n, 1, 1, 0 };
-    if (!kbi_range(KBI_RANGE_DATA_SIZE, size)) return false;
-    kbi_range_room(&r->data, size[7]);
-    uint64_t data[5] = { 0, 0, r->profiler, size[7], KBI_WORD(r->data.s) };
-    uint64_t set[12] = { 0,
-                         0,
-                         r->profiler,
-                         r->config.n,
-                         KBI_WORD(r->config.s),
-                         r->data.n,
-                         KBI_WORD(r->data.s),
-                         (uint64_t)KBI_USER_RANGE | (uint64_t)KBI_USER_REPLAY << 32,
-                         1,
-                         1 | 1u << 16,
-                         0,
-                         1 };
-    return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
-}
-
-// One pass: everything between these two is counted. When it is over: whether another pass is needed.
-static void kbi_range_pass(void) {
-    uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD("block") };
-    cudaStreamSynchronize(kbi_lab.gpu.stream);
-    if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
-}
-
-static bool kbi_range_passed(int passes) {
-    uint64_t pop[3] = { 0, 0, kbi_ranging.profiler }, stop[6] = { 0, 0, kbi_ranging.profiler, 0, 0, 0 };
-    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_POP, pop);
-    cudaDeviceSynchronize();
-    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_STOP, stop);
-    return !kbi_ranging.failed && !(stop[5] & 0xff) && passes < KBI_PASSES;
-}
-
-static bool kbi_range_values(double values[KBI_METRICS]) {
-    struct kbi_ranging* r = &kbi_ranging;
-    uint64_t decode[4] = { 0, 0, r->profiler, 0 };
-    uint64_t value[9] = {
-        0, 0, r->host, KBI_WORD(r->data.s), r->data.n, 0, KBI_WORD(r->metrics), (uint64_t)r->n, KBI_WORD(values)
-    };
-    for (int i = 0; i < KBI_METRICS; i++) values[i] = NAN;
-    return !r->failed && kbi_range(KBI_RANGE_DECODE, decode) && kbi_range(KBI_RANGE_VALUES, value);
-}
-
-static bool kbi_range_library(void) {
-    kbi_ranging.failed = false;
-    if (!kbi_cupti_load()) {
-        kbi_insight_say("libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its "
-                        "folder");
-        return false;
-    }
-    kbi_range_find(kbi_lab.cupti.library);
-    return true;
-}
-
-static void kbi_range_evict(void) {
-    if (kbi_lab.gpu.persisting) cudaCtxResetPersistingL2Cache();
-    kbi_evict();
-}
-
-// The second witness of coldness: of an L2's worth of data that was just read, and then evicted, the percent that a
-// read of it has to bring from DRAM. NaN: not known; insight says why.
-static double kbi_range_cold(const kbi_machine* m) {
-    size_t size = (size_t)KBI_MAX(m->l2, (int64_t)0) & ~(size_t)4095;
-    char* probe = NULL;
-    double values[KBI_METRICS];
-    bool good = size && kbi_range_library() && cudaMalloc((void**)&probe, size) == cudaSuccess;
-    if (good) kbi_gpu_fill(probe, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-    good = good && kbi_range_begin(m->device, "dram__bytes.sum");
-    int passes = 0;
-    for (bool more = good; more;) {
-        kbi_gpu_read(probe, size);
-        kbi_range_evict();
-        kbi_range_pass();
-        kbi_gpu_read(probe, size);
-        more = kbi_range_passed(++passes);
-    }
-    good = good && kbi_range_values(values);
-    kbi_range_end();
-    cudaFree(probe);
-    cudaGetLastError();
-    return good ? 100 * values[0] / (double)size : (double)NAN;
-}
-
-// For people who ask what the machine does.
-static void kbi_measure_counted_cold(kbi_machine* m) {
-    m->counted_cold = kbi_range_cold(m);
-    snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_lab.insight.message);
-}
-
-static bool kbi_counters_open(kbi_run* run) {
-    kbi_lab.insight.passes = 0;
-    kbi_look_persisting();
-    if (!kbi_range_library()) return false;
-    bool good = kbi_range_begin(run->machine->device, run->recipe->counters);
-    if (!good) kbi_range_end();
-    return good;
-}
-
-static int64_t kbi_counters_begin(kbi_run* run) {
-    if (run->recipe->mode != KBI_HOT) kbi_range_evict();
-    kbi_range_pass();
-    return 1;
-}
-
-static bool kbi_counters_end(kbi_run* run) {
-    (void)run;
-    return kbi_range_passed(++kbi_lab.insight.passes);
-}
-
-static void kbi_counters_close(kbi_run* run) {
-    struct kbi_ranging* r = &kbi_ranging;
-    double values[KBI_METRICS];
-    bool good = !kbi_failed(run) && kbi_range_values(values);
-    for (int i = 0; i < r->n && good; i++) kbi_insight_count(r->names[i], r->units[i], values[i]);
-    kbi_range_end();
-    if (!good || run->recipe->mode != KBI_COLD) return;
-    if (!r->cold_asked) r->cold = kbi_range_cold(run->machine);
-    r->cold_asked = true;
-    kbi_insight_count("evicted_pct", "%", r->cold);
-}
-
-static const kbi_instrument kbi_counters_instrument = { KBI_WISH_COUNTERS, false,
-                                                        kbi_counters_open, kbi_counters_begin,
-                                                        kbi_counters_end,  kbi_counters_close };
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13003,11 +11656,25 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_gpu_audit_left, kbi_graph_forget,
       kbi_graph_repeats, kbi_gpu_repeat },
     { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark, kbi_gpu_throttled },
-    { &kbi_energy_instrument, &kbi_activity_instrument, &kbi_counters_instrument, &kbi_inspect_instrument, KBI_PERF,
-      NULL }
+    kbi_inspect_instrument
 };
 // clang-format on
 #endif
+
+void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
+    (void)kb;
+    kbi_insight_count(name, unit ? unit : "", value);
+}
+
+void kb_not_found(kb_state* kb, const char* format, ...) {
+    char text[400];
+    va_list list;
+    (void)kb;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    kbi_insight_say("%s", text);
+}
 
 // The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
@@ -13026,12 +11693,10 @@ static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine
     return b;
 }
 
-// For people who ask what the machine reaches; counted: and what the hardware's counters say of its cache.
-static void kbi_measure_all(const kbi_backend* b, kbi_machine* m, bool counted) {
-#if KBI_CUDA
-    if (counted && m->gpu_present) kbi_measure_counted_cold(m);
-#endif
-    (void)counted;
+// For people who ask what the machine reaches.
+static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
         if (kbi_nan(m->roofs.of[i]) && b->timing.roof) b->timing.roof(m, i);
         if (kbi_nan(m->core.of[i]) && !b->stands_in) kbi_core_roof(&m->core, i);
@@ -13158,21 +11823,30 @@ static void kbi_insight_clear(void) {
 // Whether an instrument wants a run of the block; opens those that are asked for, in turn.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_lab.insight;
-    bool host = run->work.host || !run->backend->gpu;
-    for (const kbi_instrument* i; (i = run->backend->instruments[in->at]) != NULL; in->at++) {
-        if (!(i->wish & run->recipe->inside) || i->host != host) continue;
-        if (!in->open) in->open = in->again = i->open(run);
-        if (in->open && in->again) return true;
-        if (in->open) i->close(run);
-        in->open = false;
+    bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
+    if (!in->by)
+        in->by = !inspects ? kbi_process.instruments : run->backend->inspect ? run->backend->inspect() : NULL;
+    for (; in->by && !in->over; in->by = in->by->next ? in->by->next : in->by) {
+        const kb_instrument* i = in->by;
+        if ((i->bit & run->recipe->inside) && i->open && i->host == host) {
+            if (!in->open) in->open = in->again = i->open(&run->kb);
+            if (in->open && in->again) return true;
+            if (in->open && i->close) i->close(&run->kb);
+            in->open = false;
+        }
+        in->over = !i->next;
     }
     return false;
 }
 
-static int64_t kbi_inside_begin(kbi_run* run) { return run->backend->instruments[kbi_lab.insight.at]->begin(run); }
+static int64_t kbi_inside_begin(kbi_run* run) {
+    const kb_instrument* i = kbi_lab.insight.by;
+    return i->begin ? i->begin(&run->kb) : 1;
+}
 
 static void kbi_inside_end(kbi_run* run) {
-    kbi_lab.insight.again = run->backend->instruments[kbi_lab.insight.at]->end(run);
+    const kb_instrument* i = kbi_lab.insight.by;
+    kbi_lab.insight.again = i->end && i->end(&run->kb);
     kbi_stop_on_error(run, "while it was looked into");
 }
 
@@ -13183,14 +11857,14 @@ static void kbi_inspect_first(kbi_run* run, bool begins) {
     if (begins && kbi_inside_wants(run))
         kbi_inside_begin(run);
     else if (!begins && in->open)
-        run->backend->instruments[in->at]->end(run), in->again = true;
+        in->by->end(&run->kb), in->again = true;
 }
 
 // What was found, to be freed; what is left open is closed.
 static kbi_inside* kbi_inside_take(kbi_run* run) {
     kbi_insight* in = &kbi_lab.insight;
     kbi_inside head;
-    if (in->open) run->backend->instruments[in->at]->close(run);
+    if (in->open && in->by->close) in->by->close(&run->kb);
     if (kbi_failed(run)) kbi_insight_say("%.300s", run->m.message);
     memset(&head, 0, sizeof head);
     head.runs = KBI_MAX(in->runs, 0);
@@ -13878,16 +12552,6 @@ static void kbi_measure_call(kbi_run* run) {
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
 
-#if KBI_REPORT
-// For a profiler: the block once more in a call of its own, hot behind a first run.
-static void kbi_look_call(kbi_run* run, int number) {
-    run->call.mark = number;
-    run->call.looks = run->recipe->mode == KBI_COLD ? 1 : 2;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-    kbi_call_function(run);
-    kbi_body_ended(run);
-}
-#endif
 // A call of its own for those who look into the block, and time nothing: to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
@@ -14661,13 +13325,12 @@ static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
 
 // Adds to what measuring said.
 KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...) {
-    char text[400];
+    kbi_text all = KBI_BLANK;
     va_list list;
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    if (r->message) kbi_putf(&all, "%s; ", r->message);
+    kbi_vputf(&all, format, list);
     va_end(list);
-    kbi_text all = KBI_BLANK;
-    kbi_putf(&all, "%s%s%s", r->message ? r->message : "", r->message ? "; " : "", text);
     r->message = kbi_arena_text(r->owned, all.s);
     kbi_text_free(&all);
 }
@@ -14776,11 +13439,8 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
                             : "the clock gave a time that is none";
         return;
     }
-    r->time_ms = s.median, r->time_ms_mean = s.mean, r->time_ms_std = s.std, r->time_ms_min = s.min;
-    r->time_ms_max = s.max, r->time_ms_mad = s.mad, r->time_ms_p5 = s.p5, r->time_ms_p25 = s.p25;
-    r->time_ms_p75 = s.p75, r->time_ms_p95 = s.p95, r->time_ms_p99 = s.p99, r->time_ms_ci_low = s.ci_low;
-    r->time_ms_ci_high = s.ci_high, r->cv = s.cv, r->precision = s.precision;
-    r->samples = m->n;
+    kbi_sources from = { &s, NULL, NULL, NULL, NULL };
+    kbi_result_take(r, &from);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
     kbi_judge_process_ms(r, &s.median, 1);
@@ -14808,11 +13468,8 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* s
 static void kbi_judge_above(kb_result* r, const char* unit, const char* by, double rate, double most,
                             const char* roof) {
     char is[40], reaches[40];
-    kbi_text why = KBI_BLANK;
-    kbi_putf(&why, "%s %s by %s, where the machine reaches %s (%s)", kbi_digits(rate * 1e-9, 4, is), unit, by,
-             kbi_digits(most * 1e-9, 4, reaches), roof);
-    kbi_judge_say(r, "%s", why.s);
-    kbi_text_free(&why);
+    kbi_judge_say(r, "%s %s by %s, where the machine reaches %s (%s)", kbi_digits(rate * 1e-9, 4, is), unit, by,
+                  kbi_digits(most * 1e-9, 4, reaches), roof);
     kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
     r->status = KB_FAILED;
 }
@@ -14881,14 +13538,8 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
 
 // A wrong, failed or implausible case keeps its identity and its message, and loses every number of time.
 static void kbi_judge_withdraw(kb_result* r) {
-    r->time_ms = r->time_ms_mean = r->time_ms_std = r->time_ms_min = r->time_ms_max = r->time_ms_mad = NAN;
-    r->time_ms_p5 = r->time_ms_p25 = r->time_ms_p75 = r->time_ms_p95 = r->time_ms_p99 = r->time_ms_raw = NAN;
-    r->time_ms_ci_low = r->time_ms_ci_high = r->cv = r->precision = r->bias_ms = r->floor_ms = NAN;
-    r->inference_speed = r->throughput_gbps = r->gflops = r->items_per_second = r->queries_per_second =
-        r->gpu_efficiency = r->compute_roof_gflops = NAN;
-    r->roof = r->compute_roof = r->bound = NULL;
-    r->samples = r->processes = KB_NONE;
-    r->samples_ms.n = r->process_ms.n = 0;
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
+        if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
 // A cold time is one only where the eviction was seen to work; where nobody could look, that is said.
@@ -14940,175 +13591,6 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
         kbi_flag_set(r, KB_FLAG_DEBUG_BUILD, m->debug_build != 0);
     }
     if (r->status != KB_OK || !(r->time_ms >= 0)) kbi_judge_withdraw(r);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>counted   judge: what was counted of a case against what it declared, and what bounds it.
----------------------------------------------------------------------------------------------------------------*/
-
-// Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what
-// went through L2, as all of it has to. More than declared is honest: of data that is read twice only once is
-// compulsory.
-static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
-    double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
-    bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
-    double most = far ? dram + size : l2;
-    char said[40], seen[40], times[40];
-    if (!(r->bytes > 0) || !kbi_finite(most)) return;
-    kbi_show_bytes(r->bytes, said);
-    kbi_show_bytes(far ? dram : l2, seen);
-    if (r->bytes > 1.1 * most) {
-        kbi_flag_set(r, KB_FLAG_DECLARED_BYTES, true);
-        kbi_judge_say(r, "kb_bytes says %s, and %s moved %s", said, far ? "DRAM" : "L2", seen);
-    } else if (far && dram > 1.1 * r->bytes) {
-        kbi_judge_say(r, "DRAM moved %s, %s times what kb_bytes says", seen, kbi_digits(dram / r->bytes, 3, times));
-    }
-}
-
-// Operations: as many as the instructions can have done at most; of comparisons, roots and exponentials nobody knows
-// how they were counted. What tensor cores do is not held against anything.
-static double kbi_counted_flops(const kbi_inside* in) { // of f32 and f64: that many are sure
-    return kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") + kbi_counted(in, "dadd") +
-           kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
-}
-
-static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
-    double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
-    double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
-    double most = fp32 + kbi_counted(in, "ffma") + fp64 + kbi_counted(in, "dfma") + 4 * fp16 +
-                  32 * kbi_counted(in, "xu_instructions");
-    double sure = kbi_counted_flops(in);
-    char said[40], seen[40];
-    bool whole = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
-    if (!(r->flops > 0) || !kbi_finite(most) || tensor > 0 || whole) return;
-    if (r->flops > 1.1 * most) {
-        kbi_flag_set(r, KB_FLAG_DECLARED_FLOPS, true);
-        kbi_judge_say(r, "kb_flops says %s million operations, and the instructions did %s million at most",
-                      kbi_digits(r->flops * 1e-6, 4, said), kbi_digits(most * 1e-6, 4, seen));
-    } else if (sure > 1.1 * r->flops) {
-        kbi_judge_say(r, "the instructions did %s million operations, %s times what kb_flops says",
-                      kbi_digits(sure * 1e-6, 4, seen), kbi_digits(sure / r->flops, 3, said));
-    }
-}
-
-// Shares of the time that was counted, in which the profiler was at work, too: 40 to 80 us more than the block (an
-// H200). Of the block's own time they are more. The time that was counted goes: it is nobody's.
-static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
-    static const char* const shares[] = { "dram_pct", "l2_pct", "sm_pct", "memory_pct" };
-    const double longer = kbi_counted(in, KBI_RANGE_TIME) / (1e6 * r->time_ms);
-    kbi_counter* of = kbi_counters_at(in);
-    for (int64_t i = 0; i < in->counters; i++)
-        for (int k = 0; k < KBI_COUNT(shares) && longer > 1; k++)
-            if (kbi_is(of[i].name, shares[k])) of[i].value = KBI_MIN(100.0, of[i].value * longer);
-    for (int64_t i = 0; i < in->counters; i++)
-        if (kbi_is(of[i].name, KBI_RANGE_TIME)) kbi_inside_drop(in, i);
-}
-
-// By what is busiest, if that is busy enough; else by the roof, if it is near; else by waiting. (What a short kernel
-// writes may still lie in L2 at its end.)
-static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
-    static const struct {
-        const char *counter, *name, *bound;
-    } rows[] = { { "dram_pct", "DRAM", "memory" },
-                 { "l2_pct", "L2", "L2" },
-                 { "tensor_pct", "tensor cores", "compute" },
-                 { "issue_pct", "issue slots", "compute" },
-                 { "sm_pct", "busiest pipe", "compute" } };
-    const double enough = 60; // percent
-    kbi_text why = KBI_BLANK;
-    double most = 0, warps = kbi_counted(in, "occupancy_pct");
-    const char* bound = "latency";
-    int n = 0;
-    for (int i = 0; i < KBI_COUNT(rows); i++) {
-        double x = kbi_counted(in, rows[i].counter);
-        if (!kbi_finite(x)) continue;
-        if (x > most && x >= enough) bound = rows[i].bound;
-        most = KBI_MAX(most, x);
-        kbi_putf(&why, "%s%s %.0f %%", n++ ? ", " : "", rows[i].name, x);
-    }
-    bool said = !(r->flags >> KB_FLAG_DECLARED_BYTES & 1) && !(r->flags >> KB_FLAG_DECLARED_FLOPS & 1);
-    bool near = most < enough && said && r->roof && r->gpu_efficiency >= enough;
-    bool moves = near && kbi_roof_is_memory(r->roof);
-    if (moves && kbi_is(r->cache, "hot")) near = false; // it may come from L2
-    if (near) bound = moves ? "memory" : "compute";
-    if (near) kbi_putf(&why, "%s%s roof %.0f %%", n++ ? ", " : "", r->roof, r->gpu_efficiency);
-    if (r->flags >> KB_FLAG_FLOOR & 1 && most < enough && !near) bound = "launch";
-    if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps there", n ? ", " : "", warps);
-    if (n > 1) { // of one alone nothing follows
-        r->bound = bound;
-        kbi_judge_say(r, "bound by %s: %s%s", bound, why.s,
-                      kbi_is(bound, "latency") ? ": nothing is busy enough" : "");
-    }
-    kbi_text_free(&why);
-}
-
-// Operations a byte of each level of memory: those declared, else those counted, if nearly all are. How many levels.
-static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
-    static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
-    double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
-    bool moves = !(tensor > 0) || 32 * tensor == kbi_counted(in, "fp16_instructions"); // some go by the tensor pipe
-    double flops = r->flops > 0 ? r->flops : moves ? sure : 0;
-    int n = 0;
-    if (r->status != KB_OK || !(flops > 0)) return 0;
-    for (int i = 0; i < KBI_COUNT(names); i++) {
-        double bytes = kbi_counted(in, names[i][1]);
-        if (!(bytes > 0)) continue;
-        memset(&out[n], 0, sizeof out[n]);
-        snprintf(out[n].name, sizeof out[n].name, "%s", names[i][0]);
-        snprintf(out[n].unit, sizeof out[n].unit, "FLOP/B");
-        out[n++].value = flops / bytes;
-    }
-    return n;
-}
-
-// A cold time is one only where the counters agree that the eviction works.
-static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
-    const double enough = 90;
-    double gone = kbi_counted(in, "evicted_pct");
-    if (!kbi_is(r->cache, "cold") || !kbi_finite(gone) || gone >= enough) return;
-    kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
-    kbi_judge_say(r, "after the eviction a read of as much as L2 holds brought %.0f %% of it from DRAM, as counted",
-                  gone);
-    r->status = KB_FAILED;
-    kbi_judge_withdraw(r);
-}
-
-static void kbi_judge_energy(kb_result* r, const kbi_inside* in) {
-    if (!(in->energy_mj > 0)) return;
-    r->energy_mj = in->energy_mj;
-    if (in->idle_w > 0) r->idle_power_w = in->idle_w;
-    if (r->flops > 0) r->flops_per_joule = r->flops / (in->energy_mj * 1e-3);
-    if (r->bytes > 0) r->bytes_per_joule = r->bytes / (in->energy_mj * 1e-3);
-}
-
-// Of host work: how much of the processor waited, where it counts that. From misses nothing follows: most of them are
-// under way beside other work.
-static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
-    double memory = kbi_counted(in, "memory_bound_pct"), backend = kbi_counted(in, "backend_bound_pct");
-    if (!kbi_finite(kbi_counted(in, "cycles"))) return;
-    if (kbi_finite(memory))
-        kbi_judge_say(r, "bound by memory for %.0f %% of what the processor could have done", memory);
-    else if (kbi_finite(backend))
-        kbi_judge_say(r,
-                      "bound by memory, or by units that compute, for %.0f %% of what the processor could have done",
-                      backend);
-    else
-        kbi_judge_say(r, "how far memory binds it is not known: this processor counts neither topdown-be-bound nor "
-                         "stalled-cycles-backend");
-}
-
-// Of a case that has a time.
-static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
-    if (r->status == KB_OK) kbi_judge_counted_cold(r, in);
-    kbi_judge_counted_time(r, in);
-    if (r->status != KB_OK) return;
-    kbi_judge_energy(r, in);
-    if (!in->counters) return;
-    r->occupancy_achieved = kbi_counted(in, "occupancy_pct");
-    kbi_judge_declared_bytes(r, in, machine);
-    kbi_judge_declared_flops(r, in);
-    kbi_judge_bound(r, in);
-    kbi_judge_host_bound(r, in);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -15213,11 +13695,9 @@ static int kbi_judge_stands(kb_result* const* each, int processes) {
 
 // What one process found wrong: whose word it is.
 static void kbi_judge_blame(kb_result* r, int process, int processes) {
-    kbi_text text = KBI_BLANK;
-    kbi_putf(&text, "process %d of %d%s%s", process + 1, processes, r->message ? ": " : "",
-             r->message ? r->message : "");
-    r->message = kbi_arena_text(r->owned, text.s);
-    kbi_text_free(&text);
+    const char* said = r->message;
+    r->message = NULL;
+    kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, said ? ": " : "", said ? said : "");
 }
 
 // r is a copy of the record that stands for the case, and becomes that of all: time, interval and rates are those of
@@ -15434,7 +13914,7 @@ static void kbi_judge_group(kbi_rivals* c) {
             best = KBI_MIN(best, c->results[i].time_ms);
     if (c->n && kbi_finite(kbi_judge_ratio_over(c, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
     // measured one after another no process has a control: then as much as memory and code make by where they lie
-    if (!kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
+    if (c->n && !kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
@@ -15448,421 +13928,8 @@ static void kbi_judge_group(kbi_rivals* c) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>compare   judge: how surely the records of two sets differ, what it means, and how each case went over time.
----------------------------------------------------------------------------------------------------------------*/
-#if KBI_REPORT
-
-static int kbi_order_reals(const void* a, const void* b) {
-    double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
-}
-
-static double kbi_middle(double* x, int64_t n) { // leaves x sorted
-    qsort(x, (size_t)n, sizeof *x, kbi_order_reals);
-    return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
-}
-
-// --- what runs differ by ---
-
-enum {
-    KBI_ALIKE = 96,          // cases of like length that learn their variance from each other
-    KBI_PROCESSES_READ = 64, // of a record
-    KBI_RUNS_READ = 40,      // the last of a history
-    KBI_RUNS_ENOUGH = 6
-};
-
-typedef struct kbi_length { // a case in the order of lengths
-    double ms;
-    int64_t at;
-} kbi_length;
-
-static int kbi_order_length(const void* a, const void* b) {
-    const kbi_length *x = (const kbi_length*)a, *y = (const kbi_length*)b;
-    return x->ms != y->ms ? (x->ms > y->ms) - (x->ms < y->ms) : (x->at > y->at) - (x->at < y->at);
-}
-
-// kbi_spread_of for any number of cases, `each` values of each: in lots of like length, since each looks at all others.
-// Rows without values may be among them; n below 2: unknown.
-static void kbi_spread_lots(const double* values, int each, int64_t n, const double* times, kbi_spread* out) {
-    kbi_length* order = (kbi_length*)kbi_grow(NULL, sizeof(kbi_length) * (size_t)n);
-    double* lot = (double*)kbi_grow(NULL, sizeof(double) * (size_t)each * KBI_ALIKE);
-    int64_t known = 0;
-    memset(out, 0, sizeof *out * (size_t)n);
-    for (int64_t i = 0; i < n; i++) {
-        int there = 0;
-        for (int k = 0; k < each; k++) there += !kbi_nan(values[i * each + k]);
-        order[known].ms = times[i];
-        order[known].at = i;
-        known += there > 1;
-    }
-    qsort(order, (size_t)known, sizeof *order, kbi_order_length);
-    for (int64_t first = 0; first < known; first += KBI_ALIKE) {
-        int cases = (int)KBI_MIN(known - first, (int64_t)KBI_ALIKE);
-        double lengths[KBI_ALIKE];
-        kbi_spread spread[KBI_ALIKE];
-        for (int i = 0; i < cases; i++) {
-            memcpy(lot + (size_t)i * (size_t)each, values + order[first + i].at * each,
-                   sizeof(double) * (size_t)each);
-            lengths[i] = order[first + i].ms;
-        }
-        kbi_spread_of(lot, each, cases, lengths, 0, spread);
-        for (int i = 0; i < cases; i++) out[order[first + i].at] = spread[i];
-    }
-    KBENCH_FREE(lot);
-    KBENCH_FREE(order);
-}
-
-static int kbi_processes_of(const kb_result* r) { return (int)KBI_MIN(r->process_ms.n, (int64_t)KBI_PROCESSES_READ); }
-
-// Of one side: the mean of each case's log medians of processes, and what one of them scatters by.
-static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out) {
-    int most = 0;
-    double* times = (double*)kbi_grow(NULL, sizeof(double) * (size_t)c->n);
-    for (int64_t i = 0; i < c->n; i++) {
-        const kb_result* r = after ? c->of[i].after : c->of[i].before;
-        times[i] = kbi_comparable(&c->of[i]) ? r->time_ms : 0;
-        if (times[i] > 0) most = KBI_MAX(most, kbi_processes_of(r));
-    }
-    double* values = (double*)kbi_grow(NULL, sizeof(double) * (size_t)c->n * (size_t)most);
-    for (int64_t i = 0; i < c->n; i++) {
-        const kb_result* r = after ? c->of[i].after : c->of[i].before;
-        for (int p = 0; p < most; p++) {
-            double ms = times[i] > 0 && p < kbi_processes_of(r) ? r->process_ms.of[p] : (double)NAN;
-            values[i * most + p] = kbi_finite(ms) && ms > 0 ? log(ms) : (double)NAN;
-        }
-    }
-    kbi_spread_lots(values, most, c->n, times, out);
-    KBENCH_FREE(values);
-    KBENCH_FREE(times);
-}
-
-// The change by the processes of both sides, or of one and what that says of the other; false: neither has any.
-static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kbi_spread* a) {
-    bool knows_b = b->n > 1 && b->df > 0 && kbi_finite(b->sd), knows_a = a->n > 1 && a->df > 0 && kbi_finite(a->sd);
-    if (!knows_a && !knows_b) return false;
-    const kbi_spread *sb = knows_b ? b : a, *sa = knows_a ? a : b;
-    double vb = sb->sd * sb->sd / (knows_b ? b->n : 1), va = sa->sd * sa->sd / (knows_a ? a->n : 1), v = va + vb;
-    c->log = (knows_a ? a->mean : log(c->after->time_ms)) - (knows_b ? b->mean : log(c->before->time_ms));
-    c->se = sqrt(v);
-    c->df = knows_a && knows_b && v > 0 ? v * v / (va * va / a->df + vb * vb / b->df) : sa->df; // Welch 1947
-    c->ground = KBI_GROUND_PROCESSES;
-    return true;
-}
-
-// Standard error of a record's log median by its own interval; NAN where it has none.
-static double kbi_own_error(const kb_result* r) {
-    if (!(r->time_ms_ci_low > 0) || !(r->time_ms_ci_high >= r->time_ms_ci_low)) return (double)NAN;
-    return log(r->time_ms_ci_high / r->time_ms_ci_low) / (2 * 1.959963984540054);
-}
-
-// What the change is, and how well it is known.
-static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spread* a, double noise) {
-    double own = hypot(kbi_own_error(c->before), kbi_own_error(c->after)), runs = 1.4142135623730951 * c->run_sd;
-    c->log = log(c->after->time_ms / c->before->time_ms);
-    bool processes = kbi_change_by_processes(c, b, a), history = kbi_finite(runs);
-    if (history && (!processes || runs > c->se)) {
-        c->ground = KBI_GROUND_HISTORY;
-        c->df = c->run_df;
-        c->se = !processes && kbi_finite(own) && own > runs ? own : runs;
-    } else if (!processes && kbi_finite(own)) {
-        c->ground = KBI_GROUND_SAMPLES;
-        c->df = 1e7;
-        c->se = own;
-        c->wide = log1p(noise);
-    }
-}
-
-// --- the past ---
-
-// How far a run lies from where it should, from the steps between neighbouring runs (von Neumann 1941): half their mean
-// square, worth two thirds of as many degrees of freedom. A few steps are true changes: those that are six times what
-// the median of them says of the rest do not count. Half of |N(0, 2 sd^2)| lies below 0.6745 sqrt(2) sd.
-static void kbi_runs_scatter(const double* x, int64_t n, double* sd, double* df) {
-    double step[KBI_RUNS_READ], squares = 0;
-    int64_t kept = 0;
-    *sd = *df = (double)NAN;
-    if (n < KBI_RUNS_ENOUGH) return;
-    for (int64_t i = 1; i < n; i++) step[i - 1] = fabs(x[i] - x[i - 1]);
-    double most = 6 * 1.4826 * kbi_middle(step, n - 1);
-    for (; kept < n - 1 && step[kept] <= most; kept++) squares += step[kept] * step[kept];
-    *sd = sqrt(0.5 * squares / (double)kept);
-    *df = 2.0 / 3 * (double)kept;
-}
-
-static void kbi_runs_slope(const double* x, int64_t n, double* slope, double* p) {
-    static double slopes[KBI_RUNS_READ * KBI_RUNS_READ / 2];
-    int64_t count = 0, score = 0;
-    *slope = *p = (double)NAN;
-    if (n < 8) return;
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = i + 1; j < n; j++) {
-            slopes[count++] = (x[j] - x[i]) / (double)(j - i);
-            score += (x[j] > x[i]) - (x[j] < x[i]);
-        }
-    }
-    double sd = sqrt((double)(n * (n - 1) * (2 * n + 5)) / 18), z = (fabs((double)score) - 1) / sd;
-    *slope = kbi_middle(slopes, count);
-    *p = z > 0 ? 2 * kbi_student_tail(z, 1e7) : 1;
-}
-
-// Of n runs of one case in their order, the last of which may be the one that is judged.
-static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
-    double x[KBI_RUNS_READ], earlier[KBI_RUNS_READ];
-    int64_t skipped = KBI_MAX(n - KBI_RUNS_READ, (int64_t)0);
-    memset(t, 0, sizeof *t);
-    t->last = of[n - 1].r;
-    t->runs = n - skipped;
-    for (int64_t i = 0; i < t->runs; i++) earlier[i] = x[i] = log(of[skipped + i].r->time_ms);
-    t->first = exp(x[0]);
-    t->now = exp(x[t->runs - 1]);
-    kbi_runs_scatter(x, t->runs, &t->sd, &t->df);
-    kbi_runs_slope(x, t->runs, &t->slope, &t->p);
-    t->middle = t->runs > 1 ? exp(kbi_middle(earlier, t->runs - 1)) : t->now;
-}
-
-// Cases that have little of a past of their own learn from the others: the variance that all have in common counts as
-// much as a case's own does, and as four degrees of freedom at least. No case is taken to be quieter than it was.
-static void kbi_trends_pool(kbi_trend* t, int64_t n) {
-    double sum = 0, known = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (kbi_finite(t[i].sd)) sum += t[i].df * t[i].sd * t[i].sd, known += t[i].df;
-    for (int64_t i = 0; i < n; i++) {
-        double own = kbi_finite(t[i].sd) ? t[i].df : 0, others = KBI_MIN(known - own, KBI_MAX(own, 4.0));
-        if (!(known > 3) || !(others > 0)) continue;
-        double v = (own > 0 ? own * t[i].sd * t[i].sd : 0) + others * sum / known;
-        v /= own + others;
-        t[i].sd = own > 0 && t[i].sd * t[i].sd > v ? t[i].sd : sqrt(v);
-        t[i].df = own + others;
-    }
-}
-
-// The trends of all cases of a history of records that have times, by their names; to be freed. Runs of one case on two
-// devices are two cases.
-static kbi_trend* kbi_trends(const kb_result* const* runs, int64_t n, int64_t* count) {
-    kbi_named* order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)n);
-    kbi_trend* t = (kbi_trend*)kbi_grow(NULL, sizeof(kbi_trend) * (size_t)n);
-    int64_t m = 0;
-    *count = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!kbi_has_time(runs[i])) continue;
-        order[m].r = runs[i];
-        order[m].at = i;
-        order[m++].device = runs[i]->device == KB_NONE ? -1 : runs[i]->device;
-    }
-    qsort(order, (size_t)m, sizeof *order, kbi_order_named);
-    for (int64_t first = 0, end; first < m; first = end) {
-        for (end = first + 1;
-             end < m && kbi_is(order[end].r->name, order[first].r->name) && order[end].device == order[first].device;)
-            end++;
-        kbi_trend_of(&t[(*count)++], order + first, end - first);
-    }
-    kbi_trends_pool(t, *count);
-    KBENCH_FREE(order);
-    return t;
-}
-
-// Hands each change what the history says of its case: both are in the order of names where the records are.
-static void kbi_changes_learn(kbi_changes* c, const kbi_trend* t, int64_t n) {
-    for (int64_t i = 0; i < c->n; i++) {
-        const char* name = c->of[i].after ? c->of[i].after->name : NULL;
-        int64_t low = 0, high = n;
-        while (name && low < high) {
-            int64_t middle = (low + high) / 2;
-            if (strcmp(t[middle].last->name, name) < 0)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        for (; name && low < n && kbi_is(t[low].last->name, name); low++) { // the noisiest of several devices
-            if (!kbi_finite(t[low].sd) || c->of[i].run_sd > t[low].sd) continue;
-            c->of[i].run_sd = t[low].sd;
-            c->of[i].run_df = t[low].df;
-        }
-    }
-}
-
-// --- verdicts ---
-
-typedef struct kbi_chance { // a p-value in the order of these
-    double p;
-    int64_t at;
-} kbi_chance;
-
-static int kbi_order_chance(const void* a, const void* b) {
-    const kbi_chance *x = (const kbi_chance*)a, *y = (const kbi_chance*)b;
-    return x->p != y->p ? (x->p > y->p) - (x->p < y->p) : (x->at > y->at) - (x->at < y->at);
-}
-
-// Holm 1979: each p times the number of those that are no smaller, never below the one before.
-static void kbi_holm(kbi_chance* all, int64_t n) {
-    double most = 0;
-    qsort(all, (size_t)n, sizeof *all, kbi_order_chance);
-    for (int64_t i = 0; i < n; i++) {
-        most = KBI_MAX(most, KBI_MIN(all[i].p * (double)(n - i), 1.0));
-        all[i].p = most;
-    }
-}
-
-// Two-sided p of a change against one of at most `limit`.
-static double kbi_change_p(const kbi_change* c, double limit) {
-    double beyond = fabs(c->log) - c->wide - limit;
-    if (!(beyond > 0)) return 1;
-    return c->se > 0 ? 2 * kbi_student_tail(beyond / c->se, KBI_MIN(c->df, 1e7)) : 0;
-}
-
-// From log, se, df and wide of each change that has a ground: intervals, verdicts, regressions. A regression lies
-// wholly beyond the threshold, an equivalent case wholly within it, and SLOWER is who surely is, by however little; all
-// of them at the level alpha for all cases at once, the intervals for each by itself.
-static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
-    kbi_chance* far = (kbi_chance*)kbi_grow(NULL, sizeof(kbi_chance) * (size_t)c->n);
-    kbi_chance* any = (kbi_chance*)kbi_grow(NULL, sizeof(kbi_chance) * (size_t)c->n);
-    double limit = log1p(rules->threshold), last = -1, quantile = 0;
-    int64_t n = 0;
-    for (int64_t i = 0; i < c->n; i++) {
-        kbi_change* one = &c->of[i];
-        one->lo = one->hi = one->p = (double)NAN;
-        if (!kbi_comparable(one)) continue;
-        one->verdict = KB_UNRESOLVED;
-        one->regressed = one->improved = false;
-        one->open = true;
-        if (one->ground == KBI_GROUND_NONE) continue;
-        if (one->df != last) quantile = kbi_student_quantile(1 - 0.5 * rules->alpha, one->df);
-        last = one->df;
-        one->lo = one->log - quantile * one->se - one->wide;
-        one->hi = one->log + quantile * one->se + one->wide;
-        far[n].p = kbi_change_p(one, limit);
-        any[n].p = kbi_change_p(one, 0);
-        far[n].at = any[n].at = i;
-        n++;
-    }
-    kbi_holm(far, n);
-    kbi_holm(any, n);
-    for (int64_t i = 0; i < n; i++) {
-        kbi_change *x = &c->of[any[i].at], *y = &c->of[far[i].at];
-        y->p = far[i].p;
-        y->regressed = y->p <= rules->alpha && y->log > 0;
-        y->improved = y->p <= rules->alpha && y->log < 0;
-        y->open = !y->regressed && !y->improved && !(y->lo >= -limit && y->hi <= limit);
-        if (any[i].p <= rules->alpha)
-            x->verdict = x->log > 0 ? KB_SLOWER : KB_FASTER;
-        else if (x->lo >= -limit && x->hi <= limit)
-            x->verdict = KB_EQUIVALENT;
-    }
-    KBENCH_FREE(far);
-    KBENCH_FREE(any);
-}
-
-// What is allocated is known exactly. That of the GPU, and of the host where neither uses any of a GPU.
-static void kbi_change_memory(kbi_change* c, double threshold) {
-    c->memory = (double)NAN;
-    if (!kbi_comparable(c)) return;
-    bool device = kbi_memory_of(c->before, true) > 0 || kbi_memory_of(c->after, true) > 0;
-    double before = kbi_memory_of(c->before, device), after = kbi_memory_of(c->after, device);
-    if (!kbi_finite(before) || !kbi_finite(after)) return;
-    if (before > 0) c->memory = after / before;
-    c->more = after > before * (1 + threshold);
-    c->less = after * (1 + threshold) < before;
-}
-
-static void kbi_compare(kbi_changes* c, const kbi_rules* rules) {
-    size_t n = (size_t)c->n;
-    kbi_spread *before = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * n),
-               *after = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * n);
-    kbi_spread_of_side(c, false, before);
-    kbi_spread_of_side(c, true, after);
-    for (int64_t i = 0; i < c->n; i++) {
-        if (kbi_comparable(&c->of[i])) kbi_change_measure(&c->of[i], &before[i], &after[i], rules->noise);
-        kbi_change_memory(&c->of[i], rules->memory_threshold);
-    }
-    kbi_changes_judge(c, rules);
-    KBENCH_FREE(before);
-    KBENCH_FREE(after);
-}
-
-// Whether a race has rounds enough: its intervals are narrow, wherever they lie. Fewer than these could be narrow by
-// luck.
-enum { KBI_RACE_ROUNDS = 6 };
-static bool kbi_race_enough(int rounds, double widest, const kbi_rules* rules) {
-    return rounds >= KBI_RACE_ROUNDS && widest <= log1p(rules->threshold) / 3;
-}
-
-// A race's changes: each has the log ratios of its rounds in logs[i * rounds] and on, NAN where a round gave none.
-// Returns the widest half-width of an interval that holds for all cases at once; infinite while one case has none.
-// Rounds end where intervals are narrow, so most often where the scatter came out too small (Chow and Robbins 1965): as
-// it stands an interval misses up to 7.5 % of the time instead of 5. Widened by 1.5 rounds it does not.
-static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds, const kbi_rules* rules) {
-    kbi_spread* s = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * (size_t)c->n);
-    double* times = (double*)kbi_grow(NULL, sizeof(double) * (size_t)c->n);
-    double widest = 0, compared = 0;
-    for (int64_t i = 0; i < c->n; i++) {
-        times[i] = kbi_comparable(&c->of[i]) ? c->of[i].before->time_ms : 0;
-        compared += times[i] > 0;
-    }
-    kbi_spread_lots(logs, rounds, c->n, times, s);
-    for (int64_t i = 0; i < c->n; i++) {
-        kbi_change* one = &c->of[i];
-        kbi_change_memory(one, rules->memory_threshold);
-        one->ground = KBI_GROUND_NONE;
-        if (!kbi_comparable(one)) continue;
-        if (s[i].n > 1 && s[i].df > 0) {
-            one->ground = KBI_GROUND_ROUNDS;
-            one->log = s[i].mean;
-            one->se = s[i].sd / sqrt((double)s[i].n);
-            if (rounds > KBI_RACE_ROUNDS) one->se *= 1 + 1.5 / rounds;
-            one->df = s[i].df;
-        } else
-            one->log = log(one->after->time_ms / one->before->time_ms);
-        double level = 1 - 0.5 * rules->alpha / compared;
-        double half = one->ground ? one->se * kbi_student_quantile(level, one->df) : (double)INFINITY;
-        widest = KBI_MAX(widest, half);
-    }
-    kbi_changes_judge(c, rules);
-    KBENCH_FREE(times);
-    KBENCH_FREE(s);
-    return widest;
-}
-
-static kbi_assessment kbi_assess(const kbi_changes* c) {
-    kbi_assessment a;
-    double sum = 0;
-    memset(&a, 0, sizeof a);
-    for (int64_t i = 0; i < c->n; i++) {
-        const kbi_change* one = &c->of[i];
-        a.added += !one->before;
-        a.removed += !one->after;
-        a.broken += kbi_has_time(one->before) && one->after && one->after->status == KB_FAILED;
-        a.mended += one->before && one->before->status == KB_FAILED && kbi_has_time(one->after);
-        a.apart += one->apart;
-        if (!kbi_comparable(one)) continue;
-        a.compared++;
-        a.grounds[one->ground]++;
-        a.regressed += one->regressed;
-        a.improved += one->improved;
-        a.more += one->more;
-        a.less += one->less;
-        a.slower += one->verdict == KB_SLOWER;
-        a.faster += one->verdict == KB_FASTER;
-        a.open += one->open;
-        sum += one->log;
-        if (one->regressed && (!a.worst || one->log > a.worst->log)) a.worst = one;
-    }
-    a.geomean = a.compared ? exp(sum / (double)a.compared) : (double)NAN;
-    return a;
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
   >>facts     record: what else may tell two machines' times apart, as the system's files have it.
 ---------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_FACTS = 16 };
-typedef struct kbi_facts {
-    struct kbi_fact {
-        const char* name;
-        char value[72];
-    } of[KBI_FACTS];
-    int n;
-} kbi_facts;
 
 static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     if (!*value || f->n == KBI_FACTS) return;
@@ -15977,10 +14044,8 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
 
 static void kbi_record_identity(kb_result* r, const kbi_case* c) {
     kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
-    r->name = kbi_arena_text(r->owned, c->name);
-    r->operation = kbi_arena_text(r->owned, c->entry->operation);
-    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
-    r->direction = kbi_arena_text(r->owned, c->direction);
+    kbi_sources from = { NULL, NULL, NULL, NULL, c };
+    kbi_result_take(r, &from);
     r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
     if (c->entry->rung) r->rung = c->entry->rung;
     if (c->place) r->place = c->place;
@@ -16033,23 +14098,11 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
 
 static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     kbi_record_counters(r, m->counters, m->n_counters);
-    r->memory_bytes = m->memory;
+    kbi_sources from = { NULL, m, NULL, NULL, NULL };
+    kbi_result_take(r, &from);
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
-    r->leaked_bytes = m->leaked;
-    if (m->kernel[0]) r->kernel = kbi_arena_text(r->owned, m->kernel);
     if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
-    r->registers = m->registers, r->shared_bytes = m->shared_bytes, r->local_bytes = m->local_bytes;
-    r->occupancy_theoretical = m->occupancy;
-    r->sm_clock_mhz = m->sm_clock, r->memory_clock_mhz = m->memory_clock;
-    r->power_w = m->power, r->temperature_c = m->temperature;
-    r->cpu_clock_mhz = m->cpu_clock, r->cpu_waited = m->cpu_waited, r->cpu_stolen = m->cpu_stolen;
-    r->preemptions = m->preemptions;
-    if (m->throttle[0]) r->throttle = kbi_arena_text(r->owned, m->throttle);
-    if (m->cache[0]) r->cache = kbi_arena_text(r->owned, m->cache);
-    if (m->timer[0]) r->timer = kbi_arena_text(r->owned, m->timer);
-    r->wall_ms = m->wall_ns * 1e-6;
-    r->bytes = m->bytes, r->flops = m->flops;
     r->shared_buffers = m->rounds ? m->stage : -1;
     if (m->bias_fitted) {
         static const kbi_facts fitted = { { { "bias", "fitted" } }, 1 };
@@ -16061,18 +14114,14 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
 }
 
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
-    r->backend = kbi_arena_text(r->owned, machine->backend);
-    if (machine->tool[0]) r->tool = kbi_arena_text(r->owned, machine->tool);
+    kbi_sources from = { NULL, NULL, machine, NULL, NULL };
+    kbi_result_take(r, &from);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
     for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE; i++) {
         double roof = kbi_roof_known(roofs, i);
         *gbps[i] = roof > 0 ? roof * 1e-9 : (double)NAN;
     }
-    if (machine->cpus[0]) r->cpus = kbi_arena_text(r->owned, machine->cpus);
-    if (machine->governor[0]) r->cpu_governor = kbi_arena_text(r->owned, machine->governor);
-    r->cpu_boost = machine->boost;
-    r->ecc = machine->ecc, r->mig = machine->mig, r->clocks_locked = machine->clocks_locked;
     if (machine->l2 > 0) r->l2_bytes = machine->l2;
     if (machine->gpu_present) {
         char capability[16];
@@ -16101,14 +14150,6 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
         r->winner_certain = end.certain;
     }
 }
-
-typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
-        shard[24];
-    char* command;
-    uint64_t seed;
-    kbi_facts facts;
-} kbi_session;
 
 static void kbi_session_cpu(kbi_session* s) {
     char line[256];
@@ -16262,20 +14303,16 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
         kbi_put_quoted(&command, argv[i]);
     }
     s->command = command.s;
-    s->seed = seed;
+    s->seed = (int64_t)seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
     snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
 }
 
 // What was found inside of it, which lies where the record does, and why something was not.
 static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
-    kbi_text message = KBI_BLANK;
     r->inside = in;
     kbi_record_counters(r, kbi_counters_of(r->inside), (int)in->counters);
-    if (!in->message[0]) return;
-    kbi_putf(&message, "%s%snot looked into: %s", r->message ? r->message : "", r->message ? "; " : "", in->message);
-    r->message = kbi_arena_text(r->owned, message.s);
-    kbi_text_free(&message);
+    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
 }
 
 // Everything of a case but what was judged.
@@ -16287,131 +14324,20 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
 }
 
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
-    r->host = kbi_arena_text(r->owned, s->host);
-    r->kernel_version = kbi_arena_text(r->owned, s->kernel_version);
-    if (s->cpu[0]) r->cpu = kbi_arena_text(r->owned, s->cpu);
+    kbi_sources from = { NULL, NULL, NULL, s, NULL };
+    kbi_result_take(r, &from);
     kbi_record_facts(r, &s->facts);
-    r->date = kbi_arena_text(r->owned, s->date);
-    if (s->git_commit[0]) r->git_commit = kbi_arena_text(r->owned, s->git_commit);
-    r->run_id = kbi_arena_text(r->owned, s->run_id);
-    if (s->binary[0]) r->binary = kbi_arena_text(r->owned, s->binary);
-    r->command = kbi_arena_text(r->owned, s->command);
-    if (s->shard[0]) r->shard = kbi_arena_text(r->owned, s->shard);
-    r->seed = (int64_t)s->seed;
     r->kbench_version = KBENCH_VERSION;
     r->schema = KBI_SCHEMA;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>parse     record: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
+  >>reader    record: files of records read back, whatever is in them.
 ---------------------------------------------------------------------------------------------------------------*/
 
-#if KBI_REPORT
-enum {
-    KBI_READ_BUFFER = 1 << 16,
-    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
-    KBI_READ_NUMBER = 100,
-    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
-};
-
-typedef struct kbi_records { // of one or several files, in their order
-    kb_result* of;           // own nothing each: all that they point to is in the arena
-    int64_t n, size;
-    kbi_arena arena;
-    kbi_map texts, cases; // texts that are there already; the case of a run on a device
-    int64_t replaced;     // records that were there already
-    int64_t twice;        // records whose name another one of the run has
-} kbi_records;
-
-typedef struct kbi_reader {
-    const char* path;
-    int file;
-    int64_t line;
-    char *buffer, *at, *end; // what was read and not yet looked at
-    bool lines, torn;        // a record a line; the last one breaks off
-    bool broken;             // the system gave no more of it
-    bool newer, strange;     // a later schema, flags that this version does not know: said once
-    kbi_text token;          // the last text
-    kbi_records* to;
-    kb_result blank;
-    double* values; // of the list that is being read
-    int64_t n_values, values_size;
-} kbi_reader;
-
-// --- numbers ---
-
-#ifdef __SIZEOF_INT128__
-KBI_SLOW_END
-// w times 10^exponent, rounded as strtod does; false: not here.
-static bool kbi_decimal(uint64_t w, int exponent, double* out) {
-    if (!w) return *out = 0, true;
-    if (exponent <= -KBI_FIVES || exponent >= KBI_FIVES) return false;
-    int zeros = __builtin_clzll(w), e = exponent;
-    kbi_wide all = w;
-    bool more = false; // something behind the last bit
-    if (exponent >= 0) {
-        all *= kbi_fives[exponent];
-    } else {
-        uint64_t five = kbi_fives[-exponent];
-        kbi_wide top = (kbi_wide)(w << zeros) << 64;
-        all = top / five;
-        more = all * five != top;
-        e -= zeros + 64;
-    }
-    uint64_t high = (uint64_t)(all >> 64);
-    int shift = (high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll((uint64_t)all)) - 53;
-    if (shift <= 0) return *out = ldexp((double)(uint64_t)all, e), true; // more: never, there are 64 bits then
-    uint64_t m = (uint64_t)(all >> shift);
-    kbi_wide below = all - ((kbi_wide)m << shift), half = (kbi_wide)1 << (shift - 1);
-    m += below > half || (below == half && (more || (m & 1)));
-    *out = ldexp((double)m, e + shift);
-    return true;
-}
-#else
-static bool kbi_decimal(uint64_t w, int exponent, double* out) { return (void)w, (void)exponent, (void)out, false; }
-#endif
+enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
 
 KBI_SLOW_END
-typedef struct kbi_scanned { // a number as JSON has them
-    double x;
-    int64_t i;
-    bool whole, fits; // without point and exponent; into i
-} kbi_scanned;
-
-// The number that begins there, and where it ends; at_fault: where it ceases to be one. The text ends with a zero.
-static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
-    const char *p = s + (*s == '-'), *first = p;
-    uint64_t w = 0;
-    int n = 0, exponent = 0, said = 0; // digits from the first that is no 0; powers of ten that they lack
-    for (; *p >= '0' && *p <= '9'; p++)
-        if (n += n || *p != '0', n <= 19) w = 10 * w + (uint64_t)(*p - '0');
-    bool good = p > first && (p == first + 1 || *first != '0');
-    out->whole = *p != '.' && (*p | 32) != 'e';
-    out->fits = n <= 19 && w <= INT64_MAX;
-    out->i = !out->fits ? 0 : *s == '-' ? -(int64_t)w : (int64_t)w;
-    if (*p == '.' && good) {
-        const char* point = p;
-        for (p++; *p >= '0' && *p <= '9'; p++)
-            if (n += n || *p != '0', n <= 19) w = 10 * w + (uint64_t)(*p - '0'), exponent--;
-        good = p > point + 1;
-    }
-    if ((*p | 32) == 'e' && good) {
-        const char* sign = ++p;
-        p += *p == '-' || *p == '+';
-        for (first = p; *p >= '0' && *p <= '9'; p++) said = KBI_MIN(10 * said + (*p - '0'), 10000);
-        exponent += *sign == '-' ? -said : said;
-        good = p > first;
-    }
-    *end = p;
-    if (!good) return false;
-    if (n > 19 || !kbi_decimal(w, exponent, &out->x)) {
-        char* stop;
-        out->x = kbi_real_of(s, &stop);
-    } else if (*s == '-')
-        out->x = -out->x;
-    return true;
-}
-
 // The same text twice is kept once: a run's records say much that is the same for all of them.
 static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     uint64_t key = kbi_hash(14695981039346656037u, s);
@@ -16422,219 +14348,7 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     return kept;
 }
 
-// --- bytes ---
-
-// Reads on, behind what was not yet looked at; false: there is no more.
-static bool kbi_reader_fill(kbi_reader* r) {
-    size_t left = (size_t)(r->end - r->at);
-    if (r->file < 0) return false; // all of it is in memory
-    memmove(r->buffer, r->at, left);
-    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
-    r->at = r->buffer;
-    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
-    *r->end = 0;
-    if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
-    r->broken |= n < 0;
-    return n > 0;
-}
-
-// So many bytes lie in the buffer, or all that are left.
-static inline void kbi_reader_ahead(kbi_reader* r, int n) {
-    while (r->end - r->at < n && kbi_reader_fill(r)) {}
-}
-
-static inline int kbi_peek(kbi_reader* r) { // -1: the end
-    return r->at < r->end || kbi_reader_fill(r) ? (unsigned char)*r->at : -1;
-}
-
-// What stands there is not what a record has there; at the end of a line or of the file it breaks off instead.
-KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
-    char what[200];
-    int c = kbi_peek(r);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = c < 0 || (r->lines && (c == '\n' || c == 0));
-    if (r->broken || (r->torn && r->lines)) return false;
-    if (r->torn)
-        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
-                  "where it had one",
-                  r->path, (long long)r->line);
-    else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
-                  r->path, (long long)r->line, what, c);
-    else
-        kbi_error(
-            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
-            r->path, (long long)r->line, what, (unsigned)c);
-    return false;
-}
-
-// What stands there is sound, and no record has it.
-KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
-    char what[300];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = false;
-    kbi_error("%s:%lld: %s", r->path, (long long)r->line, what);
-    return false;
-}
-
-// The next byte that is no white space; a record a line ends with the line.
-static int kbi_reader_space(kbi_reader* r, bool inside) {
-    for (;; r->at++) {
-        int c = kbi_peek(r);
-        if (c == '\n' && !(inside && r->lines))
-            r->line++;
-        else if (c != ' ' && c != '\t' && c != '\r')
-            return c;
-    }
-}
-
-static bool kbi_reader_utf8(const kbi_text* t) {
-    for (size_t i = 0; i < t->n;) {
-        int n = kbi_utf8((const unsigned char*)t->s + i);
-        if (!n) return false;
-        i += (size_t)n;
-    }
-    return true;
-}
-
-static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
-    *out = 0;
-    for (int i = 0; i < 4; i++, r->at++) {
-        int c = kbi_peek(r);
-        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
-        *out = 16 * *out + (unsigned)digit;
-    }
-    return true;
-}
-
-static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
-    char s[4];
-    size_t n = 0;
-    if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
-    if (c < 0x80)
-        s[n++] = (char)c;
-    else {
-        if (c >= 0x10000) s[n++] = (char)(0xf0 | c >> 18), s[n++] = (char)(0x80 | (c >> 12 & 63));
-        if (c >= 0x800 && c < 0x10000) s[n++] = (char)(0xe0 | c >> 12);
-        if (c >= 0x800) s[n++] = (char)(0x80 | (c >> 6 & 63));
-        if (c < 0x800) s[n++] = (char)(0xc0 | c >> 6);
-        s[n++] = (char)(0x80 | (c & 63));
-    }
-    kbi_put(t, s, n);
-}
-
-static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    int c = kbi_peek(r);
-    const char* at = c > 0 ? strchr(from, c) : NULL;
-    unsigned first, second;
-    if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
-    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
-    r->at++;
-    if (!kbi_reader_hex(r, &first)) return false;
-    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
-        r->at++;
-        if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
-        r->at++;
-        if (!kbi_reader_hex(r, &second)) return false;
-        if (second >= 0xdc00 && second < 0xe000)
-            return kbi_reader_put(&r->token, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)), true;
-        kbi_reader_put(&r->token, first);
-        first = second;
-    }
-    return kbi_reader_put(&r->token, first), true;
-}
-
-// A text into r->token.
-static bool kbi_read_text(kbi_reader* r) {
-    bool high = false;
-    r->token.n = 0;
-    kbi_put(&r->token, "", 0);
-    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
-    for (r->at++;;) {
-        int c = kbi_peek(r);
-        const char* p = r->at;
-        while (p < r->end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') high |= (*p & 0x80) != 0, p++;
-        kbi_put(&r->token, r->at, (size_t)(p - r->at));
-        if (p > r->at) c = 0x20;
-        r->at += p - r->at;
-        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
-        if (c == '"' && ++r->at) break;
-        if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
-        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
-    }
-    return !high || kbi_reader_utf8(&r->token) ||
-           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
-}
-
-static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
-    const char *begin, *end;
-    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
-    bool good = kbi_scan(begin = r->at, out, &end);
-    r->at += end - begin;
-    if (!good) return kbi_reader_fail(r, "a number has to stand here");
-    if (end - begin > KBI_READ_NUMBER)
-        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
-    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
-}
-
-static bool kbi_read_word(kbi_reader* r, const char* word) {
-    for (const char* p = word; *p; p++, r->at++)
-        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
-    return true;
-}
-
-// --- lists and objects ---
-
-// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
-static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
-    int c = kbi_reader_space(r, true);
-    if (c == close) return r->at++, 0;
-    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
-    if (n) r->at++;
-    return n ? (kbi_reader_space(r, true), 1) : 1;
-}
-
-static bool kbi_read_key(kbi_reader* r) {
-    if (!kbi_read_text(r)) return false;
-    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
-    r->at++;
-    return kbi_reader_space(r, true), true;
-}
 KBI_SLOW_BEGIN
-
-static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
-    int c = kbi_peek(r), more;
-    kbi_scanned number;
-    if (c == '"') return kbi_read_text(r);
-    if (c == 'n') return kbi_read_word(r, "null");
-    if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
-    if (c != '[' && c != '{') return kbi_read_number(r, &number);
-    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
-        if (c == '{' && !kbi_read_key(r)) return false;
-        if (!kbi_read_any(r, depth + 1)) return false;
-    }
-    return more == 0;
-}
-
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>reader    record: files of records read back, whatever is in them.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
-
 static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
     kb_param list[KBI_READ_PARAMS];
     int64_t n = 0;
@@ -16932,84 +14646,6 @@ static void kbi_records_free(kbi_records* r) {
     memset(r, 0, sizeof *r);
 }
 
-// One record a line; a line that breaks off is one that a run was ended in, or that a full disk cut.
-static bool kbi_read_lines(kbi_reader* r) {
-    kb_result record;
-    int c;
-    for (r->lines = true; (c = kbi_reader_space(r, false)) >= 0;) {
-        int64_t line = r->line;
-        bool good = kbi_read_record(r, &record);
-        if (!good && !r->torn) return false;
-        if (good && (c = kbi_reader_space(r, true)) >= 0 && c != '\n')
-            return kbi_reader_fail(r, "a record ends with its line");
-        if (good) kbi_records_add(r->to, &record);
-        if (good) continue;
-        kbi_warn(
-            "%s:%lld: this line breaks off in the middle of a record, and is left out; the case was being written "
-            "when its run ended",
-            r->path, (long long)line);
-        for (; (c = kbi_peek(r)) >= 0 && c != '\n'; r->at++) {}
-    }
-    return true;
-}
-
-static bool kbi_read_array(kbi_reader* r) {
-    kb_result record;
-    int more;
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, ']', n)) > 0; n++) {
-        if (!kbi_read_record(r, &record)) return false;
-        kbi_records_add(r->to, &record);
-    }
-    return more == 0;
-}
-
-static bool kbi_read_this(kbi_reader* r, const char* text) { // with white space before each part of it
-    for (; *text; text++) {
-        if (*text == ' ') {
-            kbi_reader_space(r, false);
-            continue;
-        }
-        if (kbi_peek(r) != (unsigned char)*text) return kbi_reader_fail(r, "\"%s\" has to stand here", text);
-        r->at++;
-    }
-    return true;
-}
-
-// The records that a page of --html has in it, and before them what all have in common. Nothing above can look like the
-// mark: what is of others' making has no quotation marks there.
-static bool kbi_read_page(kbi_reader* r) {
-    static const char mark[] = "id=\"kbench-data\">";
-    size_t n = 0;
-    int c;
-    while (n < sizeof mark - 1 && (c = kbi_peek(r)) >= 0) {
-        r->line += c == '\n';
-        n = c == mark[n] ? n + 1 : (size_t)(c == mark[0]);
-        r->at++;
-    }
-    if (n < sizeof mark - 1)
-        return kbi_reader_wrong(r, "no records are in this page: --load reads those that --html wrote");
-    if (!kbi_read_this(r, " { \"all\" :") || kbi_reader_space(r, false) < 0 || !kbi_read_keys(r, &r->blank) ||
-        !kbi_read_this(r, " , \"records\" :"))
-        return false;
-    if (kbi_reader_space(r, false) != '[') return kbi_reader_fail(r, "records have to begin with [");
-    return kbi_read_array(r) && kbi_read_this(r, " } </script>");
-}
-
-static bool kbi_read_open(kbi_reader* r) {
-    int c = kbi_reader_space(r, false);
-    if (c == 0xef) { // the mark of UTF-8
-        if (!kbi_read_word(r, "\xef\xbb\xbf")) return false;
-        c = kbi_reader_space(r, false);
-    }
-    if (c == '[')
-        return kbi_read_array(r) &&
-               (kbi_reader_space(r, false) < 0 || kbi_reader_fail(r, "nothing may follow the records"));
-    if (c == '<') return kbi_read_page(r);
-    if (c < 0 || c == '{' || c == 0) return kbi_read_lines(r);
-    return kbi_reader_fail(r, "records have to begin with [ or {");
-}
-
 static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to) {
     memset(r, 0, sizeof *r);
     r->path = path;
@@ -17023,36 +14659,6 @@ static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_
 static void kbi_reader_end(kbi_reader* r) {
     KBENCH_FREE(r->values);
     kbi_text_free(&r->token);
-}
-
-// Whether the file is a pipe that nobody writes to, for two seconds.
-static bool kbi_reader_silent(kbi_reader* r) {
-    struct stat about;
-    if (fstat(r->file, &about) != 0 || !S_ISFIFO(about.st_mode)) return false;
-    for (int i = 0; i < 20; i++) {
-        if (kbi_reader_fill(r) || r->broken) return false;
-        kbi_readable(-1, 100); // its writer may be about to start
-    }
-    return true;
-}
-
-// The records of a file behind those that are there, - for stdin; false after an error message.
-static bool kbi_read_records(kbi_records* to, const char* path) {
-    kbi_reader r;
-    bool standard = kbi_is(path, "-");
-    int file = standard ? 0 : kbi_open_input(path, true);
-    if (file < 0) return kbi_error("cannot read %s: %s", path, kbi_why_not_open(errno)), false;
-    kbi_reader_begin(&r, standard ? "stdin" : path, 1, to);
-    r.file = file;
-    r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER + 1);
-    *r.buffer = 0;
-    bool silent = !standard && kbi_reader_silent(&r);
-    if (silent) kbi_error("cannot read %s: nobody writes to this pipe", path);
-    bool good = !silent && kbi_read_open(&r) && !r.broken;
-    if (!standard) close(r.file);
-    KBENCH_FREE(r.buffer);
-    kbi_reader_end(&r);
-    return good;
 }
 
 // One line of a file, as a record that owns what it points to; false after an error message.
@@ -17077,8 +14683,6 @@ static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const c
     kbi_records_free(&one);
     return good;
 }
-
-#endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
   >>store     record: files that survive a crash.
@@ -17197,458 +14801,6 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>looks     record: what a profiler saw of cases, from its CSV: kernels and their metrics, added up.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_metric { // one of a kernel's numbers, over its launches
-    const char *name, *unit;
-    double sum, weight; // an average is sum / weight; 0: sum is the value
-} kbi_metric;
-
-typedef struct kbi_look { // the launches of a kernel, in one shape, in a case's timed block; or of all its kernels
-    int number;           // the case's, as its marks have it
-    bool whole;           // all: the mark behind it was seen as well
-    const char* kernel;   // NULL: all
-    const char *grid, *block;
-    int64_t calls;
-    double ns, least, most;
-    kbi_metric* of;
-    int n;
-} kbi_look;
-
-typedef struct kbi_api_sum { // calls of one function of CUDA's, by the whole process
-    const char* name;
-    double calls, ns;
-} kbi_api_sum;
-
-typedef struct kbi_looks { // a case's stand together, all of its kernels first
-    kbi_look* of;
-    int n;
-    kbi_api_sum* api;
-    int n_api;
-    kbi_arena text;
-} kbi_looks;
-
-#if KBI_REPORT
-
-static void kbi_looks_free(kbi_looks* l) {
-    for (int i = 0; i < l->n; i++) KBENCH_FREE(l->of[i].of);
-    KBENCH_FREE(l->of);
-    KBENCH_FREE(l->api);
-    kbi_arena_free(&l->text);
-    memset(l, 0, sizeof *l);
-}
-
-static const kbi_look* kbi_look_all(const kbi_looks* l, int number) { // NULL: nothing was seen of it
-    for (int i = 0; i < l->n; i++)
-        if (l->of[i].number == number && !l->of[i].kernel && l->of[i].whole) return &l->of[i];
-    return NULL;
-}
-
-static double kbi_metric_value(const kbi_metric* m) { return m->weight > 0 ? m->sum / m->weight : m->sum; }
-
-static double kbi_look_value(const kbi_look* l, const char* name) {
-    for (int i = 0; i < l->n; i++)
-        if (kbi_is(l->of[i].name, name)) return kbi_metric_value(&l->of[i]);
-    return NAN;
-}
-
-// --- added up ---
-
-// The factor that brings a unit to seconds, bytes or hertz, and which of them; 0: it is none of these.
-static double kbi_unit_factor(const char* unit, size_t n, char* base) {
-    static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
-    static const char prefixes[] = "numKMGT";
-    static const double factors[] = { 1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9, 1e12 };
-    for (int i = 0; i < KBI_COUNT(names); i++) {
-        size_t m = strlen(names[i]);
-        const char* prefix = n == m + 1 ? strchr(prefixes, *unit) : NULL;
-        if ((n != m && !prefix) || strncmp(unit + n - m, names[i], m) != 0) continue;
-        *base = *names[i];
-        return prefix ? factors[prefix - prefixes] : 1;
-    }
-    return 0;
-}
-
-// The factor that brings a unit to ns, byte, or what it is called, per second where it is a rate; `out` says which.
-static double kbi_unit_base(const char* unit, char out[40]) {
-    size_t n = strcspn(unit, "/");
-    char base = 0, below = 0;
-    double factor = kbi_unit_factor(unit, n, &base), per = 1;
-    if (unit[n]) per = kbi_unit_factor(unit + n + 1, strlen(unit + n + 1), &below);
-    if (unit[n] && below != 's') return snprintf(out, 40, "%.30s", unit), 1; // a thread's, a block's
-    snprintf(out, 40, "%.*s%s", base ? 4 : (int)KBI_MIN(n, (size_t)30),
-             base == 's'   ? "ns"
-             : base == 'h' ? "hz"
-             : base        ? "byte"
-                           : unit,
-             unit[n] ? "/s" : "");
-    return (base ? factor : 1) / per * (base == 's' ? 1e9 : 1);
-}
-
-static bool kbi_ends(const char* s, const char* end) {
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
-// One launch more, of ns. Sums, times and bytes are added; of what a launch is configured with the largest is kept; all
-// else is a share or a rate, of which a launch has a say for as long as it took.
-static void kbi_metric_add(kbi_looks* l, kbi_look* to, const char* name, const char* unit, double x, double ns) {
-    char base[40];
-    int at = 0;
-    x *= kbi_unit_base(unit, base);
-    while (at < to->n && !kbi_is(to->of[at].name, name)) at++;
-    bool first = at == to->n, whole = !strchr(name, '.') && (kbi_is(base, "ns") || kbi_is(base, "byte"));
-    if (first && to->n++ % 16 == 0) to->of = (kbi_metric*)kbi_grow(to->of, sizeof(kbi_metric) * (size_t)(to->n + 15));
-    kbi_metric* m = &to->of[at];
-    if (first) {
-        m->name = kbi_arena_text(&l->text, name);
-        m->unit = kbi_arena_text(&l->text, base);
-        m->sum = m->weight = 0;
-    }
-    if (kbi_ends(name, ".sum") || whole || strncmp(name, "nsys.", 5) == 0)
-        m->sum += x;
-    else if (kbi_ends(name, ".max") || strncmp(name, "launch__", 8) == 0)
-        m->sum = first ? x : KBI_MAX(m->sum, x);
-    else if (kbi_ends(name, ".min"))
-        m->sum = first ? x : KBI_MIN(m->sum, x);
-    else
-        m->sum += x * ns, m->weight += ns;
-}
-
-static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const char* grid, const char* block) {
-    for (int i = l->n - 1; i >= 0 && l->of[i].number == number; i--)
-        if (kbi_same_text(l->of[i].kernel, kernel) && kbi_same_text(l->of[i].grid, grid) &&
-            kbi_same_text(l->of[i].block, block))
-            return i;
-    if (l->n % 16 == 0) l->of = (kbi_look*)kbi_grow(l->of, sizeof(kbi_look) * (size_t)(l->n + 16));
-    kbi_look* to = &l->of[l->n];
-    memset(to, 0, sizeof *to);
-    to->number = number;
-    to->kernel = kbi_arena_text(&l->text, kernel);
-    to->grid = kbi_arena_text(&l->text, grid);
-    to->block = kbi_arena_text(&l->text, block);
-    return l->n++;
-}
-
-// --- numbers, whatever the tool's version and locale ---
-
-// What a number shows of the locale: the character that is its point, 0 where either reading is possible (1,234).
-static int kbi_point_of(const char* s) {
-    const char *dot = strchr(s, '.'), *comma = strchr(s, ',');
-    if (s[strspn(s, "0123456789.,+-eE")] || (!dot && !comma)) return 0;
-    if (dot && comma) return strrchr(s, '.') > strrchr(s, ',') ? '.' : ',';
-    const char *at = dot ? dot : comma, *last = strrchr(s, *at);
-    if (at != last) return dot ? ',' : '.'; // there are two of it
-    return strspn(at + 1, "0123456789") != 3 || *s == '0' || at - s > 3 ? *at : 0;
-}
-
-// false: no number, as n/a is none.
-static bool kbi_looks_number(const char* s, int point, double* out) {
-    char text[64], *end;
-    size_t n = 0;
-    for (; *s && n + 1 < sizeof text; s++)
-        if (*s == point)
-            text[n++] = '.';
-        else if (strchr("0123456789+-eE", *s))
-            text[n++] = *s;
-        else if (!strchr("., '", *s) && (unsigned char)*s < 0x80) // what groups digits may be a narrow blank
-            return false;
-    text[n] = 0;
-    *out = kbi_real_of(text, &end);
-    return n && !*s && !*end && end != text && kbi_finite(*out);
-}
-
-// --- CSV: a record at a time, in place ---
-
-typedef struct kbi_reading {
-    kbi_looks* to;
-    char* at;
-    char **cells, **head, **units; // of this record; of those that say what the columns are
-    int n, size, n_head;
-    int points[2]; // numbers that showed a point, and a comma in its place
-    int inside;    // the case between whose marks it is; -1
-    double ended;  // ns: the last work between them; NaN: there was none yet
-    bool counts;   // only looks which locale it is
-    char *id, *kernel, *grid, *block;
-    kbi_metric* of; // of the launch that is being read, in its own units
-    int n_of, room;
-    double ns;
-} kbi_reading;
-
-static bool kbi_record_next(kbi_reading* r) {
-    char *p = r->at, *to, end;
-    r->n = 0;
-    do {
-        if (!*p && !r->n) return false;
-        if (r->n == r->size) {
-            r->size = 2 * r->size + 32;
-            r->cells = (char**)kbi_grow(r->cells, sizeof(char*) * (size_t)r->size);
-        }
-        bool quoted = *p == '"';
-        r->cells[r->n++] = to = p += quoted;
-        while (*p && (quoted ? *p != '"' || p[1] == '"' : !strchr(",\r\n", *p)))
-            p += quoted && *p == '"', *to++ = *p++;
-        if (quoted) p += strcspn(p, ",\n");
-        end = *p;
-        *to = 0;
-        p += end != 0;
-    } while (end == ',');
-    r->at = p;
-    return true;
-}
-
-// Which column bears a name, alone or before a unit in parentheses; -1: none.
-static int kbi_column_of(const kbi_reading* r, const char* name) {
-    size_t n = strlen(name);
-    for (int i = 0; i < r->n_head; i++)
-        if (strncmp(r->head[i], name, n) == 0 && (!r->head[i][n] || strchr(" (", r->head[i][n]))) return i;
-    return -1;
-}
-
-static char* kbi_cell_of(const kbi_reading* r, const char* name) { // "": it has none
-    static char none[1] = "";
-    int i = kbi_column_of(r, name);
-    return i >= 0 && i < r->n ? r->cells[i] : none;
-}
-
-static char** kbi_cells_kept(char** old, const kbi_reading* r) {
-    old = (char**)kbi_grow(old, sizeof(char*) * (size_t)r->n);
-    memcpy(old, r->cells, sizeof(char*) * (size_t)r->n);
-    return old;
-}
-
-// A number of a column whose heading has its unit: "Duration (ns)". NaN: none.
-static double kbi_headed(const kbi_reading* r, const char* name) {
-    char unit[40], base[40];
-    double x;
-    int i = kbi_column_of(r, name);
-    if (i < 0 || i >= r->n || !kbi_looks_number(r->cells[i], '.', &x)) return NAN;
-    const char* open = strchr(r->head[i], '(');
-    snprintf(unit, sizeof unit, "%.*s", open ? (int)KBI_MIN(strcspn(open + 1, ")"), (size_t)30) : 0,
-             open ? open + 1 : "");
-    return x * kbi_unit_base(unit, base);
-}
-
-// --- launches ---
-
-// The grid of a mark says which case's block begins (2 n + 1) or is over (2 n + 2).
-static void kbi_mark_seen(kbi_reading* r) {
-    char digits[16];
-    size_t n = 0;
-    const char *p = r->grid, *end = strstr(p, ", "); // in (1,025, 1, 1) the first one is no end
-    for (end = end ? end : p + strcspn(p, ","); p < end && n + 1 < sizeof digits; p++)
-        if (isdigit((unsigned char)*p)) digits[n++] = *p;
-    digits[n] = 0;
-    int grid = (int)strtol(digits, NULL, 10);
-    if (grid % 2 == 0 && r->inside >= 0 && r->inside == grid / 2 - 1)
-        r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)].whole = true;
-    r->inside = grid % 2 ? grid / 2 : -1;
-    if (r->inside >= 0) kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
-    r->ended = NAN;
-}
-
-// A launch has been read: it marks a case, or is one of the case's.
-static void kbi_launch_over(kbi_reading* r) {
-    if (!r->kernel || r->counts) return;
-    if (strncmp(r->kernel, "kbi_null", 8) == 0) {
-        kbi_mark_seen(r);
-        r->kernel = NULL;
-    }
-    for (int k = 0; k < 2 && r->kernel && r->inside >= 0; k++) {
-        int at = k ? kbi_look_find(r->to, r->inside, r->kernel, r->grid, r->block)
-                   : kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
-        kbi_look* l = &r->to->of[at];
-        if (r->ns > 0) {
-            l->least = l->calls ? KBI_MIN(l->least, r->ns) : r->ns;
-            l->most = KBI_MAX(l->most, r->ns);
-            l->ns += r->ns;
-        }
-        l->calls++;
-        for (int i = 0; i < r->n_of; i++)
-            kbi_metric_add(r->to, l, r->of[i].name, r->of[i].unit, r->of[i].sum, r->ns > 0 ? r->ns : 1);
-    }
-    r->kernel = NULL;
-}
-
-static void kbi_launch_begins(kbi_reading* r, char* id, char* kernel, char* grid, char* block) {
-    r->id = id, r->kernel = kernel, r->grid = grid, r->block = block;
-    r->n_of = 0;
-    r->ns = 0;
-}
-
-// The texts are cells, or outlive them.
-static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit, double x) {
-    char base[40];
-    for (int i = 0; i < r->n_of; i++)
-        if (kbi_is(r->of[i].name, name)) return; // a section repeats what another one has
-    if (kbi_is(name, "gpu__time_duration.sum") || kbi_is(name, "duration")) r->ns = x * kbi_unit_base(unit, base);
-    if (r->n_of == r->room) {
-        r->room = 2 * r->room + 32;
-        r->of = (kbi_metric*)kbi_grow(r->of, sizeof(kbi_metric) * (size_t)r->room);
-    }
-    kbi_metric m = { name, unit, x, 0 };
-    r->of[r->n_of++] = m;
-}
-
-// --- ncu: a row a launch with its units in a row above (--page raw), or a row a metric (--page details) ---
-
-// What is no measurement is not kept: facts of the device, and parts of other metrics.
-static bool kbi_ncu_metric(const char* name) {
-    return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
-}
-
-// A name as the key of a record: "L1/TEX Hit Rate" is l1_tex_hit_rate.
-static void kbi_ncu_value(kbi_reading* r, char* name, const char* unit, const char* value) {
-    double x;
-    for (char* p = name; *p; p++)
-        *p = isalnum((unsigned char)*p) || *p == '.' ? (char)tolower((unsigned char)*p) : '_';
-    int point = kbi_point_of(value);
-    if (r->counts)
-        r->points[0] += point == '.', r->points[1] += point == ',';
-    else if (kbi_looks_number(value, r->points[1] > r->points[0] ? ',' : '.', &x))
-        kbi_launch_metric(r, name, unit, x);
-}
-
-static void kbi_ncu_record(kbi_reading* r) {
-    char* id = kbi_cell_of(r, "ID");
-    if (kbi_is(r->cells[0], "ID")) {
-        r->head = kbi_cells_kept(r->head, r);
-        r->n_head = r->n;
-        KBENCH_FREE(r->units);
-        r->units = NULL;
-    } else if (!*id && !r->units && r->n == r->n_head) {
-        r->units = kbi_cells_kept(r->units, r);
-    } else if (isdigit((unsigned char)*id) && r->n > kbi_column_of(r, "Grid Size")) {
-        if (!r->kernel || !kbi_is(r->id, id) || kbi_column_of(r, "Metric Name") < 0) {
-            kbi_launch_over(r);
-            kbi_launch_begins(r, id, kbi_cell_of(r, "Kernel Name"), kbi_cell_of(r, "Grid Size"),
-                              kbi_cell_of(r, "Block Size"));
-        }
-        if (kbi_column_of(r, "Metric Name") >= 0)
-            kbi_ncu_value(r, kbi_cell_of(r, "Metric Name"), kbi_cell_of(r, "Metric Unit"),
-                          kbi_cell_of(r, "Metric Value"));
-        else
-            for (int i = 0; i < r->n && i < r->n_head; i++)
-                if (kbi_ncu_metric(r->head[i]))
-                    kbi_ncu_value(r, r->head[i], r->units ? r->units[i] : "", r->cells[i]);
-    }
-}
-
-// --- nsys: a row a launch, a copy or a memset, by the time of its begin ---
-
-static void kbi_nsys_record(kbi_reading* r) {
-    static const char* const shape[2][3] = { { "GrdX", "GrdY", "GrdZ" }, { "BlkX", "BlkY", "BlkZ" } };
-    char of[2][80], *name = kbi_cell_of(r, "Name");
-    double start = kbi_headed(r, "Start"), ns = kbi_headed(r, "Duration"), bytes = kbi_headed(r, "Bytes");
-    double registers = kbi_headed(r, "Reg/Trd");
-    bool memory = strncmp(name, "[CUDA mem", 9) == 0;
-    if (!*name || !kbi_finite(start) || !kbi_finite(ns)) return;
-    for (int k = 0; k < 2; k++)
-        snprintf(of[k], sizeof of[k], "(%.20s, %.20s, %.20s)", kbi_cell_of(r, shape[k][0]),
-                 kbi_cell_of(r, shape[k][1]), kbi_cell_of(r, shape[k][2]));
-    if (memory) of[0][0] = of[1][0] = 0;
-    kbi_launch_begins(r, name, name, of[0], of[1]);
-    r->ns = ns;
-    kbi_launch_metric(r, memory ? "nsys.memory_operations" : "nsys.kernels", "", 1);
-    kbi_launch_metric(r, memory ? "nsys.memory_ns" : "nsys.kernel_ns", "ns", ns);
-    if (memory && kbi_finite(bytes)) kbi_launch_metric(r, "nsys.memory_bytes", "byte", bytes);
-    if (kbi_finite(registers)) kbi_launch_metric(r, "launch__registers_per_thread", "register/thread", registers);
-    int before = r->inside;
-    kbi_launch_over(r);
-    if (r->inside < 0 || r->inside != before) return;
-    // from the first one's begin to the last one's end, gaps included: grows with each of them
-    double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
-    double more = end - (kbi_finite(r->ended) ? r->ended : start);
-    kbi_look* all = &r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)];
-    kbi_metric_add(r->to, all, "nsys.span_ns", "ns", more, 1);
-    r->ended = end;
-}
-
-// A row a function, added up over the reports that are read.
-static void kbi_api_record(kbi_reading* r) {
-    const char* name = kbi_cell_of(r, "Name");
-    kbi_looks* l = r->to;
-    kbi_api_sum x = { NULL, kbi_headed(r, "Num Calls"), kbi_headed(r, "Total Time") };
-    int i = 0;
-    if (!*name || !(x.calls > 0) || !(x.ns >= 0)) return;
-    while (i < l->n_api && !kbi_is(l->api[i].name, name)) i++;
-    if (i == l->n_api) {
-        if (i % 16 == 0) l->api = (kbi_api_sum*)kbi_grow(l->api, sizeof x * (size_t)(i + 16));
-        x.name = kbi_arena_text(&l->text, name);
-        l->api[l->n_api++] = x;
-        return;
-    }
-    l->api[i].calls += x.calls, l->api[i].ns += x.ns;
-}
-
-// Adds what the text of a file has. false: it is no such file.
-static bool kbi_looks_read(kbi_looks* to, const char* text) {
-    static const char* const heads[] = { "\"ID\"", "Start", "Time (%),", "Time(%)," }; // without a blank until 2021
-    kbi_reading r;
-    const char* begin = NULL;
-    int nsys = 0;
-    for (const char* line = text; line && *line && !begin;) {
-        for (int i = 0; i < KBI_COUNT(heads) && !begin; i++)
-            if (strncmp(line, heads[i], strlen(heads[i])) == 0) begin = line, nsys = i;
-        line = strchr(line, '\n');
-        if (line) line++;
-    }
-    if (!begin) return false;
-    memset(&r, 0, sizeof r);
-    r.to = to;
-    for (int pass = nsys > 0; pass < 2; pass++) { // ncu's numbers follow a locale: first to see which one
-        char* copy = kbi_keep_text(begin);
-        r.at = copy;
-        r.counts = pass == 0;
-        r.inside = -1;
-        for (bool head = true; kbi_record_next(&r); head = false) {
-            if (head) r.head = kbi_cells_kept(r.head, &r), r.n_head = r.n;
-            if (!head && nsys == 1) kbi_nsys_record(&r);
-            if (!head && nsys > 1) kbi_api_record(&r);
-            if (!head && !nsys) kbi_ncu_record(&r);
-            // what tools and programs print in between is no record
-            for (r.at += strspn(r.at, " "); *r.at && *r.at != '"' && !isdigit((unsigned char)*r.at);)
-                r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n', r.at += strspn(r.at, " ");
-        }
-        kbi_launch_over(&r);
-        KBENCH_FREE(r.units);
-        r.units = NULL;
-        r.kernel = NULL;
-        KBENCH_FREE(copy);
-    }
-    KBENCH_FREE(r.head);
-    KBENCH_FREE(r.cells);
-    KBENCH_FREE(r.of);
-    return true;
-}
-
-// What of it stands in a record, beside what the body counted itself.
-static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) {
-    const kbi_look* l = kbi_look_all(looks, number);
-    if (!l || !l->n) return;
-    int64_t n = r->counters.n, u = r->counter_units.n;
-    kb_param* values = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(n + l->n));
-    kb_param* units = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(u + l->n));
-    if (n) memcpy(values, r->counters.of, sizeof(kb_param) * (size_t)n);
-    if (u) memcpy(units, r->counter_units.of, sizeof(kb_param) * (size_t)u);
-    for (const kbi_metric* m = l->of; m < l->of + l->n; m++) {
-        if (kbi_finite(kbi_object_number(&r->counters, m->name))) continue;
-        values[n].name = units[u].name = kbi_arena_text(r->owned, m->name);
-        values[n].type = KB_AXIS_REALS;
-        values[n++].r = kbi_metric_value(m);
-        units[u].type = KB_AXIS_STRINGS;
-        units[u].s = kbi_arena_text(r->owned, m->unit);
-        u += *m->unit != 0;
-    }
-    r->counters.of = values, r->counters.n = n;
-    r->counter_units.of = units, r->counter_units.n = u;
-    double x = kbi_look_value(l, "sm__warps_active.avg.pct_of_peak_sustained_active");
-    if (kbi_finite(x)) r->occupancy_achieved = x;
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
   >>columns   render: what render is told beside the records, and what stands in a column.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -17656,8 +14808,7 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet, inside,
-        counters;               // what was found inside of cases, and counted, stands below them
+    bool colour, utf8, verbose, quiet, counters; // what was counted of cases stands below them
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
@@ -17738,6 +14889,7 @@ static int kbi_width(const char* s, size_t n) { // of n bytes, in columns
     kbi_fitting(s, n, 1 << 30, &used);
     return used;
 }
+static int kbi_text_width(const char* s) { return kbi_width(s, strlen(s)); }
 
 // Adds a text, cut in its middle where it takes more than so many columns: names differ at either end.
 static void kbi_cut(kbi_text* t, const char* s, int columns) {
@@ -17791,13 +14943,14 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
         most = KBI_MAX(most, x);
         least = KBI_MIN(least, x);
     }
-    for (int i = 0; i < KBI_COUNT(kbi_units); i++) {
-        double scale = kbi_units[i].scale;
-        if (kbi_units[i].column != cell->what.column) continue;
+    int unit = 0;
+    while (unit < KBI_COUNT(kbi_units) && kbi_units[unit].column != cell->what.column) unit++;
+    for (int i = 0; unit < KBI_COUNT(kbi_units) && i < KBI_UNITS_EACH && kbi_units[unit].titles[i]; i++) {
+        double scale = kbi_units[unit].scales[i];
         if (before > 0 &&
             (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * before < 1e5 ? 1 : 0.01)))
             continue;
-        cell->title = kbi_units[i].title;
+        cell->title = kbi_units[unit].titles[i];
         cell->scale = before = scale;
     }
 }
@@ -17869,269 +15022,6 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>profile   render: what was found inside of a case: below its row in the table, and as a timeline.
----------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_PROFILE_ROWS = 10 }; // of each kind are shown
-
-static void kbi_profile_name(kbi_text* t, const char* name, int room) {
-    int most = KBI_MAX(room, 8), used;
-    kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
-    kbi_puts(t, "      ");
-    if (kbi_width(clean.s, clean.n) > most) { // of a kernel the begin says most
-        clean.n = kbi_fitting(clean.s, clean.n, most - 2, &used);
-        kbi_puts(&clean, "..");
-    }
-    kbi_put(t, clean.s, clean.n);
-    kbi_putf(t, "%*s", KBI_MAX(room - kbi_width(clean.s, clean.n), 0), "");
-    kbi_text_free(&clean);
-}
-
-// Parts of a line, each behind a comma, on as many lines as they need.
-KBI_PRINTF(4, 5) static void kbi_profile_part(kbi_text* t, int* at, int width, const char* format, ...) {
-    enum { KBI_INDENT = 8 };
-    char part[160];
-    va_list list;
-    va_start(list, format);
-    int n = vsnprintf(part, sizeof part, format, list);
-    va_end(list);
-    if (*at && *at + 2 + n <= width)
-        kbi_puts(t, ", "), *at += 2 + n;
-    else
-        kbi_putf(t, "%s%*s", *at ? ",\n" : "", (int)KBI_INDENT, ""), *at = (int)KBI_INDENT + n;
-    kbi_puts(t, part);
-}
-
-static void kbi_profile_shape(kbi_text* t, const kbi_event* e, int width) {
-    char bytes[40];
-    int at = 0;
-    if (e->kind == KBI_EVENT_KERNEL) {
-        kbi_profile_part(t, &at, width, "%dx%dx%d blocks of %dx%dx%d", e->grid[0], e->grid[1], e->grid[2],
-                         e->block[0], e->block[1], e->block[2]);
-        if (e->cluster[0] * e->cluster[1] * e->cluster[2] > 1)
-            kbi_profile_part(t, &at, width, "clusters of %dx%dx%d", e->cluster[0], e->cluster[1], e->cluster[2]);
-        kbi_profile_part(t, &at, width, "%d registers", e->registers);
-        kbi_profile_part(t, &at, width, "shared %s", kbi_show_bytes(e->shared, bytes));
-        if (e->local) kbi_profile_part(t, &at, width, "local %s", kbi_show_bytes(e->local, bytes));
-        if (e->limit)
-            kbi_profile_part(t, &at, width, "%.0f%% of the warps (%s)", (double)e->occupancy,
-                             kbi_limit_names[e->limit]);
-    } else if (e->bytes) {
-        kbi_profile_part(t, &at, width, "%s each", kbi_show_bytes((double)e->bytes, bytes));
-    }
-    if (at) kbi_puts(t, "\n");
-}
-
-// Events that are alike, a line each, what takes most first.
-static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* title, const kbi_sum* sums, int n,
-                             double all, int width) {
-    bool wide = width >= 100;
-    int room = KBI_MAX(width - (wide ? 64 : 42), 16);
-    char a[40], b[40], c[40], d[40], share[40];
-    double rest = 0;
-    if (!n) return;
-    kbi_putf(t, "    %-*s %6s %10s %6s %10s", room + 2, title, "calls", "total", "share", "mean");
-    if (wide) kbi_putf(t, " %10s %10s", "least", "most");
-    kbi_puts(t, "\n");
-    for (int i = 0; i < n; i++) {
-        const kbi_sum* s = &sums[i];
-        if (i >= KBI_PROFILE_ROWS) rest += s->total;
-        if (i >= KBI_PROFILE_ROWS) continue;
-        kbi_profile_name(t, kbi_event_name(in, s->of), room);
-        kbi_putf(t, " %6lld %10s %6s %10s", (long long)s->calls, kbi_show_time(s->total * 1e-6, a),
-                 kbi_show_percent(all > 0 ? s->total / all : (double)NAN, share),
-                 kbi_show_time(s->total / (double)s->calls * 1e-6, b));
-        if (wide) kbi_putf(t, " %10s %10s", kbi_show_time(s->least * 1e-6, c), kbi_show_time(s->most * 1e-6, d));
-        kbi_puts(t, "\n");
-        kbi_profile_shape(t, s->of, width);
-    }
-    if (n > KBI_PROFILE_ROWS)
-        kbi_putf(t, "      and %d others, %s\n", n - KBI_PROFILE_ROWS, kbi_show_percent(rest / all, share));
-}
-
-// Below the row of a case.
-static void kbi_profile_show(kbi_text* t, const kbi_inside* in, int width) {
-    kbi_profile p;
-    char title[64], a[40], b[40], c[40];
-    if (!in->events) return;
-    kbi_profile_of(&p, in);
-    snprintf(title, sizeof title, "on the GPU in %d runs", in->runs);
-    kbi_profile_sums(t, in, title, p.device, p.n_device, p.device_ns, width);
-    kbi_profile_sums(t, in, "calls on the host", p.host, p.n_host, p.host_ns, width);
-    kbi_putf(t, "    a run: %s from first to last, ", kbi_show_time(p.span * 1e-6, a));
-    if (p.gaps > 0)
-        kbi_putf(t, "%s of it busy, %s in %s gaps\n", kbi_show_percent(p.busy / p.span, b),
-                 kbi_show_time(p.gap_ns * 1e-6, c), kbi_digits(p.gaps, 2, title));
-    else
-        kbi_puts(t, "without a gap\n");
-    kbi_putf(t, "    on the host %s a run", kbi_show_time(p.run * 1e-6, a));
-    if (kbi_finite(p.launch_ns)) kbi_putf(t, ", %s a launch", kbi_show_time(p.launch_ns * 1e-6, a));
-    if (p.overlap > 0) kbi_putf(t, "; %s of the copies beside a kernel", kbi_show_percent(p.overlap, a));
-    if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(t, "; no copy beside a kernel");
-    if (p.concurrent > 0) kbi_putf(t, "; two at once for %s of the time", kbi_show_percent(p.concurrent, a));
-    kbi_puts(t, "\n");
-    if (in->dropped) kbi_putf(t, "    %lld records found no room\n", (long long)in->dropped);
-    kbi_profile_free(&p);
-}
-
-// --- the timeline: Chrome's trace events ---
-#if KBI_REPORT
-
-enum { KBI_TRACE_HOST = 1000, KBI_TRACE_LANES = 8, KBI_TRACE_ROWS = 256 };
-
-typedef struct kbi_trace_row { // on which slices stand side by side
-    int process;
-    uint32_t lane;
-    int64_t until[KBI_TRACE_LANES]; // where the last slice of each line ends
-} kbi_trace_row;
-
-typedef struct kbi_tracing {
-    kbi_text* out;
-    int64_t zero; // ns: where the time begins
-    int64_t arrows;
-    kbi_trace_row rows[KBI_TRACE_ROWS];
-    int n_rows;
-    bool any;
-} kbi_tracing;
-
-// The head of an event: {"ph": ..., "pid": ..., "tid": ...
-static void kbi_trace_begin(kbi_tracing* t, char phase, int process, int64_t line) {
-    kbi_putf(t->out, "%s{\"ph\":\"%c\",\"pid\":%d,\"tid\":%lld", t->any ? ",\n" : "\n", phase, process,
-             (long long)line);
-    t->any = true;
-}
-
-static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // in us; digits, whatever the locale
-    kbi_putf(t->out, ",\"%s\":%lld.%03d", key, (long long)(ns / 1000), (int)(ns % 1000));
-}
-
-static void kbi_trace_text(kbi_tracing* t, const char* key, const char* text) {
-    kbi_putf(t->out, ",\"%s\":", key);
-    kbi_json_text(t->out, text);
-}
-
-static void kbi_trace_name(kbi_tracing* t, const char* what, int process, int64_t line, const char* name) {
-    kbi_trace_begin(t, 'M', process, line);
-    kbi_trace_text(t, "name", what);
-    kbi_puts(t->out, ",\"args\":{\"name\":");
-    kbi_json_text(t->out, name);
-    kbi_puts(t->out, "}}");
-}
-
-// A line on which a slice of that time overlaps no other: what runs on one stream may do so at the same time.
-static int64_t kbi_trace_line(kbi_tracing* t, int process, uint32_t lane, int64_t start, int64_t end) {
-    char name[64];
-    int i = 0, line = 0;
-    while (i < t->n_rows && (t->rows[i].process != process || t->rows[i].lane != lane)) i++;
-    if (i == t->n_rows && i == KBI_TRACE_ROWS) i--;
-    kbi_trace_row* row = &t->rows[i];
-    if (i == t->n_rows) {
-        t->n_rows++;
-        row->process = process, row->lane = lane;
-        for (int k = 0; k < KBI_TRACE_LANES; k++) row->until[k] = INT64_MIN;
-    }
-    while (line < KBI_TRACE_LANES - 1 && row->until[line] > start) line++;
-    if (row->until[line] == INT64_MIN) {
-        const char* what = process < KBI_TRACE_HOST ? "stream" : lane ? "thread" : "block";
-        snprintf(name, sizeof name, lane || process < KBI_TRACE_HOST ? "%s %u%s" : "%s", what, lane,
-                 line ? ", at the same time" : "");
-        kbi_trace_name(t, "thread_name", process, (int64_t)i * KBI_TRACE_LANES + line + 1, name);
-    }
-    row->until[line] = KBI_MAX(row->until[line], end);
-    return (int64_t)i * KBI_TRACE_LANES + line + 1;
-}
-
-static void kbi_trace_arrow(kbi_tracing* t, char phase, int process, int64_t line, int64_t at, int64_t id) {
-    kbi_trace_begin(t, phase, process, line);
-    kbi_puts(t->out, ",\"cat\":\"submits\",\"name\":\"submits\"");
-    kbi_trace_time(t, "ts", at - t->zero);
-    kbi_putf(t->out, ",\"id\":%lld%s}", (long long)id, phase == 'f' ? ",\"bp\":\"e\"" : "");
-}
-
-static void kbi_trace_arguments(kbi_tracing* t, const kb_result* r, const kbi_event* e) {
-    kbi_puts(t->out, ",\"args\":{\"case\":");
-    kbi_json_text(t->out, r->name);
-    kbi_putf(t->out, ",\"run\":%d", e->run);
-    if (e->kind == KBI_EVENT_KERNEL)
-        kbi_putf(
-            t->out,
-            ",\"grid\":\"%dx%dx%d\",\"block\":\"%dx%dx%d\",\"registers\":%d,\"shared_bytes\":%d,\"local_bytes\":%d",
-            e->grid[0], e->grid[1], e->grid[2], e->block[0], e->block[1], e->block[2], e->registers, e->shared,
-            e->local);
-    else if (kbi_event_on_device(e))
-        kbi_putf(t->out, ",\"bytes\":%lld", (long long)e->bytes);
-    kbi_puts(t->out, "}}");
-}
-
-// One event as a slice; what a call submitted with an arrow from that.
-static void kbi_trace_event(kbi_tracing* t, const kb_result* r, const kbi_event* e, int64_t* lines) {
-    static const char* const kinds[] = { "block", "call", "kernel", "copy", "memset" };
-    const kbi_inside* in = r->inside;
-    const kbi_event* all = kbi_events_of(in);
-    bool device = kbi_event_on_device(e);
-    int process = device ? in->device : KBI_TRACE_HOST;
-    int64_t line = kbi_trace_line(t, process, e->lane, e->start, e->end);
-    const char* name = e->kind == KBI_EVENT_RUN ? r->name : kbi_event_name(in, e);
-    lines[e - all] = line;
-    kbi_trace_begin(t, 'X', process, line);
-    kbi_trace_text(t, "cat", kinds[e->kind]);
-    kbi_trace_text(t, "name", name ? name : "");
-    kbi_trace_time(t, "ts", e->start - t->zero);
-    kbi_trace_time(t, "dur", KBI_MAX(e->end - e->start, (int64_t)0));
-    kbi_trace_arguments(t, r, e);
-    if (!device || e->cause < 0) return;
-    kbi_trace_arrow(t, 's', KBI_TRACE_HOST, lines[e->cause], all[e->cause].start, ++t->arrows);
-    kbi_trace_arrow(t, 'f', process, line, e->start, t->arrows);
-}
-
-static void kbi_trace_gauges(kbi_tracing* t, const kbi_inside* in) {
-    for (int64_t i = 0; i < 2 * in->gauges; i++) {
-        const kbi_gauge* g = &kbi_gauges_of(in)[i / 2];
-        double x = i % 2 ? g->power_w : g->sm_mhz;
-        if (!kbi_finite(x) || g->at < t->zero) continue;
-        kbi_trace_begin(t, 'C', in->device, 0);
-        kbi_trace_text(t, "name", i % 2 ? "power" : "SM clock");
-        kbi_trace_time(t, "ts", g->at - t->zero);
-        kbi_putf(t->out, ",\"args\":{\"%s\":", i % 2 ? "W" : "MHz");
-        kbi_json_real(t->out, x);
-        kbi_puts(t->out, "}}");
-    }
-}
-
-static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
-    kbi_tracing t;
-    int named[64];
-    int n_named = 0;
-    memset(&t, 0, sizeof t);
-    t.out = out;
-    t.zero = INT64_MAX;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; records[i].inside && k < records[i].inside->events; k++)
-            t.zero = KBI_MIN(t.zero, kbi_events_of(records[i].inside)[k].start);
-    kbi_puts(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench " KBENCH_VERSION
-                  "\"},\"traceEvents\":[");
-    if (t.zero < INT64_MAX) kbi_trace_name(&t, "process_name", KBI_TRACE_HOST, 0, "host");
-    for (int64_t i = 0; i < n; i++) {
-        const kb_result* r = &records[i];
-        char name[160];
-        int k = 0;
-        if (!r->inside || !r->inside->events) continue;
-        while (k < n_named && named[k] != r->inside->device) k++;
-        snprintf(name, sizeof name, "GPU %d: %.120s", r->inside->device, r->gpu ? r->gpu : "");
-        if (k == n_named && k < KBI_COUNT(named))
-            named[n_named++] = r->inside->device, kbi_trace_name(&t, "process_name", r->inside->device, 0, name);
-        int64_t* lines = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)r->inside->events);
-        memset(lines, 0, sizeof(int64_t) * (size_t)r->inside->events);
-        for (int64_t e = 0; e < r->inside->events; e++) kbi_trace_event(&t, r, &kbi_events_of(r->inside)[e], lines);
-        kbi_trace_gauges(&t, r->inside);
-        KBENCH_FREE(lines);
-    }
-    kbi_puts(out, "\n]}\n");
-}
-#endif
-
-/*---------------------------------------------------------------------------------------------------------------
   >>lines     render: the table being written: its state, and text laid out in its width.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -18178,7 +15068,8 @@ typedef struct kbi_table {
     bool gpu;                       // some were measured on one
     kbi_wins* wins;
     int n_wins;
-    kbi_text text; // not yet written
+    kbi_text text;     // not yet written
+    kbi_arena scratch; // texts until then
 } kbi_table;
 
 static void kbi_table_open(kbi_table* t, const kbi_how* how) {
@@ -18206,6 +15097,36 @@ static void kbi_table_flush(kbi_table* t) {
     }
     fflush(t->how.out);
     kbi_text_free(&t->text);
+    kbi_arena_free(&t->scratch);
+}
+
+// These last until the table is flushed. What was put into a text, which is freed; a format; a text as it may be shown;
+// its columns that have room.
+static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
+    const char* kept = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
+    kbi_text_free(text);
+    return kept;
+}
+
+KBI_PRINTF(2, 3) static const char* kbi_table_text(kbi_table* t, const char* format, ...) {
+    kbi_text text = KBI_BLANK;
+    va_list list;
+    va_start(list, format);
+    kbi_vputf(&text, format, list);
+    va_end(list);
+    return kbi_table_keep(t, &text);
+}
+
+static const char* kbi_table_clean(kbi_table* t, const char* s) {
+    kbi_text text = KBI_BLANK;
+    kbi_clean(&text, s ? s : "");
+    return kbi_table_keep(t, &text);
+}
+
+static const char* kbi_table_cut(kbi_table* t, const char* s, int columns) {
+    kbi_text text = KBI_BLANK;
+    kbi_cut(&text, s, columns);
+    return kbi_table_keep(t, &text);
 }
 
 static void kbi_table_colour(kbi_table* t, const char* code) {
@@ -18227,9 +15148,7 @@ static void kbi_table_line_end(kbi_table* t) { // without spaces before it
 // Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
 // line is parted.
 static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
-    kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, text);
-    for (const char* s = clean.s ? clean.s : ""; *s;) {
+    for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
         int width = kbi_width(s, n), gap = at > indent;
         if (gap && at + gap + width > t->how.width) kbi_puts(&t->text, "\n"), at = gap = 0;
@@ -18242,7 +15161,6 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
         s += strspn(s, " ");
     }
     if (at) kbi_puts(&t->text, "\n");
-    kbi_text_free(&clean);
 }
 
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
@@ -18251,20 +15169,16 @@ static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_tab
 
 // What is remarked of it; on a line of its own, and first, what binds it.
 static void kbi_table_message(kbi_table* t, const char* message) {
-    static const char bound[] = "; bound by ";
-    const char* at = strncmp(message, bound + 2, sizeof bound - 3) == 0 ? message : strstr(message, bound);
-    kbi_text first = KBI_BLANK, others = KBI_BLANK;
-    if (at) {
-        const char *begin = at == message ? at : at + 2, *end = strstr(begin, "; ");
-        kbi_put(&first, begin, end ? (size_t)(end - begin) : strlen(begin));
-        kbi_put(&others, message, (size_t)(at - message));
-        if (end) kbi_puts(&others, end + (others.n ? 0 : 2));
-        kbi_table_wrap(t, 4, first.s);
-    } else
-        kbi_puts(&others, message);
-    if (others.n) kbi_table_wrap(t, 4, others.s);
-    kbi_text_free(&first);
-    kbi_text_free(&others);
+    const char* bound = strncmp(message, "bound by ", 9) == 0 ? message : strstr(message, "; bound by ");
+    int before = bound ? (int)(bound - message) : 0;
+    if (!bound) {
+        kbi_table_wrap(t, 4, message);
+        return;
+    }
+    bound += before ? 2 : 0;
+    const char* behind = strstr(bound, "; ");
+    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s", behind ? (int)(behind - bound) : (int)strlen(bound), bound));
+    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s%s", before, message, behind ? behind + (before ? 0 : 2) : ""));
 }
 
 // Three digits and a prefix; in full what is whole and small, and what has a unit that nobody here knows.
@@ -18287,51 +15201,39 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) {
     }
 }
 
-typedef struct kbi_cells { // in columns, each from top to bottom
-    kbi_text *names, *values;
-    int n, name, value; // name, value: the widest ones
-} kbi_cells;
-
-static void kbi_table_cells(kbi_table* t, const kbi_cells* c) {
+// Those that are not 0, in columns, each from top to bottom.
+static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     enum { KBI_INDENT = 4, KBI_GAP = 3, KBI_MOST = 4 };
-    int name = KBI_MIN(c->name, KBI_MAX(t->how.width - KBI_INDENT - 1 - c->value, 8));
-    int columns = (t->how.width - KBI_INDENT + KBI_GAP) / (name + 1 + c->value + KBI_GAP);
+    size_t size = sizeof(char*) * (size_t)(r->counters.n + 1);
+    const char **names = (const char**)kbi_arena_alloc(&t->scratch, size),
+               **values = (const char**)kbi_arena_alloc(&t->scratch, size);
+    int n = 0, name = 0, value = 0; // the widest
+    for (int64_t i = 0; i < r->counters.n; i++) {
+        const char* raw = r->counters.of[i].name;
+        double x = kbi_object_number(&r->counters, raw);
+        kbi_text text = KBI_BLANK;
+        if (!kbi_finite(x) || !(fabs(x) > 0) || !*raw) continue;
+        kbi_table_count(&text, x, kbi_object_text(&r->counter_units, raw));
+        names[n] = kbi_table_clean(t, raw);
+        values[n] = kbi_table_keep(t, &text);
+        name = KBI_MAX(name, kbi_text_width(names[n]));
+        value = KBI_MAX(value, kbi_text_width(values[n]));
+        n++;
+    }
+    name = KBI_MIN(name, KBI_MAX(t->how.width - KBI_INDENT - 1 - value, 8));
+    int columns = (t->how.width - KBI_INDENT + KBI_GAP) / (name + 1 + value + KBI_GAP);
     columns = KBI_MAX(1, KBI_MIN(columns, (int)KBI_MOST));
-    int rows = (c->n + columns - 1) / columns;
+    int rows = (n + columns - 1) / columns;
     for (int i = 0; i < rows; i++) {
         kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
-        for (int k = i; k < c->n; k += rows) {
-            kbi_text cut = KBI_BLANK;
-            kbi_cut(&cut, c->names[k].s, name);
-            kbi_table_pad(t, -name, cut.s);
+        for (int k = i; k < n; k += rows) {
+            kbi_table_pad(t, -name, kbi_table_cut(t, names[k], name));
             kbi_puts(&t->text, " ");
-            kbi_table_pad(t, c->value, c->values[k].s);
+            kbi_table_pad(t, value, values[k]);
             kbi_putf(&t->text, "%*s", (int)KBI_GAP, "");
-            kbi_text_free(&cut);
         }
         kbi_table_line_end(t);
     }
-}
-
-// Those that are not 0.
-static void kbi_table_counters(kbi_table* t, const kb_result* r) {
-    size_t size = sizeof(kbi_text) * (size_t)(r->counters.n + 1);
-    kbi_cells c = { (kbi_text*)kbi_grow(NULL, size), (kbi_text*)kbi_grow(NULL, size), 0, 0, 0 };
-    memset(c.names, 0, size), memset(c.values, 0, size);
-    for (int64_t i = 0; i < r->counters.n; i++) {
-        const char* name = r->counters.of[i].name;
-        double x = kbi_object_number(&r->counters, name);
-        if (!kbi_finite(x) || !(fabs(x) > 0) || !*name) continue;
-        kbi_clean(&c.names[c.n], name);
-        kbi_table_count(&c.values[c.n], x, kbi_object_text(&r->counter_units, name));
-        c.name = KBI_MAX(c.name, kbi_width(c.names[c.n].s, c.names[c.n].n));
-        c.value = KBI_MAX(c.value, kbi_width(c.values[c.n].s, c.values[c.n].n));
-        c.n++;
-    }
-    if (c.n) kbi_table_cells(t, &c);
-    for (int i = 0; i < c.n; i++) kbi_text_free(&c.names[i]), kbi_text_free(&c.values[i]);
-    KBENCH_FREE(c.names);
-    KBENCH_FREE(c.values);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -18400,24 +15302,24 @@ static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows
     return wanted;
 }
 
+static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
+    kbi_text text = KBI_BLANK;
+    kbi_cell_text(&text, cell, r);
+    return kbi_table_keep(t, &text);
+}
+
 static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const* rows, int n) {
     kbi_cell* cell = &t->cells[t->n_cells++];
     memset(cell, 0, sizeof *cell);
     cell->what = what;
     cell->scale = 1;
     cell->utf8 = t->how.utf8;
-    cell->title = kbi_shown_title(&t->cells[t->n_cells - 1].what);
-    kbi_text title = KBI_BLANK;
-    kbi_clean(&title, cell->title);
-    cell->width = what.column < 0 ? KBI_MAX(kbi_width(title.s, title.n), 8) : kbi_columns[what.column].width;
-    kbi_text_free(&title);
+    cell->title = kbi_shown_title(&cell->what);
+    cell->width = what.column < 0 ? KBI_MAX(kbi_text_width(kbi_table_clean(t, cell->title)), 8)
+                                  : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
-    for (int i = 0; i < n && what.column < 0; i++) {
-        kbi_text s = KBI_BLANK;
-        kbi_cell_text(&s, cell, rows[i]);
-        cell->width = KBI_MAX(cell->width, kbi_width(s.s, s.n));
-        kbi_text_free(&s);
-    }
+    for (int i = 0; i < n && what.column < 0; i++)
+        cell->width = KBI_MAX(cell->width, kbi_text_width(kbi_table_value(t, cell, rows[i])));
 }
 
 static int kbi_table_label_room(const kbi_table* t) { // of the first column, if names are not long
@@ -18437,16 +15339,13 @@ static int kbi_table_beside(const kbi_table* t, unsigned columns) {
 // is too short for all of them those that say least are left out, the first of these first.
 static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
                               int need) {
-    static const int least[] = { KBI_COLUMN_SAMPLES, KBI_COLUMN_BAR,    KBI_COLUMN_INTERVAL, KBI_COLUMN_MEMORY,
-                                 KBI_COLUMN_ITEMS,   KBI_COLUMN_GFLOPS, KBI_COLUMN_ROOF,     KBI_COLUMN_GBPS,
-                                 KBI_COLUMN_BYTE_J,  KBI_COLUMN_FLOP_J, KBI_COLUMN_ENERGY,   KBI_COLUMN_SPREAD,
-                                 KBI_COLUMN_SPEEDUP };
     need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
     for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
-    for (int i = 0; i < KBI_COUNT(least) && !t->n_chosen; i++)
-        if (kbi_table_beside(t, wanted) + need > t->how.width) wanted &= ~(1u << least[i]);
+    for (int drop = 1; drop < KBI_COUNT(kbi_columns) && !t->n_chosen; drop++)
+        for (int i = 0; i < KBI_COUNT(kbi_columns) && kbi_table_beside(t, wanted) + need > t->how.width; i++)
+            if (kbi_columns[i].drop == drop) wanted &= ~(1u << i);
     for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
         if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
     t->most_label =
@@ -18473,75 +15372,62 @@ static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
     return s->n && numbers;
 }
 
-static void kbi_table_names(const kbi_table* t, kbi_text* label, const kb_result* r, bool contest, bool shape) {
-    if (t->alone) kbi_clean(label, r->operation ? r->operation : ""), kbi_puts(label, " ");
-    if (t->alone && r->direction) kbi_clean(label, r->direction), kbi_puts(label, " ");
-    if (contest || !kbi_is(r->implementation, "default") || (!t->alone && !shape))
-        kbi_clean(label, r->implementation ? r->implementation : ""), kbi_puts(label, " ");
-    if (!contest && r->dtype) kbi_clean(label, r->dtype), kbi_puts(label, " ");
-    while (label->n && label->s[label->n - 1] == ' ') label->s[--label->n] = 0;
+static const char* kbi_table_names(kbi_table* t, const kb_result* r, bool contest, bool shape) {
+    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !shape);
+    const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
+                            named ? r->implementation : NULL, contest ? NULL : r->dtype };
+    kbi_text names = KBI_BLANK;
+    for (int i = 0; i < KBI_COUNT(parts); i++)
+        if (parts[i]) kbi_clean(&names, parts[i]), kbi_puts(&names, " ");
+    while (names.n && names.s[names.n - 1] == ' ') names.n--;
+    return kbi_table_keep(t, &names);
 }
 
 // What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
 // without the names of its axes, which are left in axes and then stand once above the row. Room: where it is still too
-// long, the names are cut, since the shape is what rows differ in; 0: there is enough. How wide it is.
-static int kbi_table_label(kbi_table* t, kbi_text* label, kbi_text* axes, const kb_result* r, bool contest,
-                           int room) {
-    kbi_text names = KBI_BLANK, shape = KBI_BLANK;
-    int indent = t->alone ? 0 : 1;
-    label->n = axes->n = 0;
-    if (!contest) kbi_table_params(&shape, NULL, r);
-    kbi_table_names(t, &names, r, contest, shape.n > 0);
-    int wide = kbi_width(names.s, names.n), between = names.n && shape.n ? 1 : 0;
+// long, the names are cut, since the shape is what rows differ in; 0: there is enough.
+static const char* kbi_table_label(kbi_table* t, const char** axes, const kb_result* r, bool contest, int room) {
+    kbi_text full = KBI_BLANK, numbers = KBI_BLANK, by = KBI_BLANK;
+    if (!contest) kbi_table_params(&full, NULL, r);
+    const char *names = kbi_table_names(t, r, contest, full.n > 0), *shape = kbi_table_keep(t, &full);
+    int indent = t->alone ? 0 : 1, wide = kbi_text_width(names), between = *names && *shape ? 1 : 0;
+    *axes = "";
     if (!contest && r->params.n > 1 &&
-        (t->by || indent + wide + between + kbi_width(shape.s, shape.n) > kbi_table_label_room(t))) {
-        kbi_text short_one = KBI_BLANK;
-        t->by = kbi_table_params(&short_one, axes, r);
-        kbi_text_free(t->by ? &shape : &short_one);
-        if (t->by)
-            shape = short_one;
-        else
-            axes->n = 0;
+        (t->by || indent + wide + between + kbi_text_width(shape) > kbi_table_label_room(t))) {
+        t->by = kbi_table_params(&numbers, &by, r);
+        const char *said = kbi_table_keep(t, &numbers), *above = kbi_table_keep(t, &by);
+        if (t->by) shape = said, *axes = above;
     }
-    int left = room - indent - between - kbi_width(shape.s, shape.n);
-    kbi_cut(label, names.s ? names.s : "", !room || left < 5 ? wide : left);
-    if (between) kbi_puts(label, " ");
-    kbi_puts(label, shape.s ? shape.s : "");
-    kbi_text_free(&names);
-    kbi_text_free(&shape);
-    return indent + kbi_width(label->s, label->n);
+    int left = room - indent - between - kbi_text_width(shape);
+    names = kbi_table_cut(t, names, !room || left < 5 ? wide : left);
+    return kbi_table_text(t, "%s%s%s", names, between ? " " : "", shape);
 }
 
 // --- lines ---
 
 // The names of the columns, beside the operation's own name when it has more than one case.
 static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    kbi_text name = KBI_BLANK, cut = KBI_BLANK, title = KBI_BLANK;
-    if (!t->alone) kbi_clean(&name, r->operation ? r->operation : "");
-    if (!t->alone && r->direction) kbi_puts(&name, " "), kbi_clean(&name, r->direction);
-    kbi_cut(&cut, name.s ? name.s : "", t->how.width);
+    const char* name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
+                                      r->direction ? r->direction : "");
     kbi_puts(&t->text, "\n");
     kbi_table_colour(t, "\033[1m");
-    int used = kbi_table_pad(t, -t->label, cut.s ? cut.s : "");
+    int used = kbi_table_pad(t, -t->label, kbi_table_cut(t, t->alone ? "" : kbi_table_clean(t, name), t->how.width));
     kbi_table_colour(t, "\033[0m");
     if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
     for (int i = 0; i < t->n_cells; i++) {
         int width = t->cells[i].width;
         kbi_puts(&t->text, " ");
-        title.n = 0, kbi_clean(&title, t->cells[i].title);
-        kbi_table_pad(t, t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width, title.s ? title.s : "");
+        kbi_table_pad(t, t->cells[i].what.column == KBI_COLUMN_BAR ? -width : width,
+                      kbi_table_clean(t, t->cells[i].title));
     }
     kbi_table_line_end(t);
-    kbi_text_free(&title);
-    kbi_text_free(&name);
-    kbi_text_free(&cut);
 }
 
 // A new heading for each operation (those with a single case share one), and where other columns, other units or a
 // wider first column are needed.
 static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
     const kb_result* r = rows[0];
-    kbi_text label = KBI_BLANK, axes = KBI_BLANK;
+    const char* axes;
     bool alone = kbi_table_single(r), numbers = false, reads = true;
     uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
     operation = kbi_hash(operation, r->direction ? r->direction : "");
@@ -18552,11 +15438,10 @@ static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, 
     t->by = same && t->by;
     for (int i = 0; i < n; i++) {
         numbers |= rows[i]->status == KB_OK;
-        longest = KBI_MAX(longest, kbi_table_label(t, &label, &axes, rows[i], contest, 0));
+        int label = kbi_text_width(kbi_table_label(t, &axes, rows[i], contest, 0)) + (alone ? 0 : 1);
+        longest = KBI_MAX(longest, label);
     }
     for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
-    kbi_text_free(&label);
-    kbi_text_free(&axes);
     t->heading = operation;
     bool fits = longest <= t->label || t->label == t->most_label;
     if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
@@ -18569,12 +15454,12 @@ static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, 
 // The marks of the flags that stand beside a number: as many as have room, and a + where there are more.
 static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
     int left = 0, room = (t->how.width - used) / 3;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flag_words[f].mark;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flags[f].mark;
     if (left > room) room = (t->how.width - used - 1) / 3;
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!(r->flags >> f & 1) || !*kbi_flag_words[f].mark) continue;
+        if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
         t->flagged[f]++;
-        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flag_words[f].mark), left--;
+        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark), left--;
     }
     if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
 }
@@ -18584,12 +15469,11 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->label;
     bool compared = false;
     for (int i = 0; i < t->n_cells; i++) {
-        kbi_text s = KBI_BLANK;
         int column = t->cells[i].what.column;
-        kbi_cell_text(&s, &t->cells[i], r);
-        if (column == KBI_COLUMN_SPEEDUP && !strchr("=~", s.s[s.n - 1])) kbi_puts(&s, " "); // where the sign would be
+        const char* s = kbi_table_value(t, &t->cells[i], r);
+        if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s); // for a sign
         kbi_puts(&t->text, " ");
-        used += 1 + kbi_table_pad(t, t->cells[i].width, s.s);
+        used += 1 + kbi_table_pad(t, t->cells[i].width, s);
         compared |= column == KBI_COLUMN_SPEEDUP;
         t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
         t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && r->roof &&
@@ -18599,7 +15483,6 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
             t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
             t->most = KBI_MAX(t->most, processes);
         }
-        kbi_text_free(&s);
     }
     t->equivalent |= compared && r->verdict == KB_EQUIVALENT;
     t->unresolved |= (compared && r->verdict == KB_UNRESOLVED) || won == 1;
@@ -18617,12 +15500,12 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->timer, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
     if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_message(t, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
-    if (t->how.inside && r->inside) kbi_profile_show(&t->text, r->inside, t->how.width);
+    for (const kb_output* o = kbi_process.outputs; o; o = o->next)
+        if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
 // A word instead of a number, and what happened: on the line where it has room, else below it.
 static void kbi_table_word(kbi_table* t, const kb_result* r) {
-    kbi_text why = KBI_BLANK;
     const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
         if (!(r->flags >> f & 1) || !kb_flag_is_error((kb_flag)f)) continue;
@@ -18633,27 +15516,23 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
     kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
     kbi_puts(&t->text, word);
     kbi_table_colour(t, "\033[0m");
-    bool known = kbi_is(r->message, r->no_gpu); // the line above the table says it for all
-    if (r->message && !known) kbi_clean(&why, r->message);
-    if (why.n && t->label + 3 + (int)strlen(word) + kbi_width(why.s, why.n) <= t->how.width)
-        kbi_putf(&t->text, ": %s\n", why.s);
+    const char* why = kbi_is(r->message, r->no_gpu) ? NULL : r->message; // the line above the table says it for all
+    why = kbi_table_clean(t, why);
+    if (*why && t->label + 3 + (int)strlen(word) + kbi_text_width(why) <= t->how.width)
+        kbi_putf(&t->text, ": %s\n", why);
     else
-        kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why.s ? why.s : "");
-    kbi_text_free(&why);
+        kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why);
 }
 
 static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int won) {
-    kbi_text label = KBI_BLANK, axes = KBI_BLANK, line = KBI_BLANK;
     int indent = t->alone ? 0 : 1;
-    kbi_table_label(t, &label, &axes, r, contest, t->label);
-    uint64_t left_out = axes.n ? kbi_hash(14695981039346656037u, axes.s) : t->axes;
-    if (t->axes != left_out) kbi_putf(&line, "by %s", axes.s), kbi_table_wrap(t, 1, line.s);
+    const char *axes, *label = kbi_table_label(t, &axes, r, contest, t->label);
+    uint64_t left_out = *axes ? kbi_hash(14695981039346656037u, axes) : t->axes;
+    if (t->axes != left_out) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
     t->axes = left_out;
-    line.n = 0;
-    kbi_cut(&line, label.s, t->label - indent);
     kbi_putf(&t->text, "%*s", indent, "");
     if (won) kbi_table_colour(t, "\033[1m");
-    kbi_table_pad(t, indent - t->label, line.s);
+    kbi_table_pad(t, indent - t->label, kbi_table_cut(t, label, t->label - indent));
     if (r->status == KB_OK)
         kbi_table_numbers(t, r, won);
     else
@@ -18662,9 +15541,6 @@ static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int wo
     t->failed += r->status == KB_FAILED;
     t->skipped += r->status == KB_SKIPPED;
     t->gpu |= r->gpu != NULL;
-    kbi_text_free(&label);
-    kbi_text_free(&axes);
-    kbi_text_free(&line);
 }
 
 // --- order ---
@@ -18786,13 +15662,12 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
     kbi_table_machine(t, rows[0]);
     kbi_table_follow(t, rows, n, contest);
     if (contest) {
-        kbi_text shape = KBI_BLANK, params = KBI_BLANK;
-        kbi_table_params(&params, NULL, rows[0]);
-        if (rows[0]->dtype) kbi_putf(&shape, "%s ", rows[0]->dtype);
-        if (params.s) kbi_puts(&shape, params.s);
-        if (shape.s) kbi_table_wrap(t, 1, shape.s);
-        kbi_text_free(&shape);
-        kbi_text_free(&params);
+        kbi_text params = KBI_BLANK;
+        if (rows[0]->dtype) kbi_putf(&params, "%s ", rows[0]->dtype);
+        kbi_text shape = KBI_BLANK;
+        kbi_table_params(&shape, NULL, rows[0]);
+        kbi_puts(&params, kbi_table_keep(t, &shape));
+        kbi_table_wrap(t, 1, kbi_table_keep(t, &params));
     }
     for (int i = 0; i < n; i++)
         if (contest && rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
@@ -18905,7 +15780,7 @@ static void kbi_summary_flags(kbi_table* t) {
     bool any = false;
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         int64_t n = t->flagged[f];
-        const char* mark = kbi_flag_words[f].mark;
+        const char* mark = kbi_flags[f].mark;
         if (!n) continue;
         if (!any) kbi_puts(&t->text, "\n");
         any = true;
@@ -18916,7 +15791,7 @@ static void kbi_summary_flags(kbi_table* t) {
         kbi_table_colour(t, "\033[0m");
         kbi_puts(&t->text, t->how.quiet ? "\n" : ":");
         if (t->how.quiet) continue;
-        snprintf(text, sizeof text, "%s; %s", kbi_flag_words[f].what, kbi_flag_words[f].why);
+        snprintf(text, sizeof text, "%s; %s", kbi_flags[f].what, kbi_flags[f].why);
         kbi_table_hang(t, (int)strlen(head) + 1, 3, text);
         snprintf(text, sizeof text, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu));
         kbi_table_wrap(t, 3, text);
@@ -18952,262 +15827,8 @@ void kb_print(const kb_result* results, int64_t n) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>shifts    render: what changed from one set of records to another, and how it went over time.
+  >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
-#if KBI_REPORT
-
-enum { KBI_CHANGES_ALL = 48 }; // so many are shown whatever became of them
-
-static const char* kbi_show_change(double log, char out[40]) {
-    double percent = 100 * expm1(log);
-    if (!kbi_finite(percent)) return "-";
-    if (fabs(percent) < 0.005) percent = 0; // no -0.00%
-    if (percent >= 999.5)
-        snprintf(out, 40, "%.3gx", exp(log));
-    else
-        snprintf(out, 40, "%+.*f%%", fabs(percent) < 9.995 ? 2 : 1, percent);
-    kbi_unlocalise(out);
-    return out;
-}
-
-static const char* kbi_show_interval(double lo, double hi, char out[96]) {
-    char low[40], high[40];
-    if (!kbi_finite(lo) || !kbi_finite(hi)) return "-";
-    snprintf(out, 96, "[%s, %s]", kbi_show_change(lo, low), kbi_show_change(hi, high));
-    return out;
-}
-
-// A few words on what became of a case, and the colour that says the same.
-static const char* kbi_change_words(const kbi_change* c, double threshold, const char** colour, char out[64]) {
-    bool bad = c->regressed || c->more, good = c->improved || c->less;
-    *colour = bad ? "\033[31m" : good ? "\033[32m" : "";
-    if (!c->before) return "added";
-    if (!c->after) return "removed";
-    if (c->after->status == KB_FAILED) return *colour = "\033[31m", "failed";
-    if (c->after->status == KB_SKIPPED) return "skipped";
-    if (c->before->status == KB_FAILED) return "had failed";
-    if (c->apart) return "not comparable";
-    if (!kbi_comparable(c)) return "no time";
-    const char* verdict = c->regressed ? "REGRESSED" : c->improved ? "IMPROVED" : kbi_verdict_name(c->verdict);
-    if (c->regressed)
-        snprintf(out, 64, "%s %s", verdict, kbi_severity(c, threshold));
-    else
-        snprintf(out, 64, "%s", verdict);
-    return out;
-}
-
-static bool kbi_change_notable(const kbi_change* c) {
-    return !kbi_comparable(c) || c->regressed || c->improved || c->more || c->less || c->verdict == KB_SLOWER ||
-           c->verdict == KB_FASTER;
-}
-
-static void kbi_changes_memory(kbi_table* t, const kbi_change* c) {
-    char before[40], after[40], change[40];
-    if (!c->more && !c->less) return;
-    bool device = kbi_memory_of(c->before, true) > 0 || kbi_memory_of(c->after, true) > 0;
-    kbi_putf(&t->text, "%*smemory %s: %s, was %s\n", 4, "",
-             kbi_finite(c->memory) ? kbi_show_change(log(c->memory), change) : "new",
-             kbi_show_bytes(kbi_memory_of(c->after, device), after),
-             kbi_show_bytes(kbi_memory_of(c->before, device), before));
-}
-
-// The case at the end of a row that is so long already, or below it where the line has no room for it.
-static void kbi_changes_case(kbi_table* t, int used, const char* program, const char* name) {
-    kbi_text s = KBI_BLANK;
-    if (program) kbi_clean(&s, program), kbi_puts(&s, ": ");
-    kbi_clean(&s, name ? name : "");
-    bool fits = used + 2 + kbi_width(s.s ? s.s : "", s.n) <= t->how.width;
-    if (!fits) kbi_table_line_end(t);
-    kbi_puts(&t->text, fits ? "  " : "    ");
-    kbi_cut(&t->text, s.s ? s.s : "", t->how.width - (fits ? 0 : 4));
-    kbi_table_line_end(t);
-    kbi_text_free(&s);
-}
-
-static bool kbi_changes_narrow(const kbi_table* t) { return t->how.width < 60; } // no room for intervals
-
-static void kbi_changes_row(kbi_table* t, const kbi_change* c, double threshold, const char* program) {
-    char out[96], before[40], after[40];
-    const char *colour, *words = kbi_change_words(c, threshold, &colour, out);
-    bool times = kbi_comparable(c);
-    char change[40], interval[96];
-    int used = 1;
-    kbi_puts(&t->text, " ");
-    used += kbi_table_pad(t, 8, times ? kbi_show_change(c->log, change) : "");
-    if (!kbi_changes_narrow(t)) used += kbi_table_pad(t, 20, times ? kbi_show_interval(c->lo, c->hi, interval) : "");
-    kbi_puts(&t->text, "  ");
-    kbi_table_colour(t, colour);
-    used += 2 + kbi_table_pad(t, -18, words);
-    kbi_table_colour(t, *colour ? "\033[0m" : "");
-    if (t->how.width >= KBI_WIDE) {
-        used += kbi_table_pad(t, 11, kbi_has_time(c->before) ? kbi_show_time(c->before->time_ms, before) : "-");
-        used += kbi_table_pad(t, 11, kbi_has_time(c->after) ? kbi_show_time(c->after->time_ms, after) : "-");
-    }
-    const kb_result* r = c->after ? c->after : c->before;
-    kbi_changes_case(t, used, program, r->name);
-    kbi_changes_memory(t, c);
-    if (c->after && c->after->status == KB_FAILED && c->after->message) kbi_table_wrap(t, 4, c->after->message);
-}
-
-static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
-    char level[40], title[64];
-    snprintf(title, sizeof title, "%s %% interval", kbi_digits(100 * (1 - rules->alpha), 2, level));
-    kbi_puts(&t->text, "\n   change");
-    if (!kbi_changes_narrow(t)) kbi_putf(&t->text, "%20s", title);
-    kbi_puts(&t->text, "  verdict           ");
-    if (t->how.width >= KBI_WIDE) kbi_puts(&t->text, "     before      after");
-    kbi_puts(&t->text, "  case\n");
-}
-
-// What the intervals rest on: whoever relies on them has to know.
-static void kbi_changes_grounds(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
-    static const char* const words[] = { "none: too few samples", "the two runs' own samples",
-                                         "what runs differed by in the history", "fresh processes (--procs)",
-                                         "the rounds of the race" };
-    kbi_text line = KBI_BLANK;
-    char noise[40];
-    for (int g = KBI_GROUND_ROUNDS; g >= 0; g--) {
-        if (!a->grounds[g]) continue;
-        kbi_putf(&line, "%s%s", line.n ? "; " : "intervals rest on ", words[g]);
-        if (g == KBI_GROUND_SAMPLES)
-            kbi_putf(&line, ", widened by %s (--noise) for what processes differ by%s",
-                     kbi_show_percent(rules->noise, noise),
-                     a->open ? ", which --procs 5 in both runs finds out" : "");
-        if (a->grounds[g] < a->compared) kbi_putf(&line, " (%lld)", (long long)a->grounds[g]);
-    }
-    if (line.n) kbi_table_wrap(t, 0, line.s);
-    kbi_text_free(&line);
-}
-
-static void kbi_count_words(kbi_text* line, int64_t n, const char* words) {
-    if (n) kbi_putf(line, "%s%lld %s", line->n ? ", " : "", (long long)n, words);
-}
-
-// All of it in a sentence.
-static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi_rules* rules) {
-    char number[40], limit[40];
-    kbi_show_percent(rules->threshold, limit);
-    if (!a->compared)
-        kbi_puts(line, "Nothing was compared");
-    else if (a->regressed)
-        kbi_putf(line, "Slower: %lld of %lld case%s by more than %s", (long long)a->regressed, (long long)a->compared,
-                 a->compared == 1 ? "" : "s", limit);
-    else if (a->more)
-        kbi_putf(line, "More memory: %lld of %lld case%s", (long long)a->more, (long long)a->compared,
-                 a->compared == 1 ? "" : "s");
-    else if (a->improved || a->less)
-        kbi_putf(line, "Better: none of %lld case%s is slower by more than %s", (long long)a->compared,
-                 a->compared == 1 ? "" : "s", limit);
-    else if (a->open)
-        kbi_putf(line, "Not certain: no regression was found in %lld case%s", (long long)a->compared,
-                 a->compared == 1 ? "" : "s");
-    else
-        kbi_putf(line, "The same: no case of %lld changed by more than %s", (long long)a->compared, limit);
-    if (a->worst) {
-        kbi_putf(line, ", at worst %s (", kbi_show_change(a->worst->log, number));
-        kbi_clean(line, a->worst->after->name);
-        kbi_puts(line, ")");
-    }
-    if (a->regressed) kbi_count_words(line, a->more, "with more memory");
-    kbi_count_words(line, a->improved, "faster by more than that");
-    kbi_count_words(line, a->less, "with less memory");
-    kbi_count_words(line, a->open, "not known well enough to say");
-    kbi_count_words(line, a->broken, "failed that did not before");
-    kbi_count_words(line, a->mended, "had failed before");
-    kbi_count_words(line, a->added, "added");
-    kbi_count_words(line, a->removed, "removed");
-    kbi_count_words(line, a->apart, "not comparable");
-    if (a->compared > 1)
-        kbi_putf(line, "; times %s on the whole (geometric mean)", kbi_show_change(log(a->geomean), number));
-    kbi_puts(line, ".");
-}
-
-// programs: what the later side of each change is called; NULL: there is only one.
-static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi_rules* rules,
-                             const kbi_assessment* a, const char* const* programs) {
-    kbi_table t;
-    int64_t left = 0;
-    kbi_table_open(&t, how);
-    kbi_changes_heading(&t, rules);
-    for (int64_t i = 0; i < c->n; i++) {
-        if (c->n > KBI_CHANGES_ALL && !how->verbose && !kbi_change_notable(&c->of[i]))
-            left++;
-        else
-            kbi_changes_row(&t, &c->of[i], rules->threshold, programs ? programs[i] : NULL);
-    }
-    if (left)
-        kbi_putf(&t.text, " and %lld that %s not changed, or not surely; -v shows all\n", (long long)left,
-                 left == 1 ? "has" : "have");
-    kbi_puts(&t.text, "\n");
-    kbi_text line = KBI_BLANK;
-    kbi_changes_words(&line, a, rules);
-    kbi_table_wrap(&t, 0, line.s);
-    kbi_text_free(&line);
-    kbi_changes_grounds(&t, a, rules);
-    kbi_table_flush(&t);
-}
-
-// --- what the machines differ in ---
-
-static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
-    kbi_table t;
-    bool off = false;
-    kbi_table_open(&t, how);
-    for (int i = 0; i < d->n; i++) {
-        const kbi_difference* row = &d->of[i];
-        kbi_text line = KBI_BLANK;
-        off |= row->off;
-        kbi_putf(&line, "%c %s: %s -> %s", row->off ? '*' : '-', row->key, row->before, row->after);
-        if (row->pairs < d->pairs)
-            kbi_putf(&line, " (%lld of %lld cases)", (long long)row->pairs, (long long)d->pairs);
-        kbi_table_wrap(&t, 1, line.s);
-        kbi_text_free(&line);
-    }
-    if (d->left) kbi_table_wrap(&t, 1, "- and more, which are not listed");
-    if (off) kbi_table_wrap(&t, 0, "*: keeps times from being compared");
-    kbi_table_flush(&t);
-}
-
-// --- the past ---
-
-// Cases that have a past: how the last run stands to the ones before it, and which way it goes.
-static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t n, const char* path) {
-    kbi_table t;
-    char a[40], b[40], now[40];
-    int64_t past = 0, runs = 0, left = 0;
-    for (int64_t i = 0; i < n; i++) past += trends[i].runs > 1, runs = KBI_MAX(runs, trends[i].runs);
-    if (!past) return;
-    kbi_table_open(&t, how);
-    kbi_putf(&t.text, "\n%lld runs in ", (long long)runs);
-    kbi_clean(&t.text, path);
-    kbi_putf(&t.text, "\n      now  to median   a run   noise  runs  case\n");
-    for (int64_t i = 0; i < n; i++) {
-        const kbi_trend* one = &trends[i];
-        bool moves = one->p < 0.01 && kbi_finite(one->slope);
-        if (one->runs < 2) continue;
-        if (past > KBI_CHANGES_ALL && !how->verbose && !moves) {
-            left++;
-            continue;
-        }
-        int used = kbi_table_pad(&t, 9, kbi_show_time(one->now, now));
-        used += kbi_table_pad(&t, 11, kbi_show_change(log(one->now / one->middle), a));
-        used += kbi_table_pad(&t, 8, moves ? kbi_show_change(one->slope, b) : "-");
-        used += kbi_table_pad(&t, 8, kbi_show_percent(one->sd, a));
-        kbi_putf(&t.text, "%6lld", (long long)one->runs);
-        if (moves) kbi_puts(&t.text, one->slope > 0 ? "  rising" : "  falling");
-        kbi_changes_case(&t, used + 6 + (!moves ? 0 : one->slope > 0 ? 8 : 9), NULL, one->last->name);
-    }
-    if (left) kbi_putf(&t.text, " and %lld that neither rise nor fall; -v shows all\n", (long long)left);
-    kbi_table_flush(&t);
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>text      render: records as CSV and Markdown.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-typedef void (*kbi_render)(kbi_text* t, const kb_result* records, int64_t n);
 
 // --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis and counter:NAME for each counter ---
 
@@ -19325,3292 +15946,6 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
     }
     for (int o = 0; o < KBI_CSV_OBJECTS; o++) KBENCH_FREE((void*)names[o]);
 }
-
-// --- Markdown, as for a pull request ---
-
-// Text of others' making that stays in its cell: neither a column, nor HTML, nor emphasis, nor a link.
-static void kbi_md_text(kbi_text* t, const char* s) {
-    kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, s);
-    for (const char* p = clean.s ? clean.s : ""; *p; p++) {
-        bool link = (*p == ':' && p[1] == '/') || (*p == '.' && p >= clean.s + 3 && strncmp(p - 3, "www", 3) == 0);
-        if (link || strchr("|<>*_`\\[]#~&$", *p)) kbi_puts(t, "\\");
-        kbi_put(t, p, 1);
-    }
-    kbi_text_free(&clean);
-}
-
-static void kbi_md_part(kbi_text* t, const char* before, const char* s) { kbi_puts(t, before), kbi_md_text(t, s); }
-
-static void kbi_md_machine(kbi_text* t, const kb_result* r) {
-    char roof[40], commit[13];
-    kbi_md_text(t, r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown");
-    if (r->gpu) kbi_md_part(t, ", driver ", r->driver ? r->driver : "-");
-    if (r->gpu) kbi_md_part(t, ", CUDA ", r->cuda ? r->cuda : "-");
-    if (r->gpu && kbi_finite(r->copy_roof_gbps))
-        kbi_putf(t, ", copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
-    if (!r->gpu) kbi_puts(t, " (CPU times)");
-    if (r->git_commit) {
-        snprintf(commit, sizeof commit, "%s", r->git_commit);
-        kbi_md_part(t, ", commit ", commit);
-    }
-    kbi_md_part(t, ", kbench ", r->kbench_version ? r->kbench_version : "");
-    kbi_puts(t, "\n");
-}
-
-static bool kbi_md_same_machine(const kb_result* a, const kb_result* b) {
-    return kbi_same_text(a->gpu, b->gpu) && kbi_same_text(a->cpu, b->cpu) && kbi_same_text(a->driver, b->driver) &&
-           kbi_same_text(a->cuda, b->cuda) && kbi_same_text(a->git_commit, b->git_commit);
-}
-
-// What stands in the first two columns of a row.
-static void kbi_md_case(kbi_text* t, const kb_result* r) {
-    kbi_puts(t, "| ");
-    kbi_md_text(t, r->implementation ? r->implementation : "");
-    kbi_puts(t, " |");
-    if (r->dtype) kbi_puts(t, " "), kbi_md_text(t, r->dtype);
-    for (int64_t i = 0; i < r->params.n; i++) {
-        const kb_param* p = &r->params.of[i];
-        kbi_text value = KBI_BLANK;
-        if (kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS)) continue;
-        kbi_param_text(&value, p);
-        kbi_puts(t, " "), kbi_md_text(t, p->name), kbi_puts(t, "="), kbi_md_text(t, value.s ? value.s : "");
-        kbi_text_free(&value);
-    }
-    kbi_puts(t, " |");
-}
-
-// The word that stands where a failed case has no number.
-static const char* kbi_md_word(const kb_result* r) {
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (r->flags >> f & 1 && kb_flag_is_error((kb_flag)f)) return kb_flag_name((kb_flag)f);
-    return r->status == KB_SKIPPED ? "skipped" : "FAILED";
-}
-
-static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, int n) {
-    bool won = r->status == KB_OK && r->implementation && kbi_is(r->winner, r->implementation);
-    kbi_md_case(t, r);
-    for (int i = 0; i < n; i++) {
-        kbi_text s = KBI_BLANK;
-        kbi_cell_text(&s, &cells[i], r);
-        if (r->status != KB_OK) s.n = 0, kbi_puts(&s, i ? "" : kbi_md_word(r)); // no doubtful number
-        kbi_puts(t, i || !won ? " " : " **");
-        kbi_md_text(t, s.s ? s.s : "");
-        kbi_puts(t, i || !won ? " |" : r->winner_certain == 1 ? "** |" : "**? |");
-        kbi_text_free(&s);
-    }
-    kbi_puts(t, " ");
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (r->flags >> f & 1 && !kb_flag_is_error((kb_flag)f)) kbi_putf(t, "%s ", kb_flag_name((kb_flag)f));
-    if (r->status != KB_OK && r->message) kbi_md_text(t, r->message), kbi_puts(t, " ");
-    kbi_puts(t, "|\n");
-}
-
-// Whether a counter is a profiler's, of which there are many; kb_count's names have no points.
-static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncmp(name, "launch__", 8) == 0; }
-
-// A table of cases of one operation, in columns that some of them have something for.
-static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
-    static const int columns[] = { KBI_COLUMN_TIME,   KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
-                                   KBI_COLUMN_ITEMS,  KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_ENERGY,
-                                   KBI_COLUMN_FLOP_J, KBI_COLUMN_BYTE_J, KBI_COLUMN_SPEEDUP };
-    kbi_cell cells[KBI_COUNT(columns) + KBI_COUNTERS];
-    int count = 0, counters, left = 0;
-    const char** names = kbi_object_names(records, n, kbi_key_named("counters"), &counters);
-    const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)n);
-    for (int i = 0; i < n; i++) rows[i] = &records[i];
-    for (int c = 0; c < KBI_COUNT(columns); c++) {
-        kbi_cell* cell = &cells[count];
-        bool some = columns[c] == KBI_COLUMN_TIME;
-        memset(cell, 0, sizeof *cell);
-        cell->what = kbi_shown_column(columns[c]);
-        cell->scale = 1;
-        cell->width = 12;
-        cell->title = kbi_columns[columns[c]].title;
-        kbi_cell_unit(cell, rows, n);
-        for (int i = 0; i < n; i++) some |= kbi_field_number(rows[i], cell->what.key) > 0;
-        count += some;
-    }
-    for (int c = 0, room = KBI_COUNTERS; c < counters; c++) {
-        if (kbi_profilers(names[c])) continue; // too many for a page
-        if (!room) left++;
-        if (!room) continue;
-        kbi_cell* cell = &cells[count++];
-        room--;
-        memset(cell, 0, sizeof *cell);
-        cell->what.column = -1;
-        cell->what.key = kbi_key_named("counters");
-        snprintf(cell->what.counter, sizeof cell->what.counter, "%s", names[c]);
-        cell->title = names[c];
-    }
-    kbi_puts(t, "\n| implementation | case |");
-    for (int c = 0; c < count; c++) {
-        const char* unit = NULL;
-        for (int i = 0; i < n && !unit; i++) unit = kbi_object_text(&rows[i]->counter_units, cells[c].what.counter);
-        kbi_puts(t, " "), kbi_md_text(t, cells[c].title);
-        if (unit) kbi_puts(t, ", "), kbi_md_text(t, unit);
-        kbi_puts(t, " |");
-    }
-    kbi_puts(t, " |\n|---|---|");
-    for (int c = 0; c < count; c++) kbi_puts(t, "--:|");
-    kbi_puts(t, "---|\n");
-    for (int i = 0; i < n; i++) kbi_md_row(t, rows[i], cells, count);
-    if (left) kbi_putf(t, "\n%d more counter%s: see --csv or --json\n", left, left == 1 ? "" : "s");
-    KBENCH_FREE((void*)rows);
-    KBENCH_FREE((void*)names);
-}
-
-static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
-    int64_t ok = 0, failed = 0;
-    for (int64_t first = 0, end; first < n; first = end) {
-        const kb_result* r = &records[first];
-        for (end = first; end < n && kbi_same_operation(r, &records[end]) && kbi_md_same_machine(r, &records[end]);)
-            end++;
-        end = KBI_MAX(end, first + 1);
-        if (!first || !kbi_md_same_machine(&records[first - 1], r))
-            kbi_puts(t, first ? "\n" : ""), kbi_md_machine(t, r);
-        kbi_puts(t, "\n#### ");
-        kbi_md_text(t, r->operation ? r->operation : "");
-        if (r->direction) kbi_puts(t, " "), kbi_md_text(t, r->direction);
-        kbi_puts(t, "\n");
-        kbi_md_table(t, r, (int)(end - first));
-    }
-    for (int64_t i = 0; i < n; i++) ok += records[i].status == KB_OK, failed += records[i].status == KB_FAILED;
-    kbi_putf(t, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)ok);
-    if (failed) kbi_putf(t, ", %lld failed", (long long)failed);
-    if (n - ok - failed) kbi_putf(t, ", %lld skipped", (long long)(n - ok - failed));
-    kbi_puts(
-        t,
-        ". Bold: the fastest of its rivals; with ? not certain at 95 %. =, ~: no difference of 1 %, not certain.\n");
-}
-
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>tools     render: records for the tools of other benchmarks: Google Benchmark's JSON, and Go's benchmark format.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-// --- repetitions, which those tools test ---
-
-// Independent repetitions are processes; stretches of one process's samples agree more than runs do, and a test takes
-// noise for a change. Every case of a file has as many, because tools test cases of one run alike: the fewest that any
-// case has.
-static int kbi_repetitions(const kb_result* records, int64_t n) {
-    int64_t count = KBI_PROCESSES;
-    bool some = false;
-    for (int64_t i = 0; i < n; i++)
-        if (kbi_has_time(&records[i])) some = true, count = KBI_MIN(count, records[i].process_ms.n);
-    return some && count > 1 ? (int)count : 1;
-}
-
-static double kbi_repetition(const kb_result* r, int count, int which) { // ms
-    return count > 1 ? r->process_ms.of[which] : r->time_ms;
-}
-
-// --- Google Benchmark's JSON ---
-
-// Cases without a time are no benchmarks here: many tools show an entry's time whatever else it says.
-static void kbi_gbench_failed(kbi_text* t, const kb_result* records, int64_t n) {
-    for (int status = KB_FAILED, some; status <= KB_SKIPPED; status++) {
-        some = 0;
-        for (int64_t i = 0; i < n; i++) {
-            const kb_result* r = &records[i];
-            if (kbi_has_time(r) || (r->status == KB_SKIPPED) != (status == KB_SKIPPED)) continue;
-            kbi_text said = KBI_BLANK;
-            kbi_putf(&said, "%s: %s", r->name, r->message ? r->message : kbi_md_word(r));
-            kbi_puts(t, some++ ? ", " : status == KB_FAILED ? ", \"failed\": [" : ", \"skipped\": [");
-            kbi_json_text(t, said.s);
-            kbi_text_free(&said);
-        }
-        if (some) kbi_puts(t, "]");
-    }
-}
-
-static void kbi_gbench_context(kbi_text* t, const kb_result* r, int64_t n) {
-    const char* texts[][2] = { { "date", r ? r->date : NULL },
-                               { "host_name", r ? r->host : NULL },
-                               { "executable", r ? r->command : NULL },
-                               { "gpu", r ? r->gpu : NULL },
-                               { "driver", r ? r->driver : NULL },
-                               { "cuda", r ? r->cuda : NULL },
-                               { "cpu", r ? r->cpu : NULL },
-                               { "git_commit", r ? r->git_commit : NULL } };
-    kbi_cpus cpus;
-    int count = 0;
-    kbi_puts(t, "{\n\"context\": {");
-    for (int i = 0; i < KBI_COUNT(texts); i++) {
-        if (!texts[i][1] && i > 2) continue;
-        kbi_putf(t, "%s\"%s\": ", i ? ", " : "", texts[i][0]);
-        kbi_json_text(t, texts[i][1] ? texts[i][1] : "");
-    }
-    for (int i = 0; r && r->cpus && kbi_cpus_parse(r->cpus, &cpus) && i < KBI_CPUS; i++)
-        count += kbi_cpus_has(&cpus, i);
-    kbi_putf(t, ", \"num_cpus\": %d, \"mhz_per_cpu\": %.0f", count,
-             r && kbi_finite(r->cpu_clock_mhz) ? r->cpu_clock_mhz : 0);
-    kbi_puts(t, ", \"caches\": [], \"load_avg\": [], \"library_version\": ");
-    kbi_json_text(t, r && r->kbench_version ? r->kbench_version : KBENCH_VERSION);
-    kbi_putf(t, ", \"library_build_type\": \"%s\", \"json_schema_version\": 1",
-             r && r->build && (strstr(r->build, ", not optimised") || strstr(r->build, ", instrumented ("))
-                 ? "debug"
-                 : "release");
-    kbi_gbench_failed(t, r, n);
-    kbi_puts(t, "},\n\"benchmarks\": [");
-}
-
-typedef struct kbi_gbench_family { // which of the families the record is of, and which of its instances
-    int64_t family, instance;
-    int repetitions;
-} kbi_gbench_family;
-
-static void kbi_gbench_begin(kbi_text* t, const kb_result* r, const char* suffix, const kbi_gbench_family* f) {
-    kbi_text name = KBI_BLANK;
-    kbi_putf(&name, "%s%s", r->name, suffix);
-    kbi_puts(t, t->s[t->n - 1] == '[' ? "\n{\"name\": " : ",\n{\"name\": ");
-    kbi_json_text(t, name.s);
-    kbi_putf(t, ", \"family_index\": %lld, \"per_family_instance_index\": %lld, \"run_name\": ", (long long)f->family,
-             (long long)f->instance);
-    kbi_json_text(t, r->name);
-    kbi_putf(t, ", \"repetitions\": %d, \"threads\": 1, ", f->repetitions);
-    kbi_text_free(&name);
-}
-
-static void kbi_gbench_time(kbi_text* t, double x) { // for both clocks: readers compare either
-    kbi_puts(t, "\"real_time\": "), kbi_json_real(t, x);
-    kbi_puts(t, ", \"cpu_time\": "), kbi_json_real(t, x);
-    kbi_puts(t, ", \"time_unit\": \"ns\"");
-}
-
-// User counters stand beside the format's own keys; one that has such a key's name gets another.
-static void kbi_gbench_counters(kbi_text* t, const kb_result* r) {
-    static const char own[] = "name,family_index,per_family_instance_index,run_name,run_type,repetitions,"
-                              "repetition_index,threads,iterations,real_time,cpu_time,time_unit,bytes_per_second,"
-                              "items_per_second,flops_per_second,label,aggregate_name,aggregate_unit,error_occurred,"
-                              "error_message,skipped,skip_message";
-    for (int64_t i = 0; i < r->counters.n; i++) {
-        kbi_text name = KBI_BLANK;
-        double x = kbi_object_number(&r->counters, r->counters.of[i].name);
-        if (!kbi_finite(x)) continue;
-        kbi_putf(&name, "%s%s", kbi_lists(own, r->counters.of[i].name) ? "counter:" : "", r->counters.of[i].name);
-        kbi_puts(t, ", "), kbi_json_text(t, name.s), kbi_puts(t, ": ");
-        kbi_json_real(t, x);
-        kbi_text_free(&name);
-    }
-}
-
-static void kbi_gbench_rates(kbi_text* t, const kb_result* r, double ms) {
-    const struct {
-        const char* name;
-        double amount;
-    } rates[] = { { "bytes_per_second", r->bytes },
-                  { "items_per_second", r->items_per_second * r->time_ms / 1e3 },
-                  { "flops_per_second", r->flops } };
-    for (int i = 0; i < KBI_COUNT(rates); i++) {
-        double x = rates[i].amount / (ms / 1e3);
-        if (!kbi_finite(x)) continue;
-        kbi_putf(t, ", \"%s\": ", rates[i].name);
-        kbi_json_real(t, x);
-    }
-    kbi_gbench_counters(t, r);
-    if (!r->flags) return;
-    kbi_puts(t, ", \"label\": \"");
-    kbi_csv_flags(t, r->flags);
-    kbi_puts(t, "\"");
-}
-
-static void kbi_gbench_aggregates(kbi_text* t, const kb_result* r, const double* ms, const kbi_gbench_family* f) {
-    static const char* const names[] = { "mean", "median", "stddev", "cv" };
-    kb_stats s = kb_summarize(ms, f->repetitions);
-    const double values[] = { s.mean * 1e6, s.median * 1e6, s.std * 1e6, s.cv };
-    for (int i = 0; i < KBI_COUNT(names); i++) {
-        char suffix[16];
-        snprintf(suffix, sizeof suffix, "_%s", names[i]);
-        if (!kbi_finite(values[i])) continue;
-        kbi_gbench_begin(t, r, suffix, f);
-        kbi_putf(t,
-                 "\"run_type\": \"aggregate\", \"aggregate_name\": \"%s\", \"aggregate_unit\": \"%s\", "
-                 "\"iterations\": %d, ",
-                 names[i], i == 3 ? "percentage" : "time", f->repetitions);
-        kbi_gbench_time(t, values[i]);
-        kbi_puts(t, "}");
-    }
-}
-
-static void kbi_gbench_record(kbi_text* t, const kb_result* r, const kbi_gbench_family* f) {
-    double ms[KBI_PROCESSES];
-    int64_t launches = KBI_MAX(r->launches_per_sample, (int64_t)1) * KBI_MAX(r->samples, (int64_t)1);
-    for (int i = 0; i < f->repetitions; i++) {
-        ms[i] = kbi_repetition(r, f->repetitions, i);
-        kbi_gbench_begin(t, r, "", f);
-        kbi_putf(t, "\"run_type\": \"iteration\", \"repetition_index\": %d, \"iterations\": %lld, ", i,
-                 (long long)launches);
-        kbi_gbench_time(t, ms[i] * 1e6);
-        kbi_gbench_rates(t, r, ms[i]);
-        kbi_puts(t, "}");
-    }
-    if (f->repetitions > 1) kbi_gbench_aggregates(t, r, ms, f);
-}
-
-static void kbi_gbench(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_gbench_family f = { -1, 0, kbi_repetitions(records, n) };
-    const kb_result* before = NULL;
-    kbi_gbench_context(t, n ? records : NULL, n);
-    for (int64_t i = 0; i < n; i++) {
-        const kb_result* r = &records[i];
-        if (!kbi_has_time(r)) continue;
-        bool same =
-            before && kbi_same_operation(before, r) && kbi_same_text(before->implementation, r->implementation);
-        f.instance = same ? f.instance + 1 : 0;
-        f.family += !same;
-        kbi_gbench_record(t, r, &f);
-        before = r;
-    }
-    kbi_puts(t, "\n]\n}\n");
-}
-
-// --- Go's benchmark format: what benchstat reads ---
-
-// Without blanks, and without an end that is read as a number of processors.
-static void kbi_go_name(kbi_text* t, const char* name) {
-    kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, name);
-    size_t end = clean.n;
-    while (end && isdigit((unsigned char)clean.s[end - 1])) end--;
-    if (end && end < clean.n && clean.s[end - 1] == '-') clean.s[end - 1] = '_';
-    for (size_t i = 0, n; i < clean.n; i += n) {
-        n = (size_t)kbi_utf8((const unsigned char*)clean.s + i);
-        unsigned code = kbi_code_point(clean.s + i, (int)n);
-        bool blank = code == ' ' || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) ||
-                     code == 0x202f || code == 0x205f || code == 0x3000;
-        kbi_put(t, blank ? "_" : clean.s + i, blank ? 1 : n);
-    }
-    kbi_text_free(&clean);
-}
-
-static void kbi_go_value(kbi_text* t, double x, const char* unit) { // never with an exponent
-    char number[400];
-    if (!kbi_finite(x)) return;
-    snprintf(number, sizeof number, x >= 1e6 ? "%.0f" : "%.9f", x);
-    kbi_unlocalise(number);
-    for (size_t n = strlen(number); strchr(number, '.') && (number[n - 1] == '0' || number[n - 1] == '.'); n--) {
-        bool point = number[n - 1] == '.';
-        number[n - 1] = 0;
-        if (point) break;
-    }
-    kbi_putf(t, " %s %s", number, unit);
-}
-
-// "12 hits", "0.93 hit_ratio-%": a unit names what is compared, so no two may have the same.
-static void kbi_go_counters(kbi_text* t, const kb_result* r) {
-    for (int64_t i = 0; i < r->counters.n; i++) {
-        const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
-        kbi_text words = KBI_BLANK;
-        kbi_go_name(&words, name);
-        if (unit && *unit) kbi_puts(&words, "-"), kbi_go_name(&words, unit);
-        kbi_go_value(t, kbi_object_number(&r->counters, name), words.s);
-        kbi_text_free(&words);
-    }
-}
-
-// What stays the same from run to run: another value would keep benchstat from comparing.
-static void kbi_go_machine(kbi_text* t, const kb_result* r) {
-    const char* texts[][2] = { { "gpu", r->gpu }, { "cpu", r->cpu } };
-    for (int i = 0; i < KBI_COUNT(texts); i++) {
-        if (!texts[i][1]) continue;
-        kbi_putf(t, "%s: ", texts[i][0]);
-        kbi_clean(t, texts[i][1]);
-        kbi_puts(t, "\n");
-    }
-}
-
-static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_puts(t, "pkg: kbench\nUnit B/s better=higher\nUnit FLOP/s better=higher\nUnit items/s better=higher\n"
-                "Unit %roof better=higher\nUnit peak-B better=lower assume=exact\n");
-    const int repetitions = kbi_repetitions(records, n);
-    for (int64_t i = 0; i < n; i++) {
-        const kb_result* r = &records[i];
-        const int count = kbi_has_time(r) ? repetitions : 0;
-        if (!i || !kbi_same_text(r->gpu, r[-1].gpu) || !kbi_same_text(r->cpu, r[-1].cpu)) kbi_go_machine(t, r);
-        if (!count) kbi_puts(t, "--- FAIL: Benchmark"), kbi_go_name(t, r->name), kbi_puts(t, "\n");
-        for (int k = 0; k < count; k++) {
-            const double ms = kbi_repetition(r, count, k);
-            kbi_puts(t, "Benchmark"), kbi_go_name(t, r->name);
-            kbi_putf(t, " %lld", (long long)KBI_MAX(r->samples, (int64_t)1));
-            kbi_go_value(t, ms * 1e6, "ns/op");
-            kbi_go_value(t, r->bytes / (ms / 1e3), "B/s");
-            kbi_go_value(t, r->flops / (ms / 1e3), "FLOP/s");
-            kbi_go_value(t, r->items_per_second * r->time_ms / ms, "items/s");
-            kbi_go_value(t, r->gpu_efficiency * r->time_ms / ms, "%roof");
-            if (r->memory_bytes != KB_NONE) kbi_go_value(t, (double)r->memory_bytes, "peak-B");
-            kbi_go_counters(t, r);
-            kbi_puts(t, "\n");
-        }
-    }
-}
-
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>report    render: report.md: every case, summaries by size, the best of each operation, what holds it back.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-static void kbi_report_operation(kbi_text* t, const kb_result* r) {
-    kbi_md_text(t, r->operation ? r->operation : "");
-    if (r->direction) kbi_puts(t, " "), kbi_md_text(t, r->direction);
-}
-
-static void kbi_report_number(kbi_text* t, double x, int digits, const char* unit) {
-    char out[40];
-    if (kbi_finite(x))
-        kbi_putf(t, " %s%s |", kbi_digits(x, digits, out), unit);
-    else
-        kbi_puts(t, " |");
-}
-
-static void kbi_report_row(kbi_text* t, const kb_result* r) {
-    char out[40];
-    kbi_md_case(t, r);
-    if (r->status != KB_OK) {
-        kbi_putf(t, " %s | | | | | | | | |\n", kbi_md_word(r));
-        return;
-    }
-    kbi_putf(t, " %s", kbi_show(r->time_ms_mean, 4, out));
-    kbi_putf(t, " ± %s |", kbi_show(r->time_ms_std, 2, out));
-    kbi_report_number(t, r->time_ms_min, 4, "");
-    kbi_report_number(t, r->time_ms_max, 4, "");
-    kbi_report_number(t, r->inference_speed, 4, "");
-    kbi_report_number(t, r->throughput_gbps, 4, "");
-    kbi_report_number(t, r->memory_mb, 4, "");
-    kbi_report_number(t, r->gpu_efficiency, 3, "%");
-    kbi_report_number(t, r->speedup, 3, "x");
-    kbi_puts(t, " "), kbi_md_text(t, r->rating ? r->rating : ""), kbi_puts(t, " |\n");
-}
-
-static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_puts(t,
-             "\n## Cases\n\nTimes in ms, memory in MiB; efficiency is of the nearest measured roof, speedup over the "
-             "baseline, and the rating that of the best verified time of the same shape over this one.\n");
-    for (int64_t i = 0; i < n; i++) {
-        if (!i || !kbi_same_operation(&records[i - 1], &records[i])) {
-            kbi_puts(t, "\n### "), kbi_report_operation(t, &records[i]);
-            kbi_puts(
-                t, "\n\n| implementation | case | mean ± std | min | max | launches/s | GB/s | memory | efficiency | "
-                   "speedup | rating |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n");
-        }
-        kbi_report_row(t, &records[i]);
-    }
-}
-
-enum { KBI_REPORT_BOUNDS = 5 };
-typedef struct kbi_report_sum { // of the cases of an operation that have something in common
-    const kb_result* first;
-    int64_t n, value, wins, bound[KBI_REPORT_BOUNDS];
-    double logs, efficiency;
-    const kb_result *best, *worst; // by efficiency
-} kbi_report_sum;
-
-// Adds a case to the sum with this key, which it may begin.
-static kbi_report_sum* kbi_report_add(kbi_report_sum* sums, int64_t* count, kbi_map* map, const kb_result* r,
-                                      const char* what, int64_t value) {
-    char text[40];
-    snprintf(text, sizeof text, "|%lld|", (long long)value);
-    uint64_t key = kbi_hash(14695981039346656037u, r->operation ? r->operation : "");
-    key = kbi_hash(kbi_hash(kbi_hash(kbi_hash(key, "|"), r->direction ? r->direction : ""), text), what);
-    kbi_mapped* at = kbi_map_find(map, key);
-    if (!at->key) {
-        memset(&sums[*count], 0, sizeof *sums);
-        sums[*count].first = r;
-        sums[*count].value = value;
-        kbi_map_take(map, at, key, (intptr_t)(*count)++);
-    }
-    kbi_report_sum* s = &sums[at->at];
-    s->n++;
-    s->logs += log(r->time_ms);
-    return s;
-}
-
-static bool kbi_report_timed(const kb_result* r) {
-    return r->status == KB_OK && r->time_ms > 0 && kbi_finite(r->time_ms);
-}
-
-// Geometric means by one of the sizes, where it has two values or more.
-static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, const char* name) {
-    const kbi_key* key = kbi_key_named(name);
-    kbi_report_sum* sums = (kbi_report_sum*)kbi_grow(NULL, sizeof(kbi_report_sum) * (size_t)(n + 1));
-    kbi_map map = KBI_BLANK;
-    int64_t count = 0;
-    bool several = false;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t value = *(const kbi_field_whole*)kbi_field(&records[i], key);
-        if (value == KB_NONE || !kbi_report_timed(&records[i])) continue;
-        kbi_report_add(sums, &count, &map, &records[i], records[i].implementation ? records[i].implementation : "",
-                       value);
-        several |= value != sums[0].value;
-    }
-    if (several) {
-        kbi_putf(t,
-                 "\n### By %s\n\n| operation | implementation | %s | cases | geometric mean, ms "
-                 "|\n|---|---|--:|--:|--:|\n",
-                 name, name);
-        for (int64_t i = 0; i < count; i++) {
-            char out[40];
-            kbi_puts(t, "| "), kbi_report_operation(t, sums[i].first), kbi_puts(t, " | ");
-            kbi_md_text(t, sums[i].first->implementation ? sums[i].first->implementation : "");
-            kbi_putf(t, " | %lld | %lld | %s |\n", (long long)sums[i].value, (long long)sums[i].n,
-                     kbi_show(exp(sums[i].logs / (double)sums[i].n), 4, out));
-        }
-    }
-    KBENCH_FREE(sums);
-    KBENCH_FREE(map.slots);
-}
-
-static const struct {
-    const char *bound, *change;
-} kbi_report_bounds[KBI_REPORT_BOUNDS] = {
-    { "memory", "move fewer bytes: fuse with what comes before or after, read each element once, a smaller type" },
-    { "compute", "do fewer operations or cheaper ones: matrix units, a smaller type, no work on padding" },
-    { "latency", "give a launch more to do: a larger batch, fewer and larger launches, a graph" },
-    { "L2", "keep what is used again nearer: tiles in shared memory or registers, wider loads" },
-    { "launch", "give a launch more to do: a larger batch, several kernels in one, a graph" }
-};
-
-// What an operation's cases say together, by implementation.
-static kbi_report_sum* kbi_report_sums(const kb_result* records, int64_t n, int64_t* count) {
-    kbi_report_sum* sums = (kbi_report_sum*)kbi_grow(NULL, sizeof(kbi_report_sum) * (size_t)(n + 1));
-    kbi_map map = KBI_BLANK;
-    *count = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const kb_result* r = &records[i];
-        if (!kbi_report_timed(r)) continue;
-        kbi_report_sum* s = kbi_report_add(sums, count, &map, r, r->implementation ? r->implementation : "", 0);
-        s->wins += r->implementation && kbi_is(r->winner, r->implementation);
-        for (int b = 0; b < KBI_REPORT_BOUNDS; b++) s->bound[b] += kbi_is(r->bound, kbi_report_bounds[b].bound);
-        if (!kbi_finite(r->gpu_efficiency)) continue;
-        if (!s->best || r->gpu_efficiency > s->best->gpu_efficiency) s->best = r;
-        if (!s->worst || r->gpu_efficiency < s->worst->gpu_efficiency) s->worst = r;
-    }
-    KBENCH_FREE(map.slots);
-    return sums;
-}
-
-static void kbi_report_efficiency(kbi_text* t, const kb_result* r) { // "81.2% in CASE"
-    char out[40];
-    if (r) kbi_putf(t, "%s in ", kbi_show_percent(r->gpu_efficiency / 100, out)), kbi_md_text(t, r->name);
-}
-
-static void kbi_report_best(kbi_text* t, const kbi_report_sum* sums, int64_t count) {
-    kbi_puts(
-        t, "\n## Best configurations\n\n| operation | implementation | cases | fastest of its rivals in | geometric "
-           "mean, ms | highest efficiency |\n|---|---|--:|--:|--:|---|\n");
-    for (int64_t i = 0; i < count; i++) {
-        const kbi_report_sum* s = &sums[i];
-        char out[40];
-        kbi_puts(t, "| "), kbi_report_operation(t, s->first), kbi_puts(t, " | ");
-        kbi_md_text(t, s->first->implementation ? s->first->implementation : "");
-        kbi_putf(t, " | %lld | %lld | %s | ", (long long)s->n, (long long)s->wins,
-                 kbi_show(exp(s->logs / (double)s->n), 4, out));
-        kbi_report_efficiency(t, s->best);
-        kbi_puts(t, " |\n");
-    }
-}
-
-static void kbi_report_bottlenecks(kbi_text* t, const kbi_report_sum* sums, int64_t count) {
-    bool any = false;
-    for (int64_t i = 0; i < count; i++) {
-        const kbi_report_sum* s = &sums[i];
-        int most = 0;
-        for (int b = 1; b < KBI_REPORT_BOUNDS; b++)
-            if (s->bound[b] > s->bound[most]) most = b;
-        if (!s->bound[most]) continue;
-        if (!any)
-            kbi_puts(t, "\n## Bottlenecks\n\n| operation | implementation | bound by | lowest efficiency | what to "
-                        "change |\n|---|---|---|---|---|\n");
-        any = true;
-        kbi_puts(t, "| "), kbi_report_operation(t, s->first), kbi_puts(t, " | ");
-        kbi_md_text(t, s->first->implementation ? s->first->implementation : "");
-        kbi_putf(t, " | %s (%lld of %lld) | ", kbi_report_bounds[most].bound, (long long)s->bound[most],
-                 (long long)s->n);
-        kbi_report_efficiency(t, s->worst);
-        kbi_putf(t, " | %s |\n", kbi_report_bounds[most].change);
-    }
-}
-
-static void kbi_report_flags(kbi_text* t, const kb_result* records, int64_t n) {
-    int64_t counts[KB_FLAG_COUNT] = { 0 };
-    bool any = false, gpu = n && records[0].gpu;
-    for (int64_t i = 0; i < n; i++)
-        for (int f = 0; f < KB_FLAG_COUNT; f++) counts[f] += (int64_t)(records[i].flags >> f & 1);
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!counts[f]) continue;
-        if (!any) kbi_puts(t, "\n## Remarks\n\n| flag | cases | what to do |\n|---|--:|---|\n");
-        any = true;
-        kbi_putf(t, "| %s | %lld | %s |\n", kb_flag_name((kb_flag)f), (long long)counts[f],
-                 kbi_flag_advice((kb_flag)f, gpu));
-    }
-}
-
-static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
-    static const char* const sizes[] = { "batch_size", "sequence_length", "tensor_dimension" };
-    int64_t count;
-    size_t before;
-    kbi_puts(t, "# Benchmark report\n\n");
-    for (int64_t i = 0; i < n; i++)
-        if (!i || !kbi_md_same_machine(&records[i - 1], &records[i])) kbi_md_machine(t, &records[i]);
-    kbi_report_cases(t, records, n);
-    before = t->n;
-    kbi_puts(t, "\n## Summaries\n");
-    size_t heading = t->n;
-    for (int i = 0; i < KBI_COUNT(sizes); i++) kbi_report_by(t, records, n, sizes[i]);
-    if (t->n == heading) t->s[t->n = before] = 0;
-    kbi_report_sum* sums = kbi_report_sums(records, n, &count);
-    if (count) kbi_report_best(t, sums, count), kbi_report_bottlenecks(t, sums, count);
-    KBENCH_FREE(sums);
-    kbi_report_flags(t, records, n);
-}
-
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>svg       render: shapes, scales, axes and labels as SVG, in colours that whoever shows it may choose.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-// Text of others' making that is neither markup nor the end of an attribute, in HTML and in XML.
-static void kbi_markup(kbi_text* t, const char* s) {
-    kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, s);
-    for (const char* p = clean.s ? clean.s : ""; *p; p++) {
-        const char* entity = *p == '&'    ? "&amp;"
-                             : *p == '<'  ? "&lt;"
-                             : *p == '>'  ? "&gt;"
-                             : *p == '"'  ? "&quot;"
-                             : *p == '\'' ? "&#39;"
-                                          : NULL;
-        if (entity)
-            kbi_puts(t, entity);
-        else if (!strncmp(p, "\xef\xbf\xbe", 3) || !strncmp(p, "\xef\xbf\xbf", 3)) // no characters of XML
-            kbi_puts(t, "\xef\xbf\xbd"), p += 2;
-        else
-            kbi_put(t, p, 1);
-    }
-    kbi_text_free(&clean);
-}
-
-static void kbi_draw_number(kbi_text* t, double x) { // to a tenth of a pixel; never a word, whatever comes
-    long long tenths = kbi_finite(x) && fabs(x) < 1e9 ? llround(10 * x) : 0, whole = llabs(tenths) / 10;
-    kbi_putf(t, "%s%lld", tenths < 0 ? "-" : "", whole);
-    if (tenths % 10) kbi_putf(t, ".%lld", llabs(tenths) % 10);
-}
-
-// Markup in which ~ is a double, ^ an int, $ a text of others' making, and @ one that is markup already.
-static void kbi_draw(kbi_text* t, const char* form, ...) {
-    va_list list;
-    va_start(list, form);
-    for (const char* p = form; *p; p++) {
-        size_t n = strcspn(p, "~^$@");
-        kbi_put(t, p, n);
-        p += n;
-        if (!*p) break;
-        if (*p == '~')
-            kbi_draw_number(t, va_arg(list, double));
-        else if (*p == '^')
-            kbi_putf(t, "%d", va_arg(list, int));
-        else if (*p == '$')
-            kbi_markup(t, va_arg(list, const char*));
-        else
-            kbi_puts(t, va_arg(list, const char*));
-    }
-    va_end(list);
-}
-
-static const double kbi_glyph = 6.5; // pixels that a character of the labels takes, in wide fonts
-
-// A text of so many characters at most; what is longer loses its end.
-static const char* kbi_clip(const char* s, int most, kbi_text* out) {
-    out->n = 0;
-    kbi_clean(out, s ? s : "");
-    kbi_put(out, "", 0);
-    if (kbi_width(out->s, out->n) <= most) return out->s;
-    size_t end = 0;
-    for (int width = 0; end < out->n; end++)
-        if ((out->s[end] & 0xc0) != 0x80 && width++ == KBI_MAX(most, 2) - 1) break;
-    out->n = end;
-    kbi_puts(out, "\xe2\x80\xa6");
-    return out->s;
-}
-
-// Text at a place; anchor: start, middle or end; style: classes of kbi_svg_style, "" for none.
-static void kbi_draw_text(kbi_text* t, double x, double y, const char* anchor, const char* style, const char* text) {
-    kbi_draw(t, "<text x='~' y='~'", x, y);
-    if (*style) kbi_draw(t, " class='@'", style);
-    if (*anchor != 's') kbi_draw(t, " text-anchor='@'", anchor);
-    kbi_draw(t, ">$</text>", text);
-}
-
-static void kbi_draw_line(kbi_text* t, double x1, double y1, double x2, double y2, const char* style) {
-    kbi_draw(t, "<path class='@' d='M~ ~L~ ~'/>", style, x1, y1, x2, y2);
-}
-
-// --- what tells implementations apart: a colour, and a mark and a dash for who sees none ---
-
-enum { KBI_HUES = 6, KBI_DASHES = 4 };
-
-static const char* const kbi_mark_shapes[] = { // from their middle, about 7 pixels wide
-    "-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
-    "-3-3h6v6h-6z",
-    "0-4.2l4 7h-8z",
-    "0-4.6l4.2 4.6l-4.2 4.6l-4.2-4.6z",
-    "0 4.2l4-7h-8z",
-    "-3-3l6 6m0-6l-6 6",
-    "-4 0l2-3.5h4l2 3.5l-2 3.5h-4z",
-    "-4 0h8m-4-4v8"
-};
-
-// style: further classes; tip: what is said of it, NULL for nothing.
-static void kbi_draw_mark_of(kbi_text* t, double x, double y, int hue, int mark, const char* style, const char* tip) {
-    kbi_draw(t, "<path class='mk k^@' d='M~ ~m@'", hue, style, x, y, kbi_mark_shapes[mark]);
-    if (tip)
-        kbi_draw(t, "><title>$</title></path>", tip);
-    else
-        kbi_puts(t, "/>");
-}
-
-// who: the number of an implementation.
-static void kbi_draw_mark(kbi_text* t, double x, double y, int who, const char* tip) {
-    kbi_draw_mark_of(t, x, y, who % KBI_HUES, who % KBI_COUNT(kbi_mark_shapes), "", tip);
-}
-
-// The names with their marks, in as many lines as they need; returns the height.
-static double kbi_draw_legend(kbi_text* t, const char* const* names, const bool* shown, int n, double x, double y,
-                              double width) {
-    double at = 0, down = 0;
-    kbi_text cut = KBI_BLANK;
-    for (int i = 0; i < n; i++) {
-        if (!shown[i]) continue;
-        const char* name = kbi_clip(names[i], (int)((width - 24) / kbi_glyph), &cut);
-        double wide = 34 + kbi_glyph * kbi_width(name, strlen(name));
-        if (at > 0 && at + wide > width + 12) at = 0, down += 16;
-        kbi_draw(t, "<path class='ln k^ d^' d='M~ ~h18'/>", i % KBI_HUES, i % KBI_DASHES, x + at, y + down);
-        kbi_draw_mark(t, x + at + 9, y + down, i, NULL);
-        kbi_draw_text(t, x + at + 22, y + down + 4, "start", "", name);
-        at += wide;
-    }
-    kbi_text_free(&cut);
-    return down + 16;
-}
-
-// --- scales ---
-
-typedef struct kbi_scale { // from values to pixels
-    double lo, hi, from, to;
-    bool log;
-} kbi_scale;
-
-static double kbi_at(const kbi_scale* s, double x) {
-    double share = s->log ? log(x / s->lo) / log(s->hi / s->lo) : (x - s->lo) / (s->hi - s->lo);
-    return s->from + KBI_MAX(-0.5, KBI_MIN(share, 1.5)) * (s->to - s->from);
-}
-
-// One that holds lo to hi with some room at both ends; equal ends get room as well. A file of records may say anything:
-// beyond 1e-30 and 1e30 nothing is measured, and quotients stay numbers.
-static kbi_scale kbi_scale_of(double lo, double hi, double room, bool log_) {
-    const double least = log_ ? 1e-30 : -1e30, most = 1e30;
-    kbi_scale s = { KBI_MIN(KBI_MAX(lo, least), most), KBI_MIN(KBI_MAX(hi, least), most), 0, 1, log_ };
-    if (!(hi >= lo)) s.lo = log_ ? 1 : 0, s.hi = 1;
-    if (log_) {
-        double more = s.hi / s.lo > 1.05 ? pow(s.hi / s.lo, room) : 1.5;
-        s.lo /= more, s.hi *= more;
-    } else {
-        double more = s.hi > s.lo ? room * (s.hi - s.lo) : fabs(s.hi) > 0 ? 0.1 * fabs(s.hi) : 0.5;
-        s.lo -= more, s.hi += more;
-    }
-    return s;
-}
-
-enum { KBI_TICKS = 16 };
-
-// Round values in the scale, about `most` of them.
-static int kbi_ticks(const kbi_scale* s, int most, double out[KBI_TICKS]) {
-    static const double steps[] = { 1, 2, 5, 10 };
-    double decades = s->log ? log10(s->hi / s->lo) : 0;
-    int n = 0;
-    if (s->log && decades > 0.7) {
-        int stride = (int)ceil(decades / most), fine = decades * 3 <= most ? 3 : decades * 2 <= most ? 2 : 1;
-        static const double within[] = { 1, 2, 5, 1, 3, 0, 1, 0, 0 };
-        for (int e = (int)floor(log10(s->lo)); e <= (int)ceil(log10(s->hi)); e++)
-            for (int k = 0; k < fine; k++) {
-                double x = within[3 * (3 - fine) + k] * pow(10, e);
-                bool in = x >= s->lo * 0.999999 && x <= s->hi * 1.000001;
-                if (in && ((e % stride) + stride) % stride == 0 && n < KBI_TICKS) out[n++] = x;
-            }
-        return n;
-    }
-    double span = s->hi - s->lo, unit = pow(10, floor(log10(span / most))), step = 10 * unit;
-    for (int k = KBI_COUNT(steps) - 1; k >= 0; k--)
-        if (span / (steps[k] * unit) <= most + 0.5) step = steps[k] * unit;
-    for (double k = ceil(s->lo / step - 1e-9); k * step <= s->hi + 1e-9 * span && n < KBI_TICKS; k++)
-        out[n++] = fabs(k) < 0.5 ? 0 : k * step;
-    return n;
-}
-
-// As few digits as say it: 0.5, 20, 1500, 2e+06.
-static const char* kbi_tick_text(double x, char out[40]) {
-    int digits = 1;
-    for (; digits < 6; digits++) {
-        snprintf(out, 40, "%.*e", digits - 1, x);
-        if (fabs(strtod(out, NULL) - x) <= 1e-6 * fabs(x)) break;
-    }
-    if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < 1e6)) return kbi_digits(x, digits, out);
-    snprintf(out, 40, "%.*g", digits, x);
-    kbi_unlocalise(out);
-    return out;
-}
-
-// A size as people name it: 4096 is 4K.
-static const char* kbi_size_text(double x, char out[40]) {
-    static const char units[] = "KMGT";
-    int u = -1;
-    for (; x >= 1024 && fmod(x, 1024) == 0 && u + 1 < (int)strlen(units); u++) x /= 1024;
-    kbi_tick_text(x, out);
-    if (u >= 0) snprintf(out + strlen(out), 2, "%c", units[u]);
-    return out;
-}
-
-// --- a plot's frame ---
-
-typedef struct kbi_frame {
-    kbi_scale x, y;
-} kbi_frame;
-
-// Lines and numbers at the left for these values of y, in units of 1 / scale.
-static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char* title) {
-    double ticks[KBI_TICKS], left = f->x.from, top = f->y.to;
-    char text[40];
-    int n = kbi_ticks(&f->y, 5, ticks);
-    for (int i = 0; i < n; i++) {
-        double y = kbi_at(&f->y, ticks[i]);
-        kbi_draw_line(t, left, y, f->x.to, y, "grid");
-        kbi_draw_text(t, left - 6, y + 4, "end", "dim", kbi_tick_text(ticks[i] * scale, text));
-    }
-    kbi_draw_text(t, left, top - 8, "start", "dim", title);
-}
-
-// Marks and numbers below; those that would touch the one before are left out.
-static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, const char* const* labels, int n,
-                       const char* title) {
-    double base = f->y.from, until = -1e9;
-    kbi_draw_line(t, f->x.from, base, f->x.to, base, "axis");
-    for (int i = 0; i < n; i++) {
-        double x = kbi_at(&f->x, values[i]), half = kbi_glyph / 2 * (double)strlen(labels[i]);
-        kbi_draw_line(t, x, base, x, base + 4, "axis");
-        if (x - half < until + 4) continue;
-        x = KBI_MAX(half - 40 + f->x.from, KBI_MIN(x, f->x.to + 8 - half)); // inside the picture
-        kbi_draw_text(t, x, base + 16, "middle", "dim", labels[i]);
-        until = x + half;
-    }
-    kbi_text cut = KBI_BLANK;
-    kbi_draw_text(t, f->x.to, base + 31, "end", "dim", kbi_clip(title, (int)(f->x.to / kbi_glyph), &cut));
-    kbi_text_free(&cut);
-}
-
-// The same with round values.
-static void kbi_draw_round_x(kbi_text* t, const kbi_frame* f, int most, const char* title) {
-    double ticks[KBI_TICKS];
-    char text[KBI_TICKS][40];
-    const char* labels[KBI_TICKS];
-    int n = kbi_ticks(&f->x, most, ticks);
-    for (int i = 0; i < n; i++) labels[i] = kbi_tick_text(ticks[i], text[i]);
-    kbi_draw_x(t, f, ticks, labels, n, title);
-}
-
-// --- how it looks ---
-
-static const char* const kbi_svg_style[] = {
-    ".halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}",
-    "svg text{font:11px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",Arial,sans-serif;",
-    "fill:var(--fg);font-variant-numeric:tabular-nums}",
-    "svg .dim{fill:var(--dim)}svg .b{font-weight:600}svg .big{font-size:12.5px;font-weight:600}",
-    "svg .small{font-size:11px}",
-    ".grid{stroke:var(--line);fill:none}.axis{stroke:var(--dim);fill:none}",
-    ".thin{stroke:currentColor;fill:none;opacity:.45}.roof{stroke:var(--fg);fill:none;stroke-width:1.5}",
-    ".hint{stroke:var(--dim);fill:none;stroke-dasharray:2 3}",
-    ".zone{fill:var(--soft)}.cell{fill:currentColor;stroke:var(--line)}.bar{fill:currentColor}",
-    ".ln{stroke:currentColor;fill:none;stroke-width:1.6;stroke-linejoin:round}",
-    ".d1{stroke-dasharray:6 3}.d2{stroke-dasharray:2 2}.d3{stroke-dasharray:8 3 2 3}",
-    ".area{fill:currentColor;opacity:.2}.mk{fill:currentColor;stroke:currentColor;stroke-width:1.3}",
-    ".hollow{fill:var(--bg)}.pt{stroke:currentColor;stroke-width:2.6;stroke-linecap:round;fill:none;opacity:.75}",
-    ".k0{color:var(--c0)}.k1{color:var(--c1)}.k2{color:var(--c2)}",
-    ".k3{color:var(--c3)}.k4{color:var(--c4)}.k5{color:var(--c5)}"
-};
-
-static const struct { // colours on white, and on a dark page; those of Okabe and Ito, 2008, made to be read there
-    const char *name, *light, *dark;
-} kbi_colours[] = { { "bg", "#ffffff", "#14171c" },   { "fg", "#1c2128", "#e4e8ee" },
-                    { "dim", "#59636f", "#9aa5b3" },  { "line", "#dde2e8", "#323a45" },
-                    { "soft", "#f3f5f8", "#1e232b" }, { "bad", "#b3261e", "#ff9a8f" },
-                    { "good", "#006b4f", "#5fd3ae" }, { "c0", "#0072b2", "#56b4e9" },
-                    { "c1", "#d55e00", "#f08a3c" },   { "c2", "#009e73", "#2fc597" },
-                    { "c3", "#cc79a7", "#dd94bd" },   { "c4", "#c98a00", "#e6b23a" },
-                    { "c5", "#4b5563", "#a9b4c4" } };
-
-// The style with its colours' names replaced by those on white: not every program that shows SVG knows variables.
-static void kbi_svg_plain_style(kbi_text* t) {
-    for (int i = 0; i < KBI_COUNT(kbi_svg_style); i++) {
-        for (const char* p = kbi_svg_style[i]; *p;) {
-            const char* at = strstr(p, "var(--");
-            kbi_put(t, p, at ? (size_t)(at - p) : strlen(p));
-            if (!at) break;
-            size_t n = strcspn(at + 6, ")");
-            for (int c = 0; c < KBI_COUNT(kbi_colours); c++)
-                if (strlen(kbi_colours[c].name) == n && !strncmp(kbi_colours[c].name, at + 6, n))
-                    kbi_puts(t, kbi_colours[c].light);
-            p = at + 7 + n;
-        }
-    }
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>views     render: which records belong into one picture, and along which axes they lie there.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-typedef struct kbi_lot { // records with something in common
-    const kb_result** of;
-    int64_t n;
-} kbi_lot;
-
-typedef struct kbi_scene { // all that is drawn
-    const kb_result* of;
-    int64_t n;
-    kbi_lot timed;                // those with a time
-    const kbi_contrast* contrast; // with an earlier run; NULL: there is none
-    const char** who;             // implementations as they turn up: their numbers are their colours
-    int n_who;
-    kbi_arena arena;
-} kbi_scene;
-
-typedef struct kbi_panel { // one picture of several
-    kbi_lot lot, beside;   // what is in it; what is in all that share its scale
-    const char* axis;      // along which they lie; NULL: all numbers of theirs, multiplied
-    const char* across;    // in a heat map the other one
-    bool product;
-    const char *title, *under;
-} kbi_panel;
-
-typedef struct kbi_panels {
-    kbi_panel* of;
-    int64_t n, size;
-} kbi_panels;
-
-static kbi_panel* kbi_panels_add(kbi_panels* p) {
-    if (p->n == p->size) {
-        p->size = 2 * p->size + 16;
-        p->of = (kbi_panel*)kbi_grow(p->of, sizeof(kbi_panel) * (size_t)p->size);
-    }
-    memset(&p->of[p->n], 0, sizeof(kbi_panel));
-    return &p->of[p->n++];
-}
-
-static void kbi_scene_open(kbi_scene* s, const kb_result* records, int64_t n, const kbi_contrast* contrast) {
-    memset(s, 0, sizeof *s);
-    s->of = records;
-    s->n = n;
-    s->contrast = contrast;
-    s->timed.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
-    s->who = (const char**)kbi_arena_alloc(&s->arena, sizeof(char*) * (size_t)(n + 1));
-    for (int64_t i = 0; i < n; i++) {
-        const char* name = records[i].implementation ? records[i].implementation : "";
-        int k = 0;
-        while (k < s->n_who && !kbi_is(s->who[k], name)) k++;
-        if (k == s->n_who) s->who[s->n_who++] = name;
-        if (kbi_has_time(&records[i])) s->timed.of[s->timed.n++] = &records[i];
-    }
-}
-
-static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
-    int k = 0;
-    while (k + 1 < s->n_who && !kbi_is(s->who[k], r->implementation ? r->implementation : "")) k++;
-    return k;
-}
-
-// --- what belongs together ---
-
-typedef struct kbi_trait { // what those of a lot have in common beside machine, cache and timer
-    bool operation, implementation, params, run;
-    bool numbers;          // params: those that are numbers may differ
-    const char *but, *nor; // params: these may
-} kbi_trait;
-
-static bool kbi_param_is_number(const kb_param* p) {
-    return p->type == KB_AXIS_INTS || (p->type == KB_AXIS_REALS && kbi_finite(p->r));
-}
-
-static uint64_t kbi_trait_key(const kb_result* r, const kbi_trait* w) {
-    const char* parts[] = { r->gpu,
-                            r->gpu ? NULL : r->cpu,
-                            r->cache,
-                            r->timer,
-                            w->operation ? r->operation : NULL,
-                            w->operation ? r->direction : NULL,
-                            w->operation ? r->dtype : NULL,
-                            w->implementation ? r->implementation : NULL,
-                            w->run ? r->run_id : NULL };
-    uint64_t h = 14695981039346656037u;
-    for (int i = 0; i < KBI_COUNT(parts); i++) h = kbi_hash(kbi_hash(h, "|"), parts[i] ? parts[i] : "");
-    for (int64_t i = 0; i < r->params.n && w->params; i++) {
-        const kb_param* p = &r->params.of[i];
-        kbi_text value = KBI_BLANK;
-        if (kbi_is(p->name, w->but) || kbi_is(p->name, w->nor) || (w->numbers && kbi_param_is_number(p))) continue;
-        kbi_param_text(&value, p);
-        h = kbi_hash(kbi_hash(kbi_hash(kbi_hash(h, "|"), p->name), "="), value.s ? value.s : "");
-        kbi_text_free(&value);
-    }
-    return h;
-}
-
-// Lots of those that are alike, in the order in which they turn up.
-static kbi_lot* kbi_split(kbi_scene* s, kbi_lot all, const kbi_trait* w, int64_t* count) {
-    kbi_lot* lots = (kbi_lot*)kbi_arena_alloc(&s->arena, sizeof(kbi_lot) * (size_t)(all.n + 1));
-    int64_t* at = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)all.n);
-    kbi_map map = KBI_BLANK;
-    *count = 0;
-    for (int64_t i = 0; i < all.n; i++) {
-        uint64_t key = kbi_trait_key(all.of[i], w);
-        kbi_mapped* slot = kbi_map_find(&map, key);
-        if (!slot->key) kbi_map_take(&map, slot, key, (intptr_t)(*count)++);
-        lots[at[i] = slot->at].n++;
-    }
-    for (int64_t k = 0; k < *count; k++) {
-        lots[k].of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)lots[k].n);
-        lots[k].n = 0;
-    }
-    for (int64_t i = 0; i < all.n; i++) lots[at[i]].of[lots[at[i]].n++] = all.of[i];
-    KBENCH_FREE(map.slots);
-    KBENCH_FREE(at);
-    return lots;
-}
-
-// --- axes ---
-
-static double kbi_axis_value(const kb_result* r, const char* name) { // NAN: it has none, or that is no number
-    for (int64_t i = 0; i < r->params.n; i++) {
-        const kb_param* p = &r->params.of[i];
-        if (kbi_is(p->name, name))
-            return !kbi_param_is_number(p) ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : (double)p->i;
-    }
-    return (double)NAN;
-}
-
-static int64_t kbi_unique(double* x, int64_t n) { // sorts them; how many differ, which are then the first
-    int64_t left = 0;
-    kbi_sort(x, n);
-    for (int64_t i = 0; i < n; i++)
-        if (!left || x[i] != x[left - 1]) x[left++] = x[i];
-    return left;
-}
-
-static int64_t kbi_axis_distinct(kbi_lot lot, const char* name) { // 0: some have no positive number there
-    double* x = (double*)kbi_grow(NULL, sizeof(double) * (size_t)lot.n);
-    int64_t n = 0;
-    for (int64_t i = 0; i < lot.n; i++) {
-        x[n] = kbi_axis_value(lot.of[i], name);
-        if (kbi_finite(x[n]) && x[n] > 0) n++;
-    }
-    n = n == lot.n ? kbi_unique(x, n) : 0;
-    KBENCH_FREE(x);
-    return n;
-}
-
-enum { KBI_AXES = KBI_DIMENSIONS };
-typedef struct kbi_swept { // the axes that a lot was swept along, those with most values first
-    const char* of[KBI_AXES];
-    int64_t values[KBI_AXES];
-    int n;
-    bool together; // they change together: there is a line of cases and no grid
-} kbi_swept;
-
-static void kbi_sweep_of(kbi_scene* s, kbi_lot lot, kbi_swept* out) {
-    static const kbi_trait same = { true, false, true, false, false, NULL, NULL };
-    int64_t combinations;
-    memset(out, 0, sizeof *out);
-    for (int64_t i = 0; lot.n && i < lot.of[0]->params.n && out->n < KBI_AXES; i++) {
-        const char* name = lot.of[0]->params.of[i].name;
-        int64_t values = kbi_axis_distinct(lot, name);
-        int k = out->n;
-        if (values < 2) continue;
-        for (; k > 0 && out->values[k - 1] < values; k--)
-            out->of[k] = out->of[k - 1], out->values[k] = out->values[k - 1];
-        out->of[k] = name;
-        out->values[k] = values;
-        out->n++;
-    }
-    if (out->n < 2) return;
-    kbi_split(s, lot, &same, &combinations);
-    out->together = combinations <= out->values[0];
-}
-
-static double kbi_panel_x(const kbi_panel* p, const kb_result* r) {
-    double product = 1;
-    if (p->axis) return kbi_axis_value(r, p->axis);
-    for (int64_t i = 0; i < r->params.n; i++)
-        if (kbi_param_is_number(&r->params.of[i])) product *= kbi_axis_value(r, r->params.of[i].name);
-    return product;
-}
-
-// --- a choice among records: KEY=VALUE,KEY=VALUE, of keys of the record, or of axes ---
-
-static const char* kbi_where_key(const char* name) { // short names as in options
-    static const char* const words[][2] = { { "op", "operation" },
-                                            { "impl", "implementation" },
-                                            { "dir", "direction" } };
-    for (int i = 0; i < KBI_COUNT(words); i++)
-        if (kbi_same_name(name, words[i][0])) return words[i][1];
-    return name;
-}
-
-static const char* kbi_where_next(const char* p, char key[64], char value[128]) { // NULL: no = is there
-    size_t n = strcspn(p, "=,"), m = p[n] == '=' ? strcspn(p + n + 1, ",") : 0;
-    if (p[n] != '=' || !n || n > 63 || m > 127) return NULL;
-    snprintf(key, 64, "%.*s", (int)n, p);
-    snprintf(value, 128, "%.*s", (int)m, p + n + 1);
-    return p + n + 1 + m;
-}
-
-static bool kbi_where_is(const char* words, double number, const char* value) {
-    char* end;
-    double wanted = kbi_real_of(value, &end);
-    return words ? kbi_same_name(words, value) : kbi_finite(number) && end != value && !*end && wanted == number;
-}
-
-static bool kbi_where_one(const kb_result* r, const char* name, const char* value) {
-    const kbi_key* key = kbi_key_named(kbi_where_key(name));
-    if (key && key->kind == KBI_KIND_flags) {
-        for (int f = 0; f < KB_FLAG_COUNT; f++)
-            if (r->flags >> f & 1 && kbi_same_name(kb_flag_name((kb_flag)f), value)) return true;
-        return false;
-    }
-    if (key && kbi_where_is(kbi_field_words(r, key), kbi_field_number(r, key), value)) return true;
-    for (int64_t i = 0; i < r->params.n; i++) {
-        const kb_param* p = &r->params.of[i];
-        if (kbi_same_name(p->name, name))
-            return kbi_where_is(p->type == KB_AXIS_STRINGS ? p->s : NULL, kbi_axis_value(r, p->name), value);
-    }
-    return false;
-}
-
-static bool kbi_where_holds(const char* list, const kb_result* r) {
-    char key[64], value[128];
-    for (const char* p = list; *p;) {
-        p = kbi_where_next(p, key, value);
-        if (!p || !kbi_where_one(r, key, value)) return false;
-        p += *p == ',';
-    }
-    return true;
-}
-
-// Whether all keys are of records, or axes of one of these; false after an error message. records NULL: whether it can
-// be read at all.
-static bool kbi_where_known(const char* list, const kb_result* records, int64_t n) {
-    char name[64], value[128];
-    for (const char* p = list;; p++) {
-        const char* next = kbi_where_next(p, name, value);
-        const kbi_key* key = next ? kbi_key_named(kbi_where_key(name)) : NULL;
-        kbi_nearest best = { name, NULL, 64 };
-        bool known = key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples;
-        if (!next) return kbi_error("--where takes KEY=VALUE,..., as in impl=vec,n=4096, not '%s'", list), false;
-        for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
-        for (int64_t i = 0; i < n && !known; i++)
-            for (int64_t k = 0; k < records[i].params.n && !known; k++) {
-                kbi_offer(&best, records[i].params.of[k].name);
-                known = kbi_same_name(records[i].params.of[k].name, name);
-            }
-        if (records && !known)
-            return kbi_error("--where: neither a key of the records nor an axis is called '%s'%s%s", name,
-                             best.distance <= 3 ? "; nearest is " : "", best.distance <= 3 ? best.name : ""),
-                   false;
-        if (!*(p = next)) return true;
-    }
-}
-
-// --- names ---
-
-// "rows=512 cols=4K", without these axes; with: the values of numbers alone, 512x4096.
-static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char* but, const char* nor, bool numbers) {
-    kbi_text t = KBI_BLANK;
-    kbi_put(&t, "", 0);
-    for (int64_t i = 0; i < r->params.n; i++) {
-        const kb_param* p = &r->params.of[i];
-        if (kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS)) continue;
-        if (kbi_is(p->name, but) || kbi_is(p->name, nor) || (numbers && !kbi_param_is_number(p))) continue;
-        if (t.n) kbi_puts(&t, numbers ? "x" : " ");
-        if (!numbers) kbi_clean(&t, p->name), kbi_puts(&t, "=");
-        kbi_param_text(&t, p);
-    }
-    const char* kept = kbi_arena_text_n(&s->arena, t.s, t.n);
-    kbi_text_free(&t);
-    return kept;
-}
-
-// "layernorm fwd bf16", and behind it the axes where they are wanted.
-static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) {
-    kbi_text t = KBI_BLANK;
-    kbi_clean(&t, r->operation ? r->operation : "");
-    if (r->direction) kbi_puts(&t, " "), kbi_clean(&t, r->direction);
-    if (r->dtype) kbi_puts(&t, " "), kbi_clean(&t, r->dtype);
-    const char* axes = params ? kbi_params_text(s, r, NULL, NULL, false) : "";
-    if (*axes) kbi_puts(&t, " "), kbi_puts(&t, axes);
-    const char* kept = kbi_arena_text_n(&s->arena, t.s ? t.s : "", t.n);
-    kbi_text_free(&t);
-    return kept;
-}
-
-// The same and the implementation, in so many characters: where that is too little the axes lose their names.
-static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* who, int most) {
-    kbi_text t = KBI_BLANK, cut = KBI_BLANK;
-    kbi_putf(&t, "%s %s", kbi_case_text(s, r, true), who);
-    if (kbi_width(t.s, t.n) > most) {
-        t.n = 0;
-        kbi_putf(&t, "%s %s %s", kbi_case_text(s, r, false), kbi_params_text(s, r, NULL, NULL, true), who);
-    }
-    const char* kept = kbi_arena_text(&s->arena, kbi_clip(t.s, most, &cut));
-    kbi_text_free(&t);
-    kbi_text_free(&cut);
-    return kept;
-}
-
-// --- which pictures there are ---
-
-static void kbi_find_lines(kbi_scene* s, kbi_panels* out) {
-    static const kbi_trait family = { true, false, false, false, false, NULL, NULL };
-    int64_t families, lots;
-    kbi_lot* of = kbi_split(s, s->timed, &family, &families);
-    for (int64_t f = 0; f < families; f++) {
-        kbi_swept swept;
-        kbi_sweep_of(s, of[f], &swept);
-        if (!swept.n) continue;
-        const char* axis = swept.together ? NULL : swept.of[0];
-        const kbi_trait rest = { true, false, true, false, swept.together, axis, NULL };
-        kbi_lot* parts = kbi_split(s, of[f], &rest, &lots);
-        for (int64_t i = 0; i < lots; i++) {
-            kbi_panel p = { parts[i], of[f], axis, NULL, swept.together, NULL, NULL };
-            if (axis && kbi_axis_distinct(parts[i], axis) < 2) continue;
-            p.title = kbi_case_text(s, parts[i].of[0], false);
-            p.under = swept.together ? "" : kbi_params_text(s, parts[i].of[0], axis, NULL, false);
-            *kbi_panels_add(out) = p;
-        }
-    }
-}
-
-static void kbi_find_heat(kbi_scene* s, kbi_panels* out) {
-    static const kbi_trait family = { true, false, false, false, false, NULL, NULL };
-    int64_t families, lots;
-    kbi_lot* of = kbi_split(s, s->timed, &family, &families);
-    for (int64_t f = 0; f < families; f++) {
-        kbi_swept swept;
-        kbi_sweep_of(s, of[f], &swept);
-        if (swept.n < 2 || swept.together) continue;
-        const kbi_trait rest = { true, true, true, true, false, swept.of[0], swept.of[1] };
-        kbi_lot* parts = kbi_split(s, of[f], &rest, &lots);
-        for (int64_t i = 0; i < lots; i++) {
-            kbi_panel p = { parts[i], of[f], swept.of[0], swept.of[1], false, NULL, NULL };
-            if (kbi_axis_distinct(parts[i], p.axis) < 2 || kbi_axis_distinct(parts[i], p.across) < 2) continue;
-            kbi_text title = KBI_BLANK;
-            kbi_putf(&title, "%s, %s", kbi_case_text(s, parts[i].of[0], false),
-                     parts[i].of[0]->implementation ? parts[i].of[0]->implementation : "");
-            p.title = kbi_arena_text_n(&s->arena, title.s, title.n);
-            p.under = kbi_params_text(s, parts[i].of[0], p.axis, p.across, false);
-            kbi_text_free(&title);
-            *kbi_panels_add(out) = p;
-        }
-    }
-}
-
-static void kbi_find_lots(kbi_scene* s, kbi_lot all, const kbi_trait* alike, bool params, kbi_panels* out) {
-    int64_t lots;
-    kbi_lot* of = kbi_split(s, all, alike, &lots);
-    for (int64_t i = 0; i < lots; i++) {
-        kbi_panel* p = kbi_panels_add(out);
-        p->lot = p->beside = of[i];
-        p->title = kbi_case_text(s, of[i].of[0], false);
-        p->under = params ? kbi_params_text(s, of[i].of[0], NULL, NULL, false) : "";
-    }
-}
-
-static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // a picture for each
-    static const kbi_trait machine = { false, false, false, false, false, NULL, NULL };
-    kbi_find_lots(s, s->timed, &machine, false, out);
-    for (int64_t i = 0; i < out->n; i++) {
-        const kb_result* r = out->of[i].lot.of[0];
-        out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
-        char how[64];
-        bool timer = r->timer && !(r->cache && kbi_is(r->timer, "events")); // events are the usual one
-        snprintf(how, sizeof how, "%.20s%s%.20s", r->cache ? r->cache : "", r->cache && timer ? ", " : "",
-                 timer ? r->timer : "");
-        out->of[i].under = kbi_arena_text(&s->arena, how);
-    }
-}
-
-static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // those that differ in nothing but the implementation
-    static const kbi_trait rivals = { true, false, true, true, false, NULL, NULL };
-    kbi_lot with = { NULL, 0 };
-    with.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(s->timed.n + 1));
-    for (int64_t i = 0; i < s->timed.n; i++)
-        if (s->timed.of[i]->samples_ms.n > 0) with.of[with.n++] = s->timed.of[i];
-    kbi_find_lots(s, with, &rivals, true, out);
-}
-
-enum { KBI_PANEL_ROWS = 30 }; // of a picture that has a row for each case
-
-// Those of a lot in pictures of so many rows; their scale is the same.
-static void kbi_find_rows(kbi_lot all, kbi_panels* out) {
-    for (int64_t i = 0; i < all.n; i += KBI_PANEL_ROWS) {
-        kbi_panel* p = kbi_panels_add(out);
-        p->beside = all;
-        p->lot.of = all.of + i;
-        p->lot.n = KBI_MIN((int64_t)KBI_PANEL_ROWS, all.n - i);
-        p->title = p->under = "";
-    }
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>sweeps    render: how a number goes with size: lines, fitted powers, heat maps.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-typedef enum kbi_metric_id { KBI_METRIC_TIME, KBI_METRIC_GBPS, KBI_METRIC_GFLOPS, KBI_METRIC_ROOF } kbi_metric_id;
-
-static const struct {
-    const char* name;
-    bool log;
-} kbi_metrics[] = { { "time", true }, { "GB/s", true }, { "FLOP/s", true }, { "% of roof", false } };
-
-// The value and the ends of its interval; false where the record has none.
-static bool kbi_metric_of(int metric, const kb_result* r, double out[3]) {
-    const double values[] = { r->time_ms, r->throughput_gbps, r->gflops, r->gpu_efficiency };
-    double x = values[metric];
-    double low = r->time_ms_ci_low / r->time_ms, high = r->time_ms_ci_high / r->time_ms;
-    if (!kbi_finite(x) || !(x > 0)) return false;
-    if (!(low > 0) || !kbi_finite(low) || !(high >= low) || !kbi_finite(high)) low = high = 1;
-    out[0] = x;
-    out[1] = metric == KBI_METRIC_TIME ? x * low : x / high;
-    out[2] = metric == KBI_METRIC_TIME ? x * high : x / low;
-    return true;
-}
-
-static bool kbi_lot_has(kbi_lot lot, int metric) {
-    double v[3];
-    for (int64_t i = 0; i < lot.n; i++)
-        if (kbi_metric_of(metric, lot.of[i], v)) return true;
-    return false;
-}
-
-typedef struct kbi_in_unit {
-    const char* name;
-    double scale; // from the record's unit
-} kbi_in_unit;
-
-// A unit for values up to this one of this size.
-static kbi_in_unit kbi_metric_unit(int metric, double most) {
-    static const struct {
-        int metric;
-        double from, scale;
-        const char* name;
-    } units[] = { { KBI_METRIC_TIME, 1e3, 1e-3, "s" },
-                  { KBI_METRIC_TIME, 1, 1, "ms" },
-                  { KBI_METRIC_TIME, 1e-3, 1e3, "\xc2\xb5s" },
-                  { KBI_METRIC_TIME, 0, 1e6, "ns" },
-                  { KBI_METRIC_GBPS, 1e3, 1e-3, "TB/s" },
-                  { KBI_METRIC_GBPS, 0, 1, "GB/s" },
-                  { KBI_METRIC_GFLOPS, 1e3, 1e-3, "TFLOP/s" },
-                  { KBI_METRIC_GFLOPS, 0, 1, "GFLOP/s" },
-                  { KBI_METRIC_ROOF, 0, 1, "%" } };
-    kbi_in_unit u = { "", 1 };
-    for (int i = KBI_COUNT(units) - 1; i >= 0; i--)
-        if (units[i].metric == metric && most >= units[i].from) u.name = units[i].name, u.scale = units[i].scale;
-    return u;
-}
-
-// The smallest and the largest end of the intervals; false where there is none.
-static bool kbi_metric_range(int metric, kbi_lot lot, double* lo, double* hi) {
-    double v[3];
-    *lo = INFINITY, *hi = -INFINITY;
-    for (int64_t i = 0; i < lot.n; i++)
-        if (kbi_metric_of(metric, lot.of[i], v)) *lo = KBI_MIN(*lo, v[1]), *hi = KBI_MAX(*hi, v[2]);
-    return *hi >= *lo;
-}
-
-// "41.23 us", with the words of the metric: what a mark says of itself.
-static const char* kbi_tip(kbi_scene* s, const kb_result* r) {
-    kbi_text t = KBI_BLANK;
-    char number[40];
-    kbi_putf(&t, "%s, %s\n%s", kbi_case_text(s, r, true), r->implementation ? r->implementation : "",
-             kbi_show_time(r->time_ms, number));
-    if (kbi_finite(r->precision)) kbi_putf(&t, " \xc2\xb1 %s", kbi_show_percent(r->precision, number));
-    if (kbi_finite(r->throughput_gbps)) kbi_putf(&t, ", %s GB/s", kbi_digits(r->throughput_gbps, 4, number));
-    if (kbi_finite(r->gflops)) kbi_putf(&t, ", %s GFLOP/s", kbi_digits(r->gflops, 4, number));
-    if (kbi_finite(r->gpu_efficiency))
-        kbi_putf(&t, ", %s of %s", kbi_show_percent(r->gpu_efficiency / 100, number), r->roof ? r->roof : "its roof");
-    const char* kept = kbi_arena_text_n(&s->arena, t.s, t.n);
-    kbi_text_free(&t);
-    return kept;
-}
-
-static void kbi_draw_titles(kbi_text* t, const kbi_panel* p, double width) {
-    kbi_text cut = KBI_BLANK;
-    int room = (int)(width / 8.4); // bold
-    kbi_draw(t, "<text x='0' y='14' class='big'>$", kbi_clip(p->title, room, &cut));
-    room -= kbi_width(cut.s, cut.n) + 2;
-    if (*p->under && room > 8)
-        kbi_draw(t, " <tspan class='dim small' font-weight='400'>$</tspan>", kbi_clip(p->under, room, &cut));
-    kbi_puts(t, "</text>");
-    kbi_text_free(&cut);
-}
-
-// --- lines over size ---
-
-typedef struct kbi_point {
-    double x, v[3];
-    const kb_result* r;
-} kbi_point;
-
-static int kbi_order_points(const void* a, const void* b) {
-    const kbi_point *p = (const kbi_point*)a, *q = (const kbi_point*)b;
-    return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->r > q->r) - (p->r < q->r);
-}
-
-// The points of an implementation, from left to right; to be freed.
-static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
-    kbi_point* of = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
-    *n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        kbi_point* at = &of[*n];
-        at->r = p->lot.of[i];
-        at->x = kbi_panel_x(p, at->r);
-        if (kbi_scene_who(s, at->r) == who && at->x > 0 && kbi_metric_of(metric, at->r, at->v)) ++*n;
-    }
-    qsort(of, (size_t)*n, sizeof *of, kbi_order_points);
-    return of;
-}
-
-static void kbi_draw_series(kbi_text* t, kbi_scene* s, const kbi_frame* f, const kbi_point* of, int64_t n, int who,
-                            bool tips) {
-    kbi_draw(t, "<path class='area k^' d='", who % KBI_HUES);
-    for (int64_t i = 0; i < 2 * n; i++) {
-        const kbi_point* p = &of[i < n ? i : 2 * n - 1 - i];
-        kbi_draw(t, "@~ ~", i ? "L" : "M", kbi_at(&f->x, p->x), kbi_at(&f->y, p->v[i < n ? 1 : 2]));
-    }
-    kbi_draw(t, "z'/><path class='ln k^ d^' d='", who % KBI_HUES, who % KBI_DASHES);
-    for (int64_t i = 0; i < n; i++)
-        kbi_draw(t, "@~ ~", i ? "L" : "M", kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]));
-    if (!tips) kbi_draw(t, "'/><path class='mk k^' d='", who % KBI_HUES);
-    for (int64_t i = 0; i < n && !tips; i++)
-        kbi_draw(t, "M~ ~m@", kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]),
-                 kbi_mark_shapes[who % KBI_COUNT(kbi_mark_shapes)]);
-    kbi_puts(t, "'/>");
-    for (int64_t i = 0; i < n && tips; i++)
-        kbi_draw_mark(t, kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]), who, kbi_tip(s, of[i].r));
-}
-
-// Ticks where something was measured.
-static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
-    double* values = (double*)kbi_grow(NULL, sizeof(double) * (size_t)p->lot.n);
-    const char** labels = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)p->lot.n);
-    int n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) at[i].r = p->lot.of[i], at[i].x = kbi_panel_x(p, p->lot.of[i]);
-    qsort(at, (size_t)p->lot.n, sizeof *at, kbi_order_points);
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        char text[40];
-        if (!(at[i].x > 0) || (n && values[n - 1] == at[i].x)) continue;
-        values[n] = at[i].x;
-        labels[n++] = p->axis ? kbi_arena_text(&s->arena, kbi_size_text(at[i].x, text))
-                              : kbi_params_text(s, at[i].r, NULL, NULL, true);
-    }
-    kbi_draw_x(t, f, values, labels, n, p->axis ? p->axis : "size");
-    KBENCH_FREE(at);
-    KBENCH_FREE(values);
-    KBENCH_FREE((void*)labels);
-}
-
-// Where what a case has in memory passes the size of the cache, between two sizes that were measured.
-static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) {
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
-    int64_t n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        at[n].r = r, at[n].x = kbi_panel_x(p, r);
-        n += at[n].x > 0 && r->l2_bytes > 0 && r->memory_bytes > 0;
-    }
-    qsort(at, (size_t)n, sizeof *at, kbi_order_points);
-    for (int64_t i = 1; i < n; i++) {
-        double l2 = (double)at[i].r->l2_bytes, a = (double)at[i - 1].r->memory_bytes,
-               b = (double)at[i].r->memory_bytes;
-        if (!(a <= l2 && l2 < b) || !(at[i].x > at[i - 1].x)) continue;
-        double share = log(l2 / a) / log(b / a), x = kbi_at(&f->x, at[i - 1].x * pow(at[i].x / at[i - 1].x, share));
-        char bytes[40];
-        kbi_draw_line(t, x, f->y.to - 4, x, f->y.from, "hint");
-        kbi_draw(t, "<text x='~' y='~' class='dim halo' text-anchor='@'>L2, @</text>", x, f->y.to - 8,
-                 x > f->x.to - 40 ? "end" : "middle", kbi_show_bytes(l2, bytes));
-        break;
-    }
-    KBENCH_FREE(at);
-}
-
-// Axes over sizes for a metric; false where there is nothing to show.
-static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric,
-                                kbi_frame* f) {
-    double lo, hi, left = INFINITY, right = -INFINITY;
-    kbi_draw_titles(t, p, width);
-    if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
-        kbi_draw_text(t, 0, 44, "start", "dim", "no case here has such a number");
-        return false;
-    }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        double x = kbi_panel_x(p, p->lot.of[i]);
-        if (x > 0) left = KBI_MIN(left, x), right = KBI_MAX(right, x);
-    }
-    kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
-    f->x = kbi_scale_of(left, right, 0.04, true);
-    f->y = kbi_scale_of(kbi_metrics[metric].log ? lo : 0, hi, 0.06, kbi_metrics[metric].log);
-    if (!kbi_metrics[metric].log) f->y.lo = 0;
-    f->x.from = 46, f->x.to = width - 10;
-    f->y.from = 196, f->y.to = 46;
-    kbi_draw_y(t, f, unit.scale, unit.name);
-    kbi_draw_sizes(t, s, p, f);
-    kbi_draw_cache(t, p, f);
-    return true;
-}
-
-// A line for each implementation, over the axis of the panel; returns the height.
-static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
-    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
-    kbi_frame f;
-    if (!kbi_draw_over_sizes(t, s, p, width, metric, &f)) return 60;
-    for (int who = 0; who < s->n_who; who++) {
-        int64_t n;
-        kbi_point* of = kbi_points_of(s, p, who, metric, &n);
-        shown[who] = n > 0;
-        if (n) kbi_draw_series(t, s, &f, of, n, who, metric == KBI_METRIC_TIME);
-        KBENCH_FREE(of);
-    }
-    return f.y.from + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, f.y.from + 46, width - 8);
-}
-
-// --- powers: log t = log c + sum of e log x, by least squares ---
-
-typedef struct kbi_fitted {
-    double e[KBI_AXES], c, off; // exponents; ms; standard deviation of the logarithms about it
-    kbi_swept over;
-    int64_t n;
-    int axes;
-} kbi_fitted;
-
-// Gauss and Jordan's elimination, in place; false where the equations hang together.
-static bool kbi_solve(double a[KBI_AXES + 1][KBI_AXES + 2], int n) {
-    for (int i = 0; i < n; i++) {
-        int best = i;
-        for (int k = i; k < n; k++)
-            if (fabs(a[k][i]) > fabs(a[best][i])) best = k;
-        if (!(fabs(a[best][i]) > 1e-9)) return false;
-        for (int j = 0; j <= n; j++) {
-            double swap = a[i][j];
-            a[i][j] = a[best][j], a[best][j] = swap;
-        }
-        for (int k = 0; k < n; k++) {
-            double by = a[k][i] / a[i][i];
-            for (int j = i; j <= n && k != i; j++) a[k][j] -= by * a[i][j];
-        }
-    }
-    for (int i = 0; i < n; i++) a[i][n] /= a[i][i];
-    return true;
-}
-
-static double kbi_fit_x(const kbi_fitted* f, const kb_result* r, int axis) { // the logarithm
-    kbi_panel all;
-    memset(&all, 0, sizeof all);
-    if (!f->over.together) all.axis = f->over.of[axis];
-    return log(kbi_panel_x(&all, r));
-}
-
-// Of cases of one implementation; false where they are too few, or lie so that no power follows from them.
-static bool kbi_fit_of(kbi_scene* s, kbi_lot lot, kbi_fitted* f) {
-    double a[KBI_AXES + 1][KBI_AXES + 2], squares = 0, x[KBI_AXES + 1];
-    memset(a, 0, sizeof a);
-    memset(f, 0, sizeof *f);
-    kbi_sweep_of(s, lot, &f->over);
-    f->axes = f->over.together ? 1 : f->over.n;
-    f->n = lot.n;
-    if (!f->axes || lot.n < f->axes + 2 || f->over.values[0] < 3) return false;
-    for (int64_t i = 0; i < lot.n; i++) {
-        x[0] = 1;
-        for (int k = 0; k < f->axes; k++) x[k + 1] = kbi_fit_x(f, lot.of[i], k);
-        for (int j = 0; j <= f->axes; j++) {
-            for (int k = 0; k <= f->axes; k++) a[j][k] += x[j] * x[k];
-            a[j][f->axes + 1] += x[j] * log(lot.of[i]->time_ms);
-        }
-    }
-    if (!kbi_solve(a, f->axes + 1)) return false;
-    f->c = exp(a[0][f->axes + 1]);
-    for (int k = 0; k < f->axes; k++) f->e[k] = a[k + 1][f->axes + 1];
-    for (int64_t i = 0; i < lot.n; i++) {
-        double off = log(lot.of[i]->time_ms / f->c);
-        for (int k = 0; k < f->axes; k++) off -= f->e[k] * kbi_fit_x(f, lot.of[i], k);
-        squares += off * off;
-    }
-    f->off = sqrt(squares / (double)(lot.n - f->axes - 1));
-    return kbi_finite(f->c) && kbi_finite(f->off);
-}
-
-// Those of one operation, type and implementation, and of one value of each axis that is no number.
-static kbi_lot* kbi_fit_lots(kbi_scene* s, kbi_lot all, int64_t* n) {
-    static const kbi_trait one = { true, true, true, false, true, NULL, NULL };
-    return kbi_split(s, all, &one, n);
-}
-
-static bool kbi_fit_follows(const kbi_fitted* f) { return f->off < 0.18; } // within 20 %: else there is no one power
-
-// Markup, of HTML or of SVG: the constant, and each axis with its exponent; words where there is no such power.
-static void kbi_fit_text(kbi_text* t, const kbi_fitted* f, bool svg) {
-    char number[40];
-    if (!kbi_fit_follows(f)) {
-        kbi_puts(t, "no one power");
-        return;
-    }
-    const char *name = svg ? "tspan" : "span", *raised = svg ? "tspan dy='-4' font-size='9'" : "sup";
-    kbi_puts(t, kbi_show_time(f->c, number));
-    for (int k = 0; k < f->axes; k++)
-        kbi_draw(t, "<@>@$</@><@>@@</@>", svg && k ? "tspan dy='4'" : name, " &#183; ",
-                 f->over.together ? "size" : f->over.of[k], name, raised, f->e[k] < 0 ? "&#8722;" : "",
-                 kbi_digits(fabs(f->e[k]), fabs(f->e[k]) < 0.95 ? 2 : 3, number), svg ? name : raised);
-}
-
-// What was measured, and through it the power that each implementation follows, where it follows one.
-static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
-    static const kbi_trait one = { false, true, false, false, false, NULL, NULL };
-    int64_t lots;
-    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
-    kbi_frame f;
-    if (!kbi_draw_over_sizes(t, s, p, width, metric, &f)) return 60;
-    double y = f.y.from + 48;
-    for (int64_t i = 0; i < lots; i++) {
-        int who = kbi_scene_who(s, of[i].of[0]);
-        kbi_text said = KBI_BLANK;
-        kbi_fitted fit;
-        bool known = kbi_fit_of(s, of[i], &fit);
-        if (known && fit.axes == 1 && kbi_fit_follows(&fit)) {
-            double x1 = f.x.lo, x2 = f.x.hi, e = fit.e[0];
-            kbi_draw(t, "<path class='ln k^ d^' d='M~ ~L~ ~'/>", who % KBI_HUES, who % KBI_DASHES, kbi_at(&f.x, x1),
-                     kbi_at(&f.y, fit.c * pow(x1, e)), kbi_at(&f.x, x2), kbi_at(&f.y, fit.c * pow(x2, e)));
-        }
-        for (int64_t k = 0; k < of[i].n; k++)
-            kbi_draw_mark(t, kbi_at(&f.x, kbi_panel_x(p, of[i].of[k])), kbi_at(&f.y, of[i].of[k]->time_ms), who,
-                          NULL);
-        kbi_draw_mark(t, 9, y, who, NULL);
-        if (known)
-            kbi_fit_text(&said, &fit, true);
-        else
-            kbi_puts(&said, "too few sizes");
-        kbi_draw(t, "<text x='20' y='~'>$: @</text>", y + 4, s->who[who], said.s);
-        kbi_text_free(&said);
-        y += 16;
-    }
-    return y;
-}
-
-// --- heat maps ---
-
-// Times, a cell for each pair of values; of several cases in one the last.
-static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
-    double lo, hi, v[3], x0 = 62, y0 = 34;
-    double* xs = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->lot.n);
-    double* ys = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->lot.n);
-    char text[40];
-    kbi_draw_titles(t, p, width);
-    if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
-        kbi_draw_text(t, 0, 44, "start", "dim", "no case here has such a number");
-        return 60;
-    }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        xs[i] = kbi_axis_value(p->lot.of[i], p->axis);
-        ys[i] = kbi_axis_value(p->lot.of[i], p->across);
-    }
-    int64_t nx = kbi_unique(xs, p->lot.n), ny = kbi_unique(ys, p->lot.n);
-    double wide = (width - x0 - 4) / (double)nx, high = KBI_MIN(28.0, KBI_MAX(16.0, wide * 0.7));
-    kbi_in_unit unit = kbi_metric_unit(metric, sqrt(lo * hi));
-    bool numbers = wide >= 34;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        int64_t cx = 0, cy = 0;
-        if (!kbi_metric_of(metric, r, v)) continue;
-        while (xs[cx] != kbi_axis_value(r, p->axis)) cx++;
-        while (ys[cy] != kbi_axis_value(r, p->across)) cy++;
-        double share = hi > lo ? log(v[0] / lo) / log(hi / lo) : 1;
-        double x = x0 + wide * (double)cx, y = y0 + high * (double)(ny - 1 - cy);
-        char opacity[40];
-        kbi_draw(t, "<rect class='cell k0' x='~' y='~' width='~' height='~' fill-opacity='@'><title>$</title></rect>",
-                 x, y, wide, high, kbi_digits(0.04 + 0.56 * KBI_MAX(0.0, KBI_MIN(share, 1.0)), 2, opacity),
-                 kbi_tip(s, r));
-        if (numbers)
-            kbi_draw_text(t, x + wide / 2, y + high / 2 + 4, "middle", "", kbi_digits(v[0] * unit.scale, 3, text));
-    }
-    for (int64_t i = 0; i < ny; i++)
-        kbi_draw_text(t, x0 - 6, y0 + high * (double)(ny - i) - high / 2 + 4, "end", "dim",
-                      kbi_size_text(ys[i], text));
-    int64_t stride = 1 + (int64_t)(30 / KBI_MAX(wide, 1.0));
-    for (int64_t i = 0; i < nx; i += stride)
-        kbi_draw_text(t, x0 + wide * ((double)i + 0.5), y0 + high * (double)ny + 14, "middle", "dim",
-                      kbi_size_text(xs[i], text));
-    kbi_text both = KBI_BLANK, cut = KBI_BLANK;
-    kbi_putf(&both, "%s up, %s across; %s, darker is longer", p->across, p->axis, unit.name);
-    kbi_draw_text(t, width - 4, y0 + high * (double)ny + 30, "end", "dim",
-                  kbi_clip(both.s, (int)(width / kbi_glyph), &cut));
-    kbi_text_free(&both);
-    kbi_text_free(&cut);
-    return y0 + high * (double)ny + 38;
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>figures   render: what each case reaches of the machine, how it was sampled, and how it stands to another.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-// --- speed of light: how near a case is to each of its two roofs ---
-
-// Percent of the bandwidth and of the arithmetic that were measured; NAN where one is not known.
-static void kbi_light_of(const kb_result* r, double out[2]) {
-    // the first schema says what is the nearest roof by what binds
-    bool moves = r->roof ? kbi_roof_is_memory(r->roof) : kbi_is(r->bound, "memory");
-    bool computes = r->roof ? !moves : kbi_is(r->bound, "compute");
-    out[0] = moves ? r->gpu_efficiency : 100 * r->throughput_gbps / r->copy_roof_gbps;
-    out[1] = computes ? r->gpu_efficiency : 100 * r->gflops / r->compute_roof_gflops;
-    for (int i = 0; i < 2; i++)
-        if (!kbi_finite(out[i]) || !(out[i] > 0)) out[i] = (double)NAN;
-}
-
-static const double kbi_light_room = 130; // right of 100 %
-
-static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, double y, double x0, double x1,
-                               bool wide) {
-    double light[2], full = x1 - x0 - kbi_light_room;
-    const char* who = s->n_who > 1 && r->implementation ? r->implementation : "";
-    char number[40];
-    kbi_light_of(r, light);
-    kbi_draw_text(t, wide ? x0 - 12 : 0, wide ? y + 15 : y + 10, wide ? "end" : "start", wide ? "" : "halo",
-                  kbi_row_text(s, r, who, (int)((wide ? x0 - 12 : x1) / kbi_glyph)));
-    for (int i = 0; i < 2; i++) {
-        double top = y + (wide ? 2 : 16) + 11 * i, end = x0 + full * KBI_MIN(light[i], 108.0) / 100;
-        if (!kbi_finite(light[i])) continue;
-        kbi_draw(t, "<path class='bar k^' d='M~ ~H~v7H~z'/><text x='~' y='~' class='@'>$@</text>", i, x0, top, end,
-                 x0, end + 5, top + 7.5, light[i] > 100 ? "b" : "", kbi_show_percent(light[i] / 100, number),
-                 light[i] > 108 ? " &#8250;" : "");
-    }
-    if (!kbi_finite(light[0]) && !kbi_finite(light[1]))
-        kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim halo",
-                      "no bytes, no operations, or no roof known");
-    else if (r->bound)
-        kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim", r->bound);
-}
-
-static double kbi_draw_light(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
-    bool wide = width > 500;
-    double row = wide ? 29 : 45, x0 = wide ? width * 0.42 : 0, x1 = width, full = x1 - x0 - kbi_light_room, top = 38;
-    double height = top + row * (double)p->lot.n;
-    char number[40];
-    (void)metric;
-    kbi_puts(t, "<path class='bar k0' d='M0 4h10v7h-10z'/><path class='bar k1' d='M90 4h10v7h-10z'/>");
-    kbi_draw_text(t, 15, 11, "start", "", "bandwidth");
-    kbi_draw_text(t, 105, 11, "start", "", "arithmetic");
-    for (int i = 0; i <= 4; i++) {
-        double x = x0 + full * i / 4.0;
-        kbi_draw_line(t, x, top - 6, x, height, i < 4 ? "grid" : "axis");
-        snprintf(number, sizeof number, "%d%s", 25 * i, i == 4 ? " %" : "");
-        kbi_draw_text(t, x, top - 11, i ? "middle" : "start", "dim", number);
-    }
-    for (int64_t i = 0; i < p->lot.n; i++)
-        kbi_draw_light_row(t, s, p->lot.of[i], top + row * (double)i, x0, x1, wide);
-    return height + 4;
-}
-
-// --- samples: in the order they were taken, and how they are distributed, over one scale ---
-
-enum { KBI_DRAWN_SAMPLES = 100, KBI_QUANTILES = 41 };
-
-static void kbi_draw_order(kbi_text* t, const kbi_frame* f, const kb_result* r, double by, int who) {
-    int64_t n = r->samples_ms.n, step = 1 + (n - 1) / KBI_DRAWN_SAMPLES;
-    kbi_draw(t, "<path class='pt k^' d='", who % KBI_HUES);
-    for (int64_t i = 0; i < n; i += step) {
-        double y = kbi_at(&f->y, KBI_MIN(r->samples_ms.of[i] / by, f->y.hi));
-        double share = n > 1 ? (double)i / (double)(n - 1) : 0.5;
-        if (kbi_finite(r->samples_ms.of[i]))
-            kbi_draw(t, "M~ ~h0", rint(f->x.from + share * (f->x.to - f->x.from)), rint(y));
-    }
-    kbi_puts(t, "'/>");
-}
-
-static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, double by, int who) {
-    double* sorted = (double*)kbi_grow(NULL, sizeof(double) * (size_t)r->samples_ms.n);
-    int64_t n = 0;
-    for (int64_t i = 0; i < r->samples_ms.n; i++)
-        if (kbi_finite(r->samples_ms.of[i])) sorted[n++] = r->samples_ms.of[i] / by;
-    kbi_sort(sorted, n);
-    int steps = (int)KBI_MIN(n, (int64_t)KBI_QUANTILES);
-    kbi_draw(t, "<path class='ln k^ d^' d='M~ ~", who % KBI_HUES, who % KBI_DASHES, f->x.from,
-             kbi_at(&f->y, n ? sorted[0] : 0));
-    for (int i = 0; i < steps; i++) { // up to the time, then right to its share
-        int64_t at = steps > 1 ? (n - 1) * i / (steps - 1) : 0;
-        double share = (double)(at + 1) / (double)n;
-        kbi_draw(t, "V~H~", kbi_at(&f->y, KBI_MIN(sorted[at], f->y.hi)),
-                 rint(f->x.from + share * (f->x.to - f->x.from)));
-    }
-    kbi_puts(t, "'/>");
-    KBENCH_FREE(sorted);
-}
-
-// What samples are divided by: where medians lie far apart, each case's own, or nothing else could be seen of any.
-static double kbi_samples_by(kbi_lot lot, const kb_result* r) {
-    double lo = INFINITY, hi = 0;
-    for (int64_t i = 0; i < lot.n; i++) lo = KBI_MIN(lo, lot.of[i]->time_ms), hi = KBI_MAX(hi, lot.of[i]->time_ms);
-    return hi > 1.25 * lo ? r->time_ms / 100 : 1;
-}
-
-// The range of most samples: what lies far beyond is drawn at the upper edge, and counted.
-static void kbi_samples_range(kbi_lot lot, double* lo, double* hi, int64_t* beyond) {
-    double top = -INFINITY, all = -INFINITY;
-    *lo = INFINITY;
-    *beyond = 0;
-    for (int64_t i = 0; i < lot.n; i++) {
-        const kb_result* r = lot.of[i];
-        double by = kbi_samples_by(lot, r), p95 = kbi_finite(r->time_ms_p95) ? r->time_ms_p95 : r->time_ms;
-        double p5 = kbi_finite(r->time_ms_p5) ? r->time_ms_p5 : r->time_ms;
-        top = KBI_MAX(top, (p95 + 2 * (p95 - p5)) / by);
-        for (int64_t k = 0; k < r->samples_ms.n; k++)
-            if (kbi_finite(r->samples_ms.of[k]))
-                *lo = KBI_MIN(*lo, r->samples_ms.of[k] / by), all = KBI_MAX(all, r->samples_ms.of[k] / by);
-    }
-    *hi = KBI_MAX(*lo, KBI_MIN(all, top));
-    for (int64_t i = 0; i < lot.n; i++) {
-        double by = kbi_samples_by(lot, lot.of[i]);
-        for (int64_t k = 0; k < lot.of[i]->samples_ms.n; k++) *beyond += lot.of[i]->samples_ms.of[k] / by > *hi;
-    }
-}
-
-static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
-    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
-    double lo, hi, height = 176, middle = 46 + (width - 56) * 0.62;
-    int64_t beyond;
-    kbi_frame f, g;
-    char number[64];
-    (void)metric;
-    kbi_draw_titles(t, p, width);
-    kbi_samples_range(p->lot, &lo, &hi, &beyond);
-    kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_TIME, hi);
-    if (p->lot.n && kbi_samples_by(p->lot, p->lot.of[0]) != 1) unit.scale = 1, unit.name = "% of its own median";
-    f.x = kbi_scale_of(0, 1, 0, false);
-    f.y = kbi_scale_of(lo, hi, 0.06, false);
-    f.x.from = 50, f.x.to = middle - 8;
-    f.y.from = height, f.y.to = 46;
-    g = f;
-    g.x.from = middle + 4, g.x.to = width - 8;
-    f.x.to = g.x.to;
-    kbi_draw_y(t, &f, unit.scale, unit.name);
-    f.x.to = middle - 8;
-    kbi_draw_line(t, f.x.from, height, f.x.to, height, "axis");
-    kbi_draw_line(t, g.x.from, height, g.x.to, height, "axis");
-    kbi_draw_text(t, f.x.from, height + 15, "start", "dim", "in the order taken");
-    kbi_draw_text(t, g.x.from, height + 15, "start", "dim", "0");
-    kbi_draw_text(t, g.x.to, height + 15, "end", "dim", "share below: 1");
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        int who = kbi_scene_who(s, p->lot.of[i]);
-        kbi_draw_order(t, &f, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
-        kbi_draw_ecdf(t, &g, p->lot.of[i], kbi_samples_by(p->lot, p->lot.of[i]), who);
-        shown[who] = true;
-    }
-    snprintf(number, sizeof number, "%lld beyond, at the edge", (long long)beyond);
-    if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim", number);
-    return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
-}
-// --- forest: ratios against a baseline, those of rivals or those of an earlier run ---
-
-typedef struct kbi_stand {   // above 1: faster than what it is compared with
-    const char *who, *words; // of which implementation, over which
-    double at, lo, hi, band; // band: within it lies what counts as no difference
-    kb_verdict verdict;
-    const kb_result* r;
-} kbi_stand;
-
-static bool kbi_stand_of_rival(kbi_scene* s, const kb_result* r, kbi_stand* out) {
-    if (!kbi_has_time(r) || !(r->speedup > 0) || !kbi_finite(r->speedup) || !r->baseline ||
-        kbi_is(r->baseline, r->implementation))
-        return false;
-    bool interval = r->speedup_low > 0 && kbi_finite(r->speedup_high) && r->speedup_high >= r->speedup_low;
-    memset(out, 0, sizeof *out);
-    out->r = r;
-    out->at = r->speedup;
-    out->lo = interval ? r->speedup_low : r->speedup;
-    out->hi = interval ? r->speedup_high : r->speedup;
-    out->band = KBI_MAX(0.01, kbi_finite(r->noise_floor) ? r->noise_floor : 0);
-    out->verdict = r->verdict;
-    kbi_text who = KBI_BLANK;
-    kbi_putf(&who, "%s over %s", r->implementation ? r->implementation : "", r->baseline);
-    out->who = kbi_arena_text_n(&s->arena, who.s, who.n);
-    kbi_text_free(&who);
-    return true;
-}
-
-static bool kbi_stand_of_change(const kbi_change* c, double threshold, kbi_stand* out) {
-    if (!kbi_comparable(c) || !kbi_finite(c->log)) return false;
-    bool interval = kbi_finite(c->lo) && kbi_finite(c->hi);
-    memset(out, 0, sizeof *out);
-    out->r = c->after;
-    out->at = exp(-c->log);
-    out->lo = interval ? exp(-c->hi) : out->at;
-    out->hi = interval ? exp(-c->lo) : out->at;
-    out->band = threshold;
-    out->verdict = c->regressed ? KB_SLOWER : c->improved ? KB_FASTER : c->open ? KB_UNRESOLVED : KB_EQUIVALENT;
-    out->words = c->regressed ? "REGRESSED" : c->improved ? "IMPROVED" : c->open ? "not certain" : "the same";
-    out->who = c->after->implementation ? c->after->implementation : "";
-    return true;
-}
-
-static int kbi_order_ratios(const void* a, const void* b) {
-    const kbi_stand *p = (const kbi_stand*)a, *q = (const kbi_stand*)b;
-    return p->at != q->at ? (p->at < q->at) - (p->at > q->at) : (p->r > q->r) - (p->r < q->r);
-}
-
-// All of them, the fastest first.
-static kbi_stand* kbi_ratios_of(kbi_scene* s, bool changes, int64_t* n) {
-    int64_t most = changes ? s->contrast->changes.n : s->n;
-    kbi_stand* of = (kbi_stand*)kbi_arena_alloc(&s->arena, sizeof(kbi_stand) * (size_t)(most + 1));
-    *n = 0;
-    for (int64_t i = 0; i < most; i++)
-        *n += changes ? kbi_stand_of_change(&s->contrast->changes.of[i], s->contrast->rules.threshold, &of[*n])
-                      : kbi_stand_of_rival(s, &s->of[i], &of[*n]);
-    qsort(of, (size_t)*n, sizeof *of, kbi_order_ratios);
-    return of;
-}
-
-static void kbi_draw_ratio(kbi_text* t, kbi_scene* s, const kbi_stand* r, const kbi_scale* x, double y, double label,
-                           double width) {
-    static const int marks[] = { 0, 2, 4, 1, 0 }, hues[] = { 5, 2, 1, 5, 5 }; // by verdict
-    bool wide = label > 0;
-    kbi_text words = KBI_BLANK;
-    char a[40], b[40], c[40];
-    double line = wide ? y + 8 : y + 20, low = kbi_at(x, KBI_MAX(r->lo, x->lo)),
-           high = kbi_at(x, KBI_MIN(r->hi, x->hi));
-    const char* verdict = r->words ? r->words : kbi_verdict_name(r->verdict);
-    kbi_draw_text(t, wide ? label - 12 : 0, wide ? y + 12 : y + 9, wide ? "end" : "start", wide ? "" : "halo",
-                  r->r ? kbi_row_text(s, r->r, r->who, (int)((wide ? label - 12 : width) / kbi_glyph)) : r->who);
-    kbi_draw(t, "<path class='ln k^' d='M~ ~H~M~ ~v7M~ ~v7'/>", hues[r->verdict], low, line, high, low, line - 3.5,
-             high, line - 3.5);
-    kbi_draw_mark_of(t, kbi_at(x, KBI_MAX(x->lo, KBI_MIN(r->at, x->hi))), line, hues[r->verdict], marks[r->verdict],
-                     r->verdict == KB_UNRESOLVED ? " hollow" : "", NULL);
-    kbi_putf(&words, "%s", kbi_digits(r->at, 3, a));
-    if (r->hi > r->lo) kbi_putf(&words, " [%s, %s]", kbi_digits(r->lo, 3, b), kbi_digits(r->hi, 3, c));
-    if (wide && verdict) kbi_putf(&words, " %s", verdict);
-    kbi_draw_text(t, width, wide ? y + 12 : line + 4, "end", "", words.s);
-    kbi_text_free(&words);
-}
-
-static double kbi_draw_forest(kbi_text* t, kbi_scene* s, const kbi_stand* of, int64_t n, const kbi_stand* all,
-                              int64_t n_all, double width) {
-    bool wide = width > 500;
-    double lo = 1, hi = 1, band = 0, row = wide ? 22 : 36, top = 24, label = wide ? width * 0.44 : 0, logs = 0;
-    double height = top + row * (double)(n + 1);
-    kbi_frame f;
-    for (int64_t i = 0; i < n_all; i++) {
-        lo = KBI_MIN(lo, all[i].lo), hi = KBI_MAX(hi, all[i].hi), band = KBI_MAX(band, all[i].band);
-        logs += log(all[i].at) / (double)n_all;
-    }
-    f.x = kbi_scale_of(KBI_MAX(KBI_MIN(lo, 1 / (1 + 2 * band)), 1e-3), KBI_MIN(KBI_MAX(hi, 1 + 2 * band), 1e3), 0.03,
-                       true);
-    f.x.from = label, f.x.to = width - (wide ? 190 : 130);
-    f.y.from = height, f.y.to = top;
-    double left = kbi_at(&f.x, 1 / (1 + band)), right = kbi_at(&f.x, 1 + band);
-    kbi_draw(t, "<rect class='zone' x='~' y='~' width='~' height='~'/>", left, top - 8, right - left,
-             height - top + 8);
-    kbi_draw_line(t, kbi_at(&f.x, 1), top - 8, kbi_at(&f.x, 1), height, "axis");
-    for (int64_t i = 0; i < n; i++) kbi_draw_ratio(t, s, &of[i], &f.x, top + row * (double)i, label, width);
-    kbi_stand mean = { "geometric mean", "", exp(logs), exp(logs), exp(logs), 0, KB_NO_VERDICT, NULL };
-    kbi_draw_ratio(t, s, &mean, &f.x, top + row * (double)n, label, width);
-    kbi_draw_text(t, KBI_MAX(left, label + 40), 11, "end", "dim", "slower");
-    kbi_draw_text(t, KBI_MAX(right + 4, label + 48), 11, "start", "dim", "faster");
-    kbi_draw_round_x(t, &f, wide ? 6 : 4, wide ? "ratio of times, shaded: no difference" : "ratio of times");
-    return height + 38;
-}
-
-static double kbi_draw_rivals(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int changes) {
-    int64_t n, at = 0;
-    kbi_stand* all = kbi_ratios_of(s, changes != 0, &n);
-    while (at + 1 < n && all[at].r != p->lot.of[0]) at++;
-    return kbi_draw_forest(t, s, all + at, p->lot.n, all, n, width);
-}
-
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>roofline  render: operations a second by operations a byte, under the roofs that were measured.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-// Williams, Waterman and Patterson, 2009.
-
-typedef struct kbi_ceiling {
-    const char* name;
-    double of; // GB/s or GFLOP/s
-} kbi_ceiling;
-typedef struct kbi_ceilings { // of one machine
-    kbi_ceiling memory[8], compute[16];
-    int n_memory, n_compute;
-} kbi_ceilings;
-
-static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name, double x) {
-    int k = 0;
-    if (!name || !kbi_finite(x) || !(x > 0)) return;
-    while (k < *n && !kbi_is(of[k].name, name)) k++;
-    if (k == most) return;
-    if (k == *n) of[k].of = 0, of[k].name = name, ++*n;
-    of[k].of = KBI_MAX(of[k].of, x);
-}
-
-// All that the records of a machine say of its roofs; older ones say only how near each case is to the nearest.
-static void kbi_ceilings_of(kbi_lot lot, kbi_ceilings* c) {
-    memset(c, 0, sizeof *c);
-    for (int64_t i = 0; i < lot.n; i++) {
-        const kb_result* r = lot.of[i];
-        const char* names[] = { "copy", "read", "write" };
-        const double gbps[] = { r->copy_roof_gbps, r->read_roof_gbps, r->write_roof_gbps };
-        for (int k = 0; k < KBI_COUNT(names); k++)
-            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), names[k], gbps[k]);
-        if (!r->roof && kbi_is(r->bound, "memory"))
-            kbi_ceiling_add(c->memory, &c->n_memory, KBI_COUNT(c->memory), "memory",
-                            100 * r->throughput_gbps / r->gpu_efficiency);
-        kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->compute_roof, r->compute_roof_gflops);
-        if (r->roof && !r->compute_roof && !kbi_roof_is_memory(r->roof))
-            kbi_ceiling_add(c->compute, &c->n_compute, KBI_COUNT(c->compute), r->roof,
-                            100 * r->gflops / r->gpu_efficiency);
-    }
-}
-
-static double kbi_ceiling_most(const kbi_ceiling* of, int n) {
-    double most = 0;
-    for (int i = 0; i < n; i++) most = KBI_MAX(most, of[i].of);
-    return most;
-}
-
-static bool kbi_roofline_has(const kb_result* r) {
-    return r->bytes > 0 && r->flops > 0 && kbi_finite(r->bytes) && kbi_finite(r->flops) && r->gflops > 0;
-}
-
-// Where a case lies by the bytes that L2 and DRAM moved, as counted: the operations are the same.
-typedef struct kbi_levels {
-    double x[2], y; // operations a byte, of L2 and of DRAM, and a second; x 0: not known
-} kbi_levels;
-
-static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
-    static const char* const names[][2] = { { "intensity_l2", "l2_bytes" }, { "intensity_dram", "dram_bytes" } };
-    const double most = 1e4; // what nearly all comes from cache says nothing of DRAM
-    memset(l, 0, sizeof *l);
-    for (int i = 0; i < 2 && r->counters.n && r->time_ms > 0; i++) {
-        double x = kbi_object_number(&r->counters, names[i][0]), y = x * kbi_object_number(&r->counters, names[i][1]);
-        if (!kbi_finite(x) || !kbi_finite(y) || !(x > 0) || x > most || !(y > 0)) continue;
-        l->x[i] = x;
-        l->y = y / r->time_ms * 1e-6;
-    }
-    return l->y > 0;
-}
-
-// Scales that hold all cases and the corner of the lowest and the highest roofs.
-static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
-    double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        if (!kbi_roofline_has(r)) continue;
-        lo = KBI_MIN(lo, r->flops / r->bytes), hi = KBI_MAX(hi, r->flops / r->bytes);
-        low = KBI_MIN(low, r->gflops), high = KBI_MAX(high, r->gflops);
-    }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        kbi_levels l;
-        if (!kbi_levels_of(p->lot.of[i], &l)) continue;
-        for (int k = 0; k < 2; k++)
-            if (l.x[k] > 0) lo = KBI_MIN(lo, l.x[k]), hi = KBI_MAX(hi, l.x[k]);
-        low = KBI_MIN(low, l.y), high = KBI_MAX(high, l.y);
-    }
-    double fast = kbi_ceiling_most(c->memory, c->n_memory), most = kbi_ceiling_most(c->compute, c->n_compute);
-    if (fast > 0 && most > 0) lo = KBI_MIN(lo, most / fast / 8), hi = KBI_MAX(hi, most / fast * 8);
-    if (!(hi >= lo)) lo = 0.1, hi = 100;
-    lo /= 2, hi *= 2;
-    if (most > 0) high = KBI_MAX(high, most);
-    if (fast > 0)
-        high = KBI_MAX(high, most > 0 ? most : fast * hi / 4), low = KBI_MIN(low, KBI_MAX(high / 1e4, fast * lo));
-    if (!(high >= low)) low = 1, high = 100;
-    f->x = kbi_scale_of(lo, hi, 0, true);
-    f->y = kbi_scale_of(low / 1.6, high * 2, 0, true);
-}
-
-static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* f) {
-    double most = kbi_ceiling_most(c->compute, c->n_compute);
-    double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
-           per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
-    char number[40];
-    for (int i = 0; i < c->n_memory; i++) { // y = GB/s x, from where it enters at the left or from below
-        double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
-        double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
-        double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
-        kbi_text name = KBI_BLANK;
-        if (!(until > from)) continue;
-        kbi_draw_line(t, x, y, kbi_at(&f->x, until), kbi_at(&f->y, until * of), i ? "axis" : "roof");
-        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GBPS, of);
-        kbi_putf(&name, "%s %s %s", c->memory[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
-        kbi_draw(t, "<text class='dim halo' transform='translate(~ ~) rotate(~)'>$</text>", x + 14 + 4 * i,
-                 y - 14 * per_y / per_x - 5 + 16 * (i > 0), -atan(per_y / per_x) * 57.29577951308232, name.s);
-        kbi_text_free(&name);
-    }
-}
-
-// Whether a text there would stand on a mark.
-static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        if (!kbi_roofline_has(r)) continue;
-        double mx = kbi_at(&f->x, r->flops / r->bytes), my = kbi_at(&f->y, r->gflops);
-        if (mx > x - 6 && mx < x + w + 6 && my > y - 13 && my < y + 6) return true;
-    }
-    return false;
-}
-
-static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, const kbi_frame* f) {
-    double fast = kbi_ceiling_most(c->memory, c->n_memory), last = -1e9;
-    char number[40];
-    for (int i = 0; i < c->n_compute; i++) {
-        double of = c->compute[i].of, from = fast > 0 ? of / fast : f->x.lo, y = kbi_at(&f->y, of);
-        double x = kbi_at(&f->x, KBI_MAX(from, f->x.lo));
-        kbi_text name = KBI_BLANK;
-        kbi_draw_line(t, x, y, f->x.to, y, "roof");
-        kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, of);
-        kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
-        if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B on", kbi_digits(from, 2, number));
-        double wide = 5.9 * (double)name.n, left = x + 10, right = f->x.to - wide - 4;
-        int at = 0; // above the line or below, at its right end or its left
-        while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
-        if (fabs(y - last) > 11)
-            kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim halo", name.s),
-                last = y;
-        kbi_text_free(&name);
-    }
-}
-
-typedef struct kbi_box {
-    double x, y, w;
-} kbi_box;
-
-// Names of operations beside one of their marks each, where there is room.
-static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->lot.n + 1));
-    kbi_set said = KBI_BLANK;
-    int64_t n = 0;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        kbi_box mark = { kbi_at(&f->x, r->flops / r->bytes) - 5, kbi_at(&f->y, r->gflops) + 5, 10 };
-        if (kbi_roofline_has(r)) taken[n++] = mark;
-    }
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        const char* name = kbi_case_text(s, r, false);
-        uint64_t key = kbi_hash(14695981039346656037u, name);
-        bool free_ = kbi_roofline_has(r);
-        kbi_box box = { kbi_at(&f->x, r->flops / r->bytes) + 8, kbi_at(&f->y, r->gflops) + 4,
-                        5.8 * kbi_width(name, strlen(name)) };
-        for (int64_t k = 0; k < n && free_; k++)
-            free_ = box.x > taken[k].x + taken[k].w || taken[k].x > box.x + box.w || fabs(box.y - taken[k].y) > 10;
-        if (!free_ || box.x + box.w > f->x.to || !kbi_set_add(&said, key)) continue;
-        taken[n++] = box;
-        kbi_draw_text(t, box.x, box.y, "start", "halo", name);
-    }
-    kbi_set_free(&said);
-    KBENCH_FREE(taken);
-}
-
-// A thin line through the sizes of one implementation of an operation, from few operations a byte to many.
-static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    static const kbi_trait one = { true, true, false, false, false, NULL, NULL };
-    int64_t lots;
-    kbi_lot* of = kbi_split(s, p->lot, &one, &lots);
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->lot.n);
-    for (int64_t i = 0; i < lots; i++) {
-        int64_t n = 0;
-        for (int64_t k = 0; k < of[i].n; k++)
-            if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
-        if (n < 2) continue;
-        qsort(at, (size_t)n, sizeof *at, kbi_order_points);
-        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // one above the other: a line would say nothing
-        kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
-        for (int64_t k = 0; k < n; k++)
-            kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
-        kbi_puts(t, "'/>");
-    }
-    KBENCH_FREE(at);
-}
-
-// A ring for L2 and a dot for DRAM, where x is not negative.
-static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double y) {
-    if (x[0] >= 0 && x[1] >= 0) kbi_draw(t, "<path class='thin k^' d='M~ ~L~ ~'/>", hue, x[0], y, x[1], y);
-    if (x[0] >= 0)
-        kbi_draw(t, "<path class='mk k^ hollow' d='M~ ~a2 2 0 1 0 4 0a2 2 0 1 0-4 0z'/>", hue, x[0] - 2, y);
-    if (x[1] >= 0) kbi_draw(t, "<path class='pt k^' d='M~ ~h0'/>", hue, x[1], y);
-}
-
-// Whether any case has such.
-static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f, bool* shown) {
-    bool any = false;
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        int who = kbi_scene_who(s, p->lot.of[i]);
-        kbi_levels l;
-        if (!kbi_levels_of(p->lot.of[i], &l)) continue;
-        const double x[] = { l.x[0] > 0 ? kbi_at(&f->x, l.x[0]) : -1, l.x[1] > 0 ? kbi_at(&f->x, l.x[1]) : -1 };
-        kbi_draw_level_pair(t, who % KBI_HUES, x, kbi_at(&f->y, l.y));
-        any = shown[who] = true;
-    }
-    return any;
-}
-
-// What the picture does not say by itself, from y on; how far down that reaches.
-static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, int64_t n, bool levels,
-                                      double y) {
-    double down = 6;
-    const double pair[] = { 8, 24 };
-    char missing[80];
-    if (levels) {
-        kbi_draw_level_pair(t, KBI_HUES - 1, pair, y - 4);
-        kbi_draw_text(t, 32, y, "start", "dim", "ring and dot: by the bytes that L2 and DRAM moved, as counted");
-        down += 16;
-    }
-    snprintf(missing, sizeof missing, "%lld more say not both, bytes and operations", (long long)(p->lot.n - n));
-    if (n && n < p->lot.n) kbi_draw_text(t, 4, y + down - 6, "start", "dim", missing), down += 16;
-    if (!c->n_memory)
-        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "no bandwidth is in these records"), down += 16;
-    if (!c->n_compute)
-        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "no roof of arithmetic is in these records"), down += 16;
-    return down;
-}
-
-static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
-    bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
-    double height = KBI_MAX(250.0, KBI_MIN(width * 0.5, 400.0));
-    kbi_ceilings c;
-    kbi_frame f;
-    int64_t n = 0;
-    (void)metric;
-    kbi_ceilings_of(p->lot, &c);
-    kbi_roofline_scales(p, &c, &f);
-    kbi_draw_titles(t, p, width);
-    f.x.from = 52, f.x.to = width - 8;
-    f.y.from = height, f.y.to = 46;
-    kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_GFLOPS, f.y.hi);
-    kbi_draw_y(t, &f, unit.scale, unit.name);
-    kbi_draw_round_x(t, &f, width > 500 ? 8 : 5, "operations a byte moved, FLOP/B");
-    kbi_draw_roofs(t, &c, &f);
-    kbi_draw_ceilings(t, p, &c, &f);
-    kbi_draw_roofline_paths(t, s, p, &f);
-    bool levels = kbi_draw_levels(t, s, p, &f, shown);
-    for (int64_t i = 0; i < p->lot.n; i++) {
-        const kb_result* r = p->lot.of[i];
-        int who = kbi_scene_who(s, r);
-        if (!kbi_roofline_has(r)) continue;
-        kbi_draw_mark(t, kbi_at(&f.x, r->flops / r->bytes), kbi_at(&f.y, r->gflops), who,
-                      width > 500 ? kbi_tip(s, r) : NULL);
-        shown[who] = true;
-        n++;
-    }
-    kbi_draw_roofline_names(t, s, p, &f);
-    if (!n && !levels)
-        kbi_draw_text(t, (f.x.from + f.x.to) / 2, height / 2, "middle", "b",
-                      "no case says both kb_bytes and kb_flops");
-    double end = height + 46 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 46, width - 8);
-    end += kbi_draw_roofline_notes(t, p, &c, n, levels, end + 6);
-    return end;
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>page      render: the kinds of figures; one as a file of its own; what a page needs beside its content.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-// --- the kinds ---
-
-// Rows are in the order of the ratios, so that a picture has a stretch of them.
-static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
-    kbi_lot lot = { NULL, 0 };
-    int64_t n = 0;
-    if (changes && !s->contrast) return;
-    kbi_stand* of = kbi_ratios_of(s, changes, &n);
-    lot.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
-    for (int64_t i = 0; i < n; i++) lot.of[lot.n++] = of[i].r;
-    kbi_find_rows(lot, out);
-}
-static void kbi_find_rivals(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, false, out); }
-static void kbi_find_changes(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s, true, out); }
-static void kbi_find_light(kbi_scene* s, kbi_panels* out) { kbi_find_rows(s->timed, out); }
-
-typedef struct kbi_plot {
-    const char *name, *missing; // what is said where there is nothing to draw
-    void (*find)(kbi_scene* s, kbi_panels* out);
-    double (*draw)(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric); // returns the height
-    int metric;
-    bool wide; // one below the other
-} kbi_plot;
-
-#define KBI_NO_SWEEP "no operation was measured at two sizes: sweep an axis, as in -a n=1024:1048576:*4"
-static const kbi_plot kbi_plots[] = {
-    { "speed", "no case has a time", kbi_find_light, kbi_draw_light, 0, true },
-    { "roofline", "no case has a time", kbi_find_machines, kbi_draw_roofline, 0, true },
-    { "time", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_TIME, false },
-    { "gbps", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_GBPS, false },
-    { "gflops", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_GFLOPS, false },
-    { "efficiency", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_lines, KBI_METRIC_ROOF, false },
-    { "heat", "no operation was swept along two axes", kbi_find_heat, kbi_draw_heat, KBI_METRIC_TIME, false },
-    { "fits", KBI_NO_SWEEP, kbi_find_lines, kbi_draw_fits, KBI_METRIC_TIME, false },
-    { "samples", "no record has samples", kbi_find_samples, kbi_draw_samples, 0, false },
-    { "rivals", "no case was compared with a rival: KBENCH_IMPL makes rivals", kbi_find_rivals, kbi_draw_rivals, 0,
-      true },
-    { "changes", "nothing to compare with: --baseline names an earlier run", kbi_find_changes, kbi_draw_rivals, 1,
-      true }
-};
-
-static const kbi_plot* kbi_plot_named(const char* name) {
-    for (int i = 0; i < KBI_COUNT(kbi_plots); i++)
-        if (kbi_same_name(kbi_plots[i].name, name)) return &kbi_plots[i];
-    return NULL;
-}
-
-// One panel as SVG inside a page.
-static void kbi_plot_panel(kbi_text* t, kbi_scene* s, const kbi_plot* plot, const kbi_panel* p, double width,
-                           const char* style) {
-    kbi_text body = KBI_BLANK;
-    double height = plot->draw(&body, s, p, width, plot->metric);
-    kbi_draw(t, "<svg class='@' viewBox='0 0 ~ ~' role='img' aria-label='$ $ $'>@</svg>\n", style, width, height,
-             plot->name, p->title, p->under, body.s ? body.s : "");
-    kbi_text_free(&body);
-}
-
-enum { KBI_SVG_PANELS = 48 };
-
-// A figure alone, with its own style: for papers and slides.
-static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast,
-                    const kbi_plot* plot) {
-    kbi_scene s;
-    kbi_panels panels = KBI_BLANK;
-    kbi_text body = KBI_BLANK;
-    double wide = plot->wide ? 760 : 380, x = 0, y = 0, row = 0, most = wide;
-    kbi_scene_open(&s, records, n, contrast);
-    plot->find(&s, &panels);
-    int64_t shown = KBI_MIN(panels.n, (int64_t)KBI_SVG_PANELS);
-    for (int64_t i = 0; i < shown; i++) {
-        kbi_text one = KBI_BLANK;
-        double height = plot->draw(&one, &s, &panels.of[i], wide, plot->metric);
-        if (x > 0 && (plot->wide || x + wide > 1200)) x = 0, y += row + 18, row = 0;
-        kbi_draw(&body, "<g transform='translate(~ ~)'>@</g>\n", x, y, one.s ? one.s : "");
-        row = KBI_MAX(row, height);
-        most = KBI_MAX(most, x + wide);
-        x += wide + 24;
-        kbi_text_free(&one);
-    }
-    if (shown < panels.n) {
-        char more[80];
-        snprintf(more, sizeof more, "%lld more; --where chooses", (long long)(panels.n - shown));
-        y += row + 22, row = 6;
-        kbi_draw_text(&body, 0, y, "start", "dim", more);
-    }
-    if (!panels.n) kbi_draw_text(&body, 0, 20, "start", "dim", plot->missing), row = 32;
-    kbi_draw(t,
-             "<svg xmlns='http://www.w3.org/2000/svg' width='~' height='~' viewBox='-16 -12 ~ ~'>\n"
-             "<!-- kbench " KBENCH_VERSION " -->\n<style>",
-             most + 32, y + row + 28, most + 32, y + row + 28);
-    kbi_svg_plain_style(t);
-    kbi_draw(t, "</style>\n<rect x='-16' y='-12' width='100%' height='100%' fill='white'/>\n@</svg>\n",
-             body.s ? body.s : "");
-    kbi_text_free(&body);
-    KBENCH_FREE(panels.of);
-    kbi_arena_free(&s.arena);
-}
-// --- a page, beside its content ---
-
-// clang-format off
-static const char* const kbi_page_style[] = {
-    "*{box-sizing:border-box}html{color-scheme:light dark;-webkit-text-size-adjust:100%}",
-    "body{margin:0;overflow-wrap:anywhere;background:var(--bg);color:var(--fg);font:15px/1.5 ",
-    "system-ui,-apple-system,\"Segoe UI\",Roboto,",
-    "\"Helvetica Neue\",Arial,sans-serif;font-variant-numeric:tabular-nums}",
-    "header,main{max-width:1140px;margin:0 auto;padding:0 24px}header{padding-top:32px}",
-    "h1{font-size:26px;line-height:1.25;margin:2px 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}",
-    "h2{font-size:18px;margin:44px 0 4px;padding-top:12px;border-top:1px solid var(--line)}",
-    "h3{font-size:14px;margin:22px 0 4px}p{margin:6px 0;max-width:74ch}",
-    ".lead{font-size:17px;line-height:1.45;margin:8px 0 10px;overflow-wrap:anywhere}",
-    ".dim,small{color:var(--dim)}small{font-size:.9em}a{color:var(--c0)}",
-    ".chip{display:inline-block;font-size:12px;font-weight:700;letter-spacing:.04em;padding:2px 9px;",
-    "border-radius:99px;",
-    "border:1.5px solid;vertical-align:3px;margin-right:8px}.pass{color:var(--good)}.fail{color:var(--bad)}",
-    ".eyebrow{font-size:12.5px;color:var(--dim);display:flex;justify-content:space-between;gap:12px;",
-    "align-items:center}",
-    "nav{display:flex;flex-wrap:wrap;gap:2px 16px;font-size:13.5px;margin:14px 0 0}nav a{text-decoration:none}",
-    "code{font:12.5px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}",
-    ".cmd{display:flex;gap:8px;align-items:flex-start;background:var(--soft);border-radius:6px;padding:7px 10px;",
-    "margin:10px 0}.cmd code{flex:1}",
-    "button,.tools input,.tools label,.switch>label{font:inherit;font-size:13px;color:var(--fg);",
-    "background:var(--bg);",
-    "border:1px solid var(--line);border-radius:6px;padding:3px 10px;cursor:pointer}",
-    "button:hover{background:var(--soft)}",
-    ".tools{display:none;gap:8px;flex-wrap:wrap;margin:10px 0}.js .tools{display:flex}.js .cmd button{display:block}",
-    ".cmd button,#theme{display:none}.js #theme{display:block}.tools input[type=search]{flex:1;min-width:150px;",
-    "cursor:text}",
-    ".tools input[type=checkbox]{margin:0 5px 0 0}",
-    ".warn{border:1px solid var(--line);border-left:4px solid var(--c4);border-radius:6px;padding:8px 14px;",
-    "margin:18px 0}",
-    ".warn ul{margin:4px 0;padding-left:18px}.warn li{margin:5px 0;overflow-wrap:anywhere}.warn b{font-size:13px}",
-    ".scroll{overflow-x:auto;margin:6px 0}.tall{max-height:78vh;overflow:auto}",
-    "table{border-collapse:collapse;font-size:13px;width:100%}th,td{padding:4px 7px;text-align:left;",
-    "vertical-align:top;",
-    "border-bottom:1px solid var(--line)}thead th{position:sticky;top:0;background:var(--bg);z-index:2;",
-    "white-space:nowrap;",
-    "vertical-align:bottom;font-size:12px;color:var(--dim);box-shadow:0 1px 0 var(--line)}",
-    "th[aria-sort]{cursor:pointer}",
-    "tbody th{font-weight:400}tbody th b{font-weight:600}tbody th small{overflow-wrap:anywhere}",
-    ".n{text-align:right;white-space:nowrap}.best{font-weight:650}.word{font-weight:600;color:var(--bad)}",
-    "#cases tbody th{min-width:210px;max-width:400px}.note{min-width:80px;max-width:300px;font-size:12px;",
-    "overflow-wrap:anywhere}",
-    "th[aria-sort=ascending]::after{content:\" \\25B4\"}th[aria-sort=descending]::after{content:\" \\25BE\"}",
-    ".w{display:inline-block;width:40px;height:7px;margin-right:7px;background:var(--soft);vertical-align:1px}",
-    ".w i{display:block;height:7px;max-width:100%;background:var(--c0);print-color-adjust:exact;",
-    "-webkit-print-color-adjust:exact}.w .over{background:var(--bad)}.key{width:12px;height:12px;",
-    "vertical-align:-2px;",
-    "margin-right:4px;overflow:visible}.hide-rates .rates,.hide-memory .memory,.hide-trust .trust{display:none}",
-    "figure{margin:10px 0;min-width:0}.large{display:block;width:100%;min-width:780px}svg{max-width:none}.wide,",
-    ".narrow,.fit{display:block;width:100%;height:auto}",
-    ".wide{max-width:1000px}.narrow{display:none;max-width:440px}.many{display:grid;gap:14px 28px;",
-    "grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),",
-    "1fr));margin:10px 0}.fit{max-width:460px}.keys{display:flex;gap:4px 18px;flex-wrap:wrap;font-size:13px}",
-    ".switch>input{position:absolute;opacity:0}.switch>label{display:inline-block;margin:6px 6px 0 0}",
-    ".switch>input:focus-visible+label{outline:2px solid var(--c0)}.pane{display:none}",
-    ".switch>input:checked+label{background:var(--fg);color:var(--bg)}",
-    "#m0:checked~.p0,#m1:checked~.p1,#m2:checked~.p2,#m3:checked~.p3{display:block}",
-    "details{margin:8px 0}summary{cursor:pointer;font-size:13.5px;color:var(--c0)}details p{font-size:14px}",
-    ".env td,.env th{font-size:12.5px;overflow-wrap:anywhere}.env th{width:180px;color:var(--dim)}",
-    ".differs{background:",
-    "var(--soft)}footer{margin:40px 0 48px;padding-top:10px;border-top:1px solid var(--line);font-size:12.5px;",
-    "color:var(--dim)}",
-    "@media(max-width:828px){.wide{display:none}.narrow{display:block}}",
-    "@media(max-width:680px){header,main{padding-left:16px;padding-right:16px}",
-    "h1{font-size:22px}h2{margin-top:34px}.lead{font-size:16px}th,td{padding:5px 7px}.fit{max-width:none}",
-    "#cases tbody th{min-width:128px;max-width:190px}}",
-    "@media print{.tools,nav,button,.cmd button,#theme,.switch>label{display:none!important}body{font-size:10.5pt}",
-    "header,main{max-width:none;padding:0}.tall{max-height:none;overflow:visible}.scroll{overflow:visible}",
-    "figure,.warn,tr,.fit{break-inside:avoid}h2,h3{break-after:avoid}thead{display:table-header-group}",
-    "thead th{position:static}table{font-size:8.5pt}th,td{padding:2px 5px}.wide{display:block}.narrow{display:none}",
-    "@page{margin:14mm}}"
-};
-
-// Sorting, filtering, hiding columns, theme, copying, downloads: all else works without it.
-static const char* const kbi_page_script[] = {
-    "(function(){'use strict';var d=document,root=d.documentElement,id=function(x){return d.getElementById(x)},\n",
-    "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),",
-    "body=table&&table.tBodies[0];\n",
-    "root.className='js';\n",
-    "function on(e,what,f){if(e)e.addEventListener(what,f)}\n",
-    "function kept(v){try{if(v)localStorage.setItem('kbench-theme',v);return localStorage.getItem('kbench-theme')}",
-    "catch(e){return null}}\n",
-    "var theme=kept();if(theme)root.dataset.theme=theme;\n",
-    "on(id('theme'),'click',function(){var dark=root.dataset.theme?root.dataset.theme==='dark':",
-    "matchMedia('(prefers-color-scheme:dark)').matches;root.dataset.theme=dark?'light':'dark';",
-    "kept(root.dataset.theme)});\n",
-    "function value(row,at){var c=row.cells[at],v=c.getAttribute('data-v');return v===null?",
-    "c.classList.contains('n')?parseFloat(c.textContent):c.textContent.trim():v===''?null:+v}\n",
-    "function sort(th){var is=th.getAttribute('aria-sort'),at=th.cellIndex,down=is==='none'?!!th.dataset.down:",
-    "is==='ascending';\n",
-    "all('th[aria-sort]',table.tHead).forEach(function(x){x.setAttribute('aria-sort','none')});\n",
-    "th.setAttribute('aria-sort',down?'descending':'ascending');\n",
-    "all('tr',body).map(function(r,i){return[value(r,at),i,r]}).sort(function(a,b){var x=a[0],y=b[0];\n",
-    "if(x===null||y===null)return(x===null)-(y===null)||a[1]-b[1];var o=x<y?-1:x>y?1:0;",
-    "return(down?-o:o)||a[1]-b[1]})\n",
-    ".forEach(function(e){body.appendChild(e[2])})}\n",
-    "all('#cases th[aria-sort]').forEach(function(th){th.tabIndex=0;on(th,'click',function(){sort(th)});\n",
-    "on(th,'keydown',function(e){if(e.key==='Enter'||e.key===' '){e.preventDefault();sort(th)}})});\n",
-    "on(id('find'),'input',function(){var words=this.value.toLowerCase().split(/\\s+/).filter(Boolean),n=0;\n",
-    "all('tr',body).forEach(function(r){var s=r.textContent.toLowerCase(),",
-    "ok=words.every(function(w){return s.indexOf(w)>=0});\n",
-    "r.hidden=!ok;n+=ok});id('found').textContent=words.length?n+' of '+body.rows.length:''});\n",
-    "all('.tools input[data-g]').forEach(function(b){on(b,'change',function(){\n",
-    "table.classList.toggle('hide-'+b.dataset.g,!b.checked)})});\n",
-    "on(id('copy'),'click',function(){var s=id('command').textContent,b=this,",
-    "done=function(){b.textContent='copied'};\n",
-    "if(navigator.clipboard&&isSecureContext)navigator.clipboard.writeText(s).then(done,function(){});\n",
-    "else{var r=d.createRange();r.selectNodeContents(id('command'));var w=getSelection();w.removeAllRanges();",
-    "w.addRange(r);",
-    "if(d.execCommand('copy'))done()}});\n",
-    "function save(name,type,text){var a=d.createElement('a'),u=URL.createObjectURL(new Blob([text],{type:type}));\n",
-    "a.href=u;a.download=name;a.click();setTimeout(function(){URL.revokeObjectURL(u)},1e4)}\n",
-    "function records(){var o=JSON.parse(id('kbench-data').textContent);return o.records.map(function(r){\n",
-    "return Object.assign({},o.all,r)})}\n",
-    "on(id('json'),'click',function(){save('records.json','application/json',JSON.stringify(records(),null,1))});\n",
-    "on(id('csv'),'click',function(){var keys=[],rows=records().map(function(r){var o={};",
-    "Object.keys(r).forEach(function(k){\n",
-    "if(k==='params')Object.keys(r[k]).forEach(function(p){o['params.'+p]=r[k][p]});\n",
-    "else if(k==='flags')o[k]=r[k].join(' ');else if(!Array.isArray(r[k]))o[k]=r[k]});\n",
-    "Object.keys(o).forEach(function(k){if(keys.indexOf(k)<0)keys.push(k)});return o});\n",
-    "var cell=function(v){if(typeof v==='string'){v=v.replace(\n",
-    "/[\\s\\x00-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]/g,' ');\n",
-    "if(/^ *[-=+@\\uff0b\\uff0d\\uff1d\\uff20]/.test(v))v='\\''+v}\n",
-    "v=v===undefined||v===null?'':String(v);return/[\",;]/.test(v)?'\"'+v.replace(/\"/g,'\"\"')+'\"':v};\n",
-    "save('records.csv','text/csv',[keys.map(cell).join(',')].concat(rows.map(function(o){\n",
-    "return keys.map(function(k){return cell(o[k])}).join(',')})).join('\\r\\n')+'\\r\\n')});\n",
-    "on(window,'beforeprint',function(){all('details').forEach(function(e){e.open=true})});\n",
-    "})();\n"
-};
-// clang-format on
-
-static void kbi_page_colours(kbi_text* t, const char* where, bool dark) {
-    kbi_puts(t, where);
-    for (int i = 0; i < KBI_COUNT(kbi_colours); i++)
-        kbi_putf(t, "--%s:%s;", kbi_colours[i].name, dark ? kbi_colours[i].dark : kbi_colours[i].light);
-    kbi_puts(t, "}");
-}
-
-static void kbi_page_head(kbi_text* t, const char* title) {
-    kbi_puts(t,
-             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-             "<meta name=\"generator\" content=\"kbench " KBENCH_VERSION "\">\n"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-             "script-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
-             "<meta name=\"referrer\" content=\"no-referrer\">\n");
-    kbi_draw(t, "<title>$ - kbench</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n", title);
-    kbi_page_colours(t, ":root{", false);
-    kbi_page_colours(t, "\n@media(prefers-color-scheme:dark){:root:not([data-theme=light]){", true);
-    kbi_page_colours(t, "}\n:root[data-theme=dark]{color-scheme:dark;", true);
-    kbi_puts(t, "\n:root[data-theme=light]{color-scheme:light}\n");
-    for (int i = 0; i < KBI_COUNT(kbi_page_style); i++) kbi_puts(t, kbi_page_style[i]), kbi_puts(t, "\n");
-    for (int i = 0; i < KBI_COUNT(kbi_svg_style); i++) kbi_puts(t, kbi_svg_style[i]), kbi_puts(t, "\n");
-    kbi_page_colours(t, "@media print{:root,:root[data-theme=dark],:root:not([data-theme=light]){color-scheme:light;",
-                     false);
-    kbi_puts(t, "}\n</style>\n</head>\n");
-}
-
-static void kbi_page_end(kbi_text* t) {
-    kbi_puts(t, "<script>\n");
-    for (int i = 0; i < KBI_COUNT(kbi_page_script); i++) kbi_puts(t, kbi_page_script[i]);
-    kbi_puts(t, "</script>\n</body>\n</html>\n");
-}
-
-// --- the records ---
-
-enum { KBI_PAGE_SAMPLES = 4096 }; // of all cases together; more are thinned out, evenly
-
-// How many samples of each case the page has.
-static int64_t kbi_page_share(int64_t n) { return KBI_MAX((int64_t)16, KBI_PAGE_SAMPLES / KBI_MAX(n, (int64_t)1)); }
-
-static void kbi_page_samples(kbi_text* t, kbi_field_samples samples, int64_t share) { // more digits than a timer has
-    int64_t n = KBI_MIN(samples.n, share);
-    kbi_puts(t, samples.n ? "[" : "null");
-    for (int64_t i = 0; i < n; i++) {
-        char number[40] = "null";
-        double x = samples.of[i * samples.n / n];
-        if (kbi_finite(x)) snprintf(number, sizeof number, "%.7g", x), kbi_unlocalise(number);
-        kbi_putf(t, "%s%s", i ? "," : "", number);
-    }
-    if (samples.n) kbi_puts(t, "]");
-}
-
-static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* key, int64_t share) {
-    const void* field = kbi_field(r, key);
-    t->n = 0;
-    if (key->kind == KBI_KIND_samples)
-        kbi_page_samples(t, *(const kbi_field_samples*)field, share);
-    else
-        kbi_json_field(t, field, key->kind);
-}
-
-// Keys and values of a record as --json has them, but those that are null; of those that all records have in common
-// only these, or only the others. No "<" is in it, which could end the script.
-static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, const bool* common, bool wanted) {
-    kbi_text json = KBI_BLANK;
-    const char* comma = "{";
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        if (common[i] != wanted) continue;
-        kbi_page_value_of(&json, r, &kbi_keys[i], share);
-        if (kbi_is(json.s, "null")) continue;
-        kbi_putf(t, "%s\"%s\":", comma, kbi_keys[i].name);
-        for (const char* p = json.s; *p; p++) kbi_puts(t, *p == '<' ? "\\u003c" : ""), kbi_put(t, p, *p != '<');
-        comma = ",";
-    }
-    kbi_putf(t, "%s}", *comma == '{' ? comma : "");
-    kbi_text_free(&json);
-}
-
-static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
-    bool common[KBI_COUNT(kbi_keys)];
-    kbi_text first = KBI_BLANK, other = KBI_BLANK;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        common[i] = n > 1 && (kbi_is(kbi_keys[i].group, "machine") || kbi_is(kbi_keys[i].group, "run"));
-        for (int64_t k = 0; k < n && common[i]; k++) {
-            kbi_page_value_of(k ? &other : &first, &records[k], &kbi_keys[i], 1);
-            common[i] = !k || kbi_is(first.s, other.s);
-        }
-    }
-    kbi_puts(t, "<script type=\"application/json\" id=\"kbench-data\">\n{\"all\":");
-    if (n)
-        kbi_page_record(t, &records[0], 1, common, true);
-    else
-        kbi_puts(t, "{}");
-    kbi_puts(t, ",\n\"records\":[");
-    for (int64_t i = 0; i < n; i++)
-        kbi_puts(t, i ? ",\n" : "\n"), kbi_page_record(t, &records[i], kbi_page_share(n), common, false);
-    kbi_puts(t, "]}\n</script>\n");
-    kbi_text_free(&first);
-    kbi_text_free(&other);
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>cases     render: what a page says first: verdict, what to know before trusting it, the table of all cases.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-typedef struct kbi_page {
-    kbi_text* t;
-    kbi_scene scene;
-    kbi_text sections; // links to them
-    int64_t failed, skipped;
-} kbi_page;
-
-static void kbi_page_section(kbi_page* p, const char* id, const char* title) {
-    kbi_draw(p->t, "<h2 id='@'>$</h2>\n", id, title);
-    kbi_draw(&p->sections, "<a href='#@'>$</a>\n", id, title);
-}
-
-// --- the verdict ---
-
-// Who wins how often among rivals, and by how much at best.
-static bool kbi_page_winners(kbi_text* t, kbi_scene* s) {
-    static const kbi_trait rivals = { true, false, true, true, false, NULL, NULL };
-    int64_t* wins = (int64_t*)kbi_arena_alloc(&s->arena, sizeof(int64_t) * (size_t)(s->n_who + 1));
-    int64_t lots, contests = 0, sure = 0, most = 0;
-    const kb_result* best = NULL;
-    kbi_lot* of = kbi_split(s, s->timed, &rivals, &lots);
-    for (int64_t i = 0; i < lots; i++) {
-        const kb_result* r = of[i].of[0];
-        int who = 0;
-        if (!r->winner) continue;
-        while (who < s->n_who && !kbi_is(s->who[who], r->winner)) who++;
-        if (who == s->n_who) continue;
-        contests++;
-        wins[who]++;
-        sure += r->winner_certain == 1;
-        if (wins[who] > wins[most]) most = who;
-    }
-    for (int64_t i = 0; i < s->timed.n; i++) {
-        const kb_result* r = s->timed.of[i];
-        if (r->speedup > 1 && kbi_finite(r->speedup) && (!best || r->speedup > best->speedup)) best = r;
-    }
-    if (!contests) return false;
-    char number[40];
-    kbi_draw(t, "<b>$</b> is the fastest of its rivals in ", s->who[most]);
-    if (contests == 1)
-        kbi_puts(t, "the one comparison");
-    else
-        kbi_putf(t, "%lld of %lld comparisons", (long long)wins[most], (long long)contests);
-    if (sure < contests) kbi_putf(t, " (%lld not certain)", (long long)(contests - sure));
-    if (best && best->baseline)
-        kbi_draw(t, "; at best, $ is @ times as fast as $ ($)", best->implementation ? best->implementation : "",
-                 kbi_digits(best->speedup, 3, number), best->baseline, kbi_case_text(s, best, true));
-    kbi_puts(t, ".");
-    return true;
-}
-
-static void kbi_page_verdict(kbi_page* p) {
-    kbi_scene* s = &p->scene;
-    const kb_result* near = NULL;
-    char number[40];
-    if (s->contrast) {
-        kbi_text line = KBI_BLANK;
-        kbi_changes_words(&line, &s->contrast->sum, &s->contrast->rules);
-        kbi_draw(p->t, "Against <b>$</b>: $ ", s->contrast->name, line.s);
-        kbi_text_free(&line);
-    }
-    if (p->failed)
-        kbi_putf(p->t, "<b class='fail'>%lld of %lld cases failed.</b> ", (long long)p->failed, (long long)s->n);
-    if (!s->timed.n && !p->failed) kbi_puts(p->t, "No case has a time. ");
-    if (kbi_page_winners(p->t, s)) return;
-    for (int64_t i = 0; i < s->timed.n; i++) {
-        const kb_result* r = s->timed.of[i];
-        if (!(r->gpu_efficiency <= 100)) continue; // more: the data came from cache
-        if (!near || r->gpu_efficiency > near->gpu_efficiency) near = r;
-    }
-    const kb_result* one = s->timed.n == 1 ? s->timed.of[0] : NULL;
-    if (one) kbi_draw(p->t, "<b>$</b> takes @", kbi_case_text(s, one, true), kbi_show_time(one->time_ms, number));
-    if (one && kbi_finite(one->precision)) kbi_draw(p->t, " &#177; $", kbi_show_percent(one->precision, number));
-    if (one && near) kbi_draw(p->t, ", and reaches $", kbi_show_percent(near->gpu_efficiency / 100, number));
-    if (!one && near)
-        kbi_draw(p->t, "Nearest to what the machine can do is <b>$</b>: $", kbi_case_text(s, near, true),
-                 kbi_show_percent(near->gpu_efficiency / 100, number));
-    if (near) kbi_draw(p->t, " of the $ roof", near->roof ? near->roof : "nearest");
-    if (one || near) kbi_puts(p->t, ".");
-}
-
-static void kbi_page_title(kbi_scene* s, kbi_text* out) {
-    kbi_set said = KBI_BLANK;
-    int64_t more = 0;
-    for (int64_t i = 0; i < s->n; i++) {
-        const char* name = s->of[i].operation ? s->of[i].operation : "";
-        if (!kbi_set_add(&said, kbi_hash(14695981039346656037u, name))) continue;
-        if (said.n <= 3)
-            kbi_putf(out, "%s%s", out->n ? ", " : "", name);
-        else
-            more++;
-    }
-    if (more) kbi_putf(out, " and %lld more", (long long)more);
-    if (!out->n) kbi_puts(out, "no records");
-    kbi_set_free(&said);
-}
-
-static void kbi_page_machine(kbi_text* t, const kb_result* r) {
-    char number[40];
-    kbi_draw(t, "$", r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown");
-    if (r->gpu) kbi_draw(t, ", driver $, CUDA $", r->driver ? r->driver : "-", r->cuda ? r->cuda : "-");
-    if (!r->gpu) kbi_puts(t, " (CPU times)");
-    if (kbi_finite(r->copy_roof_gbps)) kbi_draw(t, ", copy roof @ GB/s", kbi_digits(r->copy_roof_gbps, 4, number));
-    if (r->date) kbi_draw(t, ", $", r->date);
-    if (r->git_commit) kbi_draw(t, ", commit $", r->git_commit);
-}
-
-static void kbi_page_header(kbi_page* p, const char* title) {
-    kbi_scene* s = &p->scene;
-    const kb_result* r = s->n ? &s->of[0] : NULL;
-    bool bad = p->failed || (s->contrast && (s->contrast->sum.regressed || s->contrast->sum.more));
-    kbi_draw(p->t,
-             "<body>\n<header>\n<div class='eyebrow'><span>kbench, benchmark report</span>"
-             "<button id='theme' type='button'>light / dark</button></div>\n<h1>$</h1>\n",
-             title);
-    int machines = 0;
-    for (int64_t i = 0; i < s->n && machines < 4; i++) {
-        if (i && kbi_md_same_machine(&s->of[i - 1], &s->of[i])) continue;
-        kbi_puts(p->t, "<p class='dim'>"), kbi_page_machine(p->t, &s->of[i]), kbi_puts(p->t, "</p>\n");
-        machines++;
-    }
-    kbi_draw(p->t, "<p class='lead'><span class='chip @'>@</span>", bad ? "fail" : "pass", bad ? "FAIL" : "PASS");
-    kbi_page_verdict(p);
-    kbi_putf(p->t, " <span class='dim'>%lld case%s: %lld with a time", (long long)s->n, s->n == 1 ? "" : "s",
-             (long long)s->timed.n);
-    if (p->failed) kbi_putf(p->t, ", %lld failed", (long long)p->failed);
-    if (p->skipped) kbi_putf(p->t, ", %lld skipped", (long long)p->skipped);
-    kbi_puts(p->t, ".</span></p>\n");
-    if (r && r->command)
-        kbi_draw(p->t,
-                 "<div class='cmd'><code id='command'>$</code><button id='copy' type='button'>copy</button></div>\n",
-                 r->command);
-}
-
-// --- warnings, each with what to do ---
-
-static void kbi_page_warnings(kbi_page* p) {
-    const kbi_scene* s = &p->scene;
-    bool any = false;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        int64_t n = 0;
-        const kb_result* first = NULL;
-        for (int64_t i = 0; i < s->n; i++)
-            if (s->of[i].flags >> f & 1) first = n++ ? first : &s->of[i];
-        if (!n) continue;
-        if (!any)
-            kbi_puts(p->t,
-                     "<section class='warn' aria-label='warnings'><b>What to know before trusting this</b><ul>\n");
-        any = true;
-        kbi_draw(p->t, "<li><b@>@</b> ", kb_flag_is_error((kb_flag)f) ? " class='fail'" : "",
-                 kb_flag_name((kb_flag)f));
-        kbi_putf(p->t, "<span class='dim'>%lld case%s</span>: ", (long long)n, n == 1 ? "" : "s");
-        kbi_draw(p->t, "$", kbi_flag_advice((kb_flag)f, first->gpu != NULL));
-        if (n < s->n && first->name) kbi_draw(p->t, " <small>@$</small>", n > 1 ? "as in " : "", first->name);
-        kbi_puts(p->t, "</li>\n");
-    }
-    if (any) kbi_puts(p->t, "</ul></section>\n");
-}
-
-// --- the table ---
-
-enum {
-    KBI_CELL_TIME,
-    KBI_CELL_SPREAD,
-    KBI_CELL_SPEEDUP,
-    KBI_CELL_GBPS,
-    KBI_CELL_FLOPS,
-    KBI_CELL_ROOF,
-    KBI_CELL_MEMORY,
-    KBI_CELL_ERROR,
-    KBI_CELLS
-};
-static const struct {
-    const char *title, *group;
-    size_t at; // in kb_result
-    bool down; // the largest first
-} kbi_page_cells[] = { { "time", "", offsetof(kb_result, time_ms), false },
-                       { "&#177;", "", offsetof(kb_result, precision), false },
-                       { "speedup", "", offsetof(kb_result, speedup), true },
-                       { "", "rates", offsetof(kb_result, throughput_gbps), true },
-                       { "", "rates", offsetof(kb_result, gflops), true },
-                       { "of roof", "", offsetof(kb_result, gpu_efficiency), true },
-                       { "memory", "memory", offsetof(kb_result, memory_mb), true },
-                       { "max error", "trust", offsetof(kb_result, max_error), true } };
-
-typedef struct kbi_columns_shown {
-    bool has[KBI_CELLS];
-    kbi_in_unit unit[KBI_CELLS];
-    double most[KBI_CELLS];
-} kbi_columns_shown;
-
-static double kbi_page_value(const kb_result* r, int cell) {
-    double x;
-    memcpy(&x, (const char*)r + kbi_page_cells[cell].at, sizeof x);
-    return x;
-}
-
-// Which columns have something, and in which unit: that of the middle one, so that few need many digits.
-static void kbi_page_columns(kbi_scene* s, kbi_columns_shown* c) {
-    double* x = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)(s->n + 1));
-    memset(c, 0, sizeof *c);
-    for (int k = 0; k < KBI_CELLS; k++) {
-        int64_t n = 0;
-        for (int64_t i = 0; i < s->n; i++) {
-            x[n] = kbi_page_value(&s->of[i], k);
-            if (kbi_finite(x[n]) && (x[n] > 0 || k == KBI_CELL_ERROR)) c->most[k] = KBI_MAX(c->most[k], x[n]), n++;
-        }
-        kbi_sort(x, n);
-        c->has[k] = n > 0;
-        int metric = k == KBI_CELL_TIME ? KBI_METRIC_TIME : k == KBI_CELL_GBPS ? KBI_METRIC_GBPS : KBI_METRIC_GFLOPS;
-        if (n) c->unit[k] = kbi_metric_unit(metric, x[n / 2]);
-    }
-}
-
-static void kbi_page_heading(kbi_text* t, const kbi_columns_shown* c) {
-    kbi_puts(t, "<thead><tr><th aria-sort='none'>case</th><th aria-sort='none'>implementation</th>");
-    for (int k = 0; k < KBI_CELLS; k++) {
-        bool unit = k == KBI_CELL_TIME || k == KBI_CELL_GBPS || k == KBI_CELL_FLOPS;
-        if (k == KBI_CELL_MEMORY) kbi_puts(t, "<th aria-sort='none'>remarks</th>");
-        if (!c->has[k]) continue;
-        kbi_draw(t, "<th class='n @' aria-sort='none'@>@@@</th>", kbi_page_cells[k].group,
-                 kbi_page_cells[k].down ? " data-down='1'" : "", kbi_page_cells[k].title,
-                 k == KBI_CELL_TIME ? ", " : "",
-                 unit                   ? c->unit[k].name
-                 : k == KBI_CELL_MEMORY ? ", MiB"
-                                        : "");
-    }
-    kbi_puts(t, "</tr></thead>\n");
-}
-
-static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_shown* c, int k) {
-    double x = kbi_page_value(r, k);
-    char text[40], full[40];
-    kbi_draw(t, "<td class='n @@'", kbi_page_cells[k].group,
-             k == KBI_CELL_TIME && r->winner && kbi_is(r->winner, r->implementation) ? " best" : "");
-    if (!kbi_finite(x) || (r->status != KB_OK && k < KBI_CELL_MEMORY)) {
-        bool word = k == KBI_CELL_TIME;
-        kbi_draw(t, " data-v=''>@@@</td>", word ? "<span class='word'>" : "<span class='dim'>",
-                 word ? kbi_md_word(r) : "-", "</span>");
-        return;
-    }
-    if (k == KBI_CELL_TIME || k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF) { // what stands there is not all of it
-        snprintf(full, sizeof full, "%.6g", x);
-        kbi_unlocalise(full);
-        kbi_draw(t, " data-v='@'", full);
-    }
-    kbi_puts(t, ">");
-    if (k == KBI_CELL_ROOF)
-        kbi_draw(t, "<span class='w'><i@ style='width:~%'></i></span>", x > 100 ? " class='over'" : "",
-                 KBI_MIN(100.0, x));
-    if (k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF)
-        kbi_show_percent(k == KBI_CELL_ROOF ? x / 100 : x, text);
-    else if (k == KBI_CELL_ERROR)
-        snprintf(text, sizeof text, "%.2g", x), kbi_unlocalise(text);
-    else if (k == KBI_CELL_SPEEDUP || k == KBI_CELL_MEMORY)
-        kbi_digits(x, 3, text);
-    else
-        kbi_digits(x * c->unit[k].scale, 4, text);
-    kbi_draw(t, "$", text);
-    if (k == KBI_CELL_ROOF && r->roof) kbi_draw(t, " <small>$</small>", r->roof);
-    if (k == KBI_CELL_SPEEDUP && r->verdict == KB_UNRESOLVED) kbi_puts(t, "<span title='not certain'>~</span>");
-    if (k == KBI_CELL_SPEEDUP && r->verdict == KB_EQUIVALENT) kbi_puts(t, "<span title='no difference'>=</span>");
-    kbi_puts(t, "</td>");
-}
-
-static void kbi_page_key(kbi_text* t, int who) { // an implementation's mark, in text
-    kbi_puts(t, "<svg class='key' viewBox='-6 -6 12 12' aria-hidden='true'>");
-    kbi_draw_mark(t, 0, 0, who, NULL);
-    kbi_puts(t, "</svg>");
-}
-
-static void kbi_page_remarks(kbi_text* t, const kb_result* r) {
-    bool won = kbi_has_time(r) && r->winner && kbi_is(r->winner, r->implementation);
-    kbi_puts(t, "<td class='note'>");
-    if (won) kbi_draw(t, "<b>@</b> ", r->winner_certain == 1 ? "fastest" : "fastest?");
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (r->flags >> f & 1 && (r->status == KB_OK || !kb_flag_is_error((kb_flag)f)))
-            kbi_draw(t, "<span title='$'>@</span> ", kbi_flag_advice((kb_flag)f, r->gpu != NULL),
-                     kb_flag_name((kb_flag)f));
-    if (r->status != KB_OK && r->message) kbi_draw(t, "$", r->message);
-    kbi_puts(t, "</td>");
-}
-
-static void kbi_page_row(kbi_page* p, const kb_result* r, const kbi_columns_shown* c) {
-    kbi_scene* s = &p->scene;
-    bool won = kbi_has_time(r) && r->winner && kbi_is(r->winner, r->implementation);
-    kbi_draw(p->t, "<tr><th scope='row' data-v='~'><b>$</b> <small>$</small></th><td>", (double)(r - s->of),
-             kbi_case_text(s, r, false), kbi_params_text(s, r, NULL, NULL, false));
-    kbi_page_key(p->t, kbi_scene_who(s, r));
-    kbi_draw(p->t, "<span@>$</span></td>", won ? " class='best'" : "", r->implementation ? r->implementation : "");
-    for (int k = 0; k < KBI_CELLS; k++) {
-        if (k == KBI_CELL_MEMORY) kbi_page_remarks(p->t, r);
-        if (c->has[k]) kbi_page_cell(p->t, r, c, k);
-    }
-    kbi_puts(p->t, "</tr>\n");
-}
-
-static void kbi_page_table(kbi_page* p) {
-    kbi_columns_shown c;
-    kbi_page_columns(&p->scene, &c);
-    if (!c.has[KBI_CELL_TIME])
-        c.has[KBI_CELL_TIME] = true, c.unit[KBI_CELL_TIME] = kbi_metric_unit(KBI_METRIC_TIME, 1);
-    kbi_page_section(p, "all", "All cases");
-    kbi_puts(
-        p->t,
-        "<div class='tools'><input type='search' id='find' placeholder='filter: words of a row' aria-label='filter'>"
-        "<span id='found' class='dim' role='status'></span>\n");
-    for (int k = 0; k < KBI_CELLS; k++) {
-        const char* group = kbi_page_cells[k].group;
-        bool again = k && kbi_is(group, kbi_page_cells[k - 1].group) && c.has[k - 1];
-        if (c.has[k] && *group && !again)
-            kbi_draw(p->t, "<label><input type='checkbox' data-g='@' checked>@</label>\n", group, group);
-    }
-    kbi_puts(p->t, "</div>\n<div class='scroll tall' tabindex='0'><table id='cases'>\n");
-    kbi_page_heading(p->t, &c);
-    kbi_puts(p->t, "<tbody>\n");
-    for (int64_t i = 0; i < p->scene.n; i++) kbi_page_row(p, &p->scene.of[i], &c);
-    kbi_puts(p->t, "</tbody></table></div>\n");
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>html      render: a page of one file: what it says first, figures, machine, and the records themselves.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-// --- pictures ---
-
-enum { KBI_PAGE_FEW = 9, KBI_PAGE_MANY = 18 }; // small pictures at once, and behind a fold
-
-// Large pictures are there twice, the second time for narrow screens; behind a fold one is enough.
-static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
-    if (!plot->wide) {
-        kbi_plot_panel(p->t, &p->scene, plot, panel, 320, "fit");
-        return;
-    }
-    kbi_draw(p->t, "<figure@>", folded ? " class='scroll'" : "");
-    kbi_plot_panel(p->t, &p->scene, plot, panel, 780, folded ? "large" : "wide");
-    if (!folded) kbi_plot_panel(p->t, &p->scene, plot, panel, 320, "narrow");
-    kbi_puts(p->t, "</figure>\n");
-}
-
-// All panels of a kind: the first ones, the others behind a fold.
-static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels* panels) {
-    int64_t few = plot->wide ? 1 : KBI_PAGE_FEW, most = KBI_MIN(panels->n, (int64_t)KBI_PAGE_MANY);
-    const char *open = plot->wide ? "" : "<div class='many'>\n", *close = plot->wide ? "" : "</div>\n";
-    kbi_puts(p->t, open);
-    for (int64_t i = 0; i < most; i++) {
-        if (i == few && plot->find != kbi_find_machines) {
-            kbi_puts(p->t, close);
-            int64_t more = panels->n - few;
-            if (plot->wide) more = panels->of[0].beside.n - panels->of[0].lot.n;
-            kbi_putf(p->t, "<details><summary>%lld more</summary>\n%s", (long long)more, open);
-        }
-        kbi_page_panel(p, plot, &panels->of[i], i >= few && plot->find != kbi_find_machines);
-    }
-    kbi_puts(p->t, close);
-    if (panels->n > most)
-        kbi_draw(p->t, "<p class='dim'>The others: <code>--svg FILE --plot @ --where KEY=VALUE</code></p>\n",
-                 plot->name);
-    if (most > few && plot->find != kbi_find_machines) kbi_puts(p->t, "</details>\n");
-}
-
-static void kbi_page_figures(kbi_page* p, const char* kind, const char* title, const char* text) {
-    const kbi_plot* plot = kbi_plot_named(kind);
-    kbi_panels panels = KBI_BLANK;
-    plot->find(&p->scene, &panels);
-    if (panels.n) {
-        kbi_page_section(p, kind, title);
-        kbi_draw(p->t, "<p class='dim'>@</p>\n", text);
-        kbi_page_panels(p, plot, &panels);
-    }
-    KBENCH_FREE(panels.of);
-}
-
-// Lines over size, once for each metric that there is; which is seen, a choice without script says.
-static void kbi_page_lines(kbi_page* p) {
-    static const char* const kinds[] = { "time", "gbps", "gflops", "efficiency" };
-    kbi_panels panels = KBI_BLANK;
-    kbi_find_lines(&p->scene, &panels);
-    if (panels.n) {
-        kbi_page_section(p, "sizes", "Over size");
-        kbi_puts(
-            p->t,
-            "<p class='dim'>A line for each implementation, with the 95 % interval as a band where it is wide enough "
-            "to be seen. Pictures of one operation share their scale.</p>\n<div class='switch'>\n");
-        for (int m = 0; m < KBI_COUNT(kinds); m++)
-            if (kbi_lot_has(p->scene.timed, m))
-                kbi_draw(p->t, "<input type='radio' name='metric' id='m^'@><label for='m^'>@</label>\n", m,
-                         m ? "" : " checked", m, kbi_metrics[m].name);
-        for (int m = 0; m < KBI_COUNT(kinds); m++) {
-            if (!kbi_lot_has(p->scene.timed, m)) continue;
-            kbi_draw(p->t, "<div class='pane p^'>\n", m);
-            kbi_page_panels(p, kbi_plot_named(kinds[m]), &panels);
-            kbi_puts(p->t, "</div>\n");
-        }
-        kbi_puts(p->t, "</div>\n");
-    }
-    KBENCH_FREE(panels.of);
-}
-
-static void kbi_page_fits(kbi_page* p) {
-    int64_t n;
-    kbi_lot* lots = kbi_fit_lots(&p->scene, p->scene.timed, &n);
-    bool any = false;
-    for (int64_t i = 0; i < n; i++) {
-        kbi_fitted fit;
-        kbi_text formula = KBI_BLANK;
-        char off[40];
-        if (!kbi_fit_of(&p->scene, lots[i], &fit)) continue;
-        if (!any) {
-            kbi_page_section(p, "scaling", "How time grows");
-            kbi_puts(
-                p->t,
-                "<p class='dim'>Time as a constant and a power of each axis, by least squares of the logarithms. An "
-                "exponent of 1: twice the size takes twice as long. Off by: how far cases lie from it; over 20 "
-                "%, as where "
-                "small sizes all take the same, there is no one power.</p>\n"
-                "<div class='scroll'><table><thead><tr><th>operation</th><th>implementation</th><th>time</th>"
-                "<th class='n'>off by</th><th class='n'>cases</th></tr></thead><tbody>\n");
-        }
-        any = true;
-        kbi_fit_text(&formula, &fit, false);
-        kbi_draw(p->t, "<tr><th scope='row'>$</th><td>", kbi_case_text(&p->scene, lots[i].of[0], false));
-        kbi_page_key(p->t, kbi_scene_who(&p->scene, lots[i].of[0]));
-        kbi_draw(p->t, "$</td><td>@</td><td class='n'>$</td>",
-                 lots[i].of[0]->implementation ? lots[i].of[0]->implementation : "", formula.s,
-                 kbi_show_percent(expm1(fit.off), off));
-        kbi_putf(p->t, "<td class='n'>%lld</td></tr>\n", (long long)fit.n);
-        kbi_text_free(&formula);
-    }
-    if (any) kbi_puts(p->t, "</tbody></table></div>\n");
-}
-
-// --- kernels ---
-
-static void kbi_page_kernels(kbi_page* p) {
-    static const char* const keys[] = {
-        "grid", "block", "registers", "shared_bytes", "local_bytes", "occupancy_theoretical", "occupancy_achieved"
-    };
-    static const char* const titles[] = { "grid",     "block",        "registers",  "shared, B",
-                                          "local, B", "occupancy, %", "achieved, %" };
-    kbi_set said = KBI_BLANK;
-    bool any = false;
-    for (int64_t i = 0; i < p->scene.n; i++) {
-        const kb_result* r = &p->scene.of[i];
-        const char* parts[] = { r->kernel, r->grid, r->block };
-        uint64_t launch = 14695981039346656037u;
-        for (int k = 0; k < KBI_COUNT(parts); k++) launch = kbi_hash(kbi_hash(launch, "|"), parts[k] ? parts[k] : "");
-        if (!r->kernel || !kbi_set_add(&said, launch)) continue;
-        if (!any) {
-            kbi_page_section(p, "kernels", "Kernels");
-            kbi_puts(
-                p->t,
-                "<details><summary>each kernel that a case launches first: grid, block, registers, memory, occupancy"
-                "</summary><div class='scroll'><table><thead><tr><th>case</th><th>kernel</th>");
-            for (int k = 0; k < KBI_COUNT(keys); k++) kbi_draw(p->t, "<th class='n'>@</th>", titles[k]);
-            kbi_puts(p->t, "</tr></thead><tbody>\n");
-        }
-        any = true;
-        kbi_draw(p->t, "<tr><th scope='row'>$, $</th><td><code>$</code></td>", kbi_case_text(&p->scene, r, true),
-                 r->implementation ? r->implementation : "", r->kernel);
-        for (int k = 0; k < KBI_COUNT(keys); k++) {
-            const kbi_key* key = kbi_key_named(keys[k]);
-            const char* words = kbi_field_words(r, key);
-            double x = kbi_field_number(r, key);
-            char number[40];
-            kbi_draw(p->t, "<td class='n'>$</td>",
-                     words            ? words
-                     : !kbi_finite(x) ? "-"
-                     : x == floor(x)  ? kbi_number(x, number)
-                                      : kbi_digits(x, 3, number));
-        }
-        kbi_puts(p->t, "</tr>\n");
-    }
-    if (any) kbi_puts(p->t, "</tbody></table></div></details>\n");
-    kbi_set_free(&said);
-}
-
-// --- the machine ---
-
-// What records say under a key: the values, or the range of a number that is measured anew for each; "" for nothing.
-static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const kbi_key* key) {
-    kbi_set said = KBI_BLANK;
-    double lo = INFINITY, hi = -INFINITY;
-    char number[40];
-    out->n = 0;
-    kbi_put(out, "", 0);
-    for (int64_t i = 0; i < n; i++) {
-        const char* words = kbi_field_words(&of[i], key);
-        double x = kbi_field_number(&of[i], key);
-        if (!words && kbi_finite(x)) lo = KBI_MIN(lo, x), hi = KBI_MAX(hi, x);
-        if (!words || !kbi_set_add(&said, kbi_hash(14695981039346656037u, words))) continue;
-        if (said.n <= 4) kbi_putf(out, "%s%s", out->n ? "; " : "", words);
-        if (said.n == 5) kbi_puts(out, "; ...");
-    }
-    bool whole = key->kind == KBI_KIND_whole;
-    if (hi >= lo) kbi_puts(out, whole ? kbi_number(lo, number) : kbi_digits(lo, 4, number));
-    if (hi > lo) kbi_putf(out, " to %s", whole ? kbi_number(hi, number) : kbi_digits(hi, 4, number));
-    kbi_set_free(&said);
-}
-
-static void kbi_page_machines(kbi_page* p) {
-    const kbi_contrast* c = p->scene.contrast;
-    kbi_text now = KBI_BLANK, before = KBI_BLANK;
-    kbi_page_section(p, "machine", "Machine and run");
-    kbi_draw(p->t, "<div class='scroll'><table class='env'>@<tbody>\n",
-             c ? "<thead><tr><th></th><th>this run</th><th>before</th></tr></thead>" : "");
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        const kbi_key* key = &kbi_keys[i];
-        bool shown = kbi_is(key->group, "machine") || kbi_is(key->group, "run") || kbi_is(key->name, "cache") ||
-                     kbi_is(key->name, "timer");
-        if (!shown || kbi_is(key->name, "command")) continue;
-        kbi_page_said(&now, p->scene.of, p->scene.n, key);
-        if (c) kbi_page_said(&before, c->before, c->n_before, key);
-        if (!now.n && !before.n) continue;
-        bool differs = c && !kbi_is(now.s, before.s) && !kbi_is(key->name, "run_id") && !kbi_is(key->name, "date");
-        kbi_draw(p->t, "<tr@><th scope='row' title='$'>@</th><td>$</td>", differs ? " class='differs'" : "",
-                 key->meaning, key->name, now.n ? now.s : "-");
-        if (c) kbi_draw(p->t, "<td>$@</td>", before.n ? before.s : "-", differs ? " <b>differs</b>" : "");
-        kbi_puts(p->t, "</tr>\n");
-    }
-    kbi_puts(p->t, "</tbody></table></div>\n");
-    kbi_text_free(&now);
-    kbi_text_free(&before);
-}
-
-// --- for who sees such a page for the first time ---
-
-static void kbi_page_lessons(kbi_page* p) {
-    static const char* const lessons[][2] = {
-        { "What is the time of a case?",
-          "The median over many samples of one launch of the timed block, less what the timer itself reads. "
-          "Half of the "
-          "samples were faster and half slower; a few that something disturbed do not move it, as they would a "
-          "mean." },
-        { "What does &#177; mean?",
-          "Half the 95 % interval of the median: measured again in the same way, the median would most likely "
-          "lie within it. "
-          "It says nothing of what another process, another day or another machine would give; --procs N asks "
-          "that." },
-        { "Cold, hot, rotate?",
-          "Cold: the data was driven out of the cache before each launch, as when other work runs in between. "
-          "Hot: the same "
-          "data again, still in cache. Rotate: launches back to back on copies of the data. Compare only times "
-          "of one cache state and one timer." },
-        { "What is a roof?",
-          "What this very machine reached when it was asked for nothing but copying, or nothing but arithmetic "
-          "of one type. A "
-          "case that moves bytes at 80 % of the copy roof can become 1.25 times as fast at most, unless it "
-          "moves fewer bytes. "
-          "More than 100 % is possible where the data comes from cache. The share of a cold case is of a cold copy "
-          "of as many bytes: a cold time ends before up to an L2 of what was written last reaches memory." },
-        { "Memory-bound, compute-bound, latency-bound?",
-          "The roofline shows it: left of the corner the slanted roof, bandwidth, is what limits; right of it "
-          "the flat one, "
-          "arithmetic. Far below both, it is neither: the launch is too short, or too little is under way at once." },
-        { "When is one faster than another?",
-          "Where the whole interval of the ratio lies above 1 and above the noise floor, which is how far a "
-          "second copy of the "
-          "baseline came out from itself. If the interval reaches across, the honest answer is: not known from "
-          "these samples." }
-    };
-    kbi_page_section(p, "help", "How to read this");
-    for (int i = 0; i < KBI_COUNT(lessons); i++)
-        kbi_draw(p->t, "<details><summary>@</summary><p>@</p></details>\n", lessons[i][0], lessons[i][1]);
-}
-
-static void kbi_page_download(kbi_page* p) {
-    kbi_page_section(p, "data", "The records");
-    kbi_puts(p->t, "<p>This page holds them: <code>--load</code> reads it like a file of <code>--json</code>");
-    for (int64_t i = 0; i < p->scene.n; i++) {
-        if (p->scene.of[i].samples_ms.n <= kbi_page_share(p->scene.n)) continue;
-        kbi_putf(p->t, ", but that samples_ms has %lld of a case at most, evenly spaced",
-                 (long long)kbi_page_share(p->scene.n));
-        break;
-    }
-    kbi_puts(p->t, ".</p>\n<div class='tools'><button id='json' type='button'>download JSON</button><button id='csv' "
-                   "type='button'>download CSV</button></div>\n");
-}
-
-// contrast: what changed since an earlier run; NULL: there is none.
-static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast) {
-    kbi_page p;
-    kbi_text title = KBI_BLANK, header = KBI_BLANK, body = KBI_BLANK;
-    memset(&p, 0, sizeof p);
-    kbi_scene_open(&p.scene, records, n, contrast);
-    for (int64_t i = 0; i < n; i++)
-        p.failed += records[i].status == KB_FAILED, p.skipped += records[i].status == KB_SKIPPED;
-    kbi_page_title(&p.scene, &title);
-    p.t = &header;
-    kbi_page_header(&p, title.s);
-    p.t = &body;
-    kbi_page_warnings(&p);
-    kbi_page_figures(
-        &p, "changes", "Changes",
-        "Each case's time in the earlier run over its time now, with the interval; the shaded band is the "
-        "threshold.");
-    kbi_page_table(&p);
-    kbi_page_figures(
-        &p, "speed", "Speed of light",
-        "How much of the bandwidth and of the arithmetic that this very machine was measured to reach; the "
-        "longer bar is what limits, unless both are short.");
-    kbi_page_figures(
-        &p, "roofline", "Roofline",
-        "Roofs as measured on this machine. What lies on a roof cannot become faster but by moving less or computing "
-        "less.");
-    kbi_page_lines(&p);
-    kbi_page_figures(&p, "heat", "Two axes", "A cell for each pair of sizes.");
-    kbi_page_fits(&p);
-    kbi_page_figures(&p, "rivals", "Against the baseline",
-                     "The baseline's time over each rival's, from rounds that they shared, the fastest first.");
-    kbi_page_figures(
-        &p, "samples", "Samples",
-        "Left: every sample in the order taken, where drift and throttling show. Right: which share of them lies "
-        "below a time, where two modes show as two steps.");
-    kbi_page_kernels(&p);
-    kbi_page_machines(&p);
-    kbi_page_lessons(&p);
-    kbi_page_download(&p);
-    kbi_page_head(t, title.s);
-    kbi_draw(
-        t,
-        "@<nav aria-label='sections'>\n@</nav>\n</header>\n<main>\n@<footer>Made by kbench @; no script or file from "
-        "elsewhere is used.</footer>\n</main>\n",
-        header.s, p.sections.s ? p.sections.s : "", body.s ? body.s : "", KBENCH_VERSION);
-    kbi_page_data(t, records, n);
-    kbi_page_end(t);
-    kbi_text* of[] = { &title, &header, &body, &p.sections };
-    for (int i = 0; i < KBI_COUNT(of); i++) kbi_text_free(of[i]);
-    kbi_arena_free(&p.scene.arena);
-}
-#endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
   >>progress  render: the progress line on stderr.
@@ -23081,9 +16416,8 @@ static char** kbi_own_words(const kbi_options* o) {
     return argv;
 }
 
-#if KBI_REPORT
 // In a child process: another program. What it says goes to a file, all of it or what is on stderr.
-static void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
+KBI_INLINE void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
     int nowhere = kbi_open_file("/dev/null", O_RDWR), said = kbi_open_file(words, O_WRONLY | O_CREAT | O_TRUNC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
@@ -23093,7 +16427,6 @@ static void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
     kbi_print_line(stderr, "%s: %s", argv[0], strerror(errno));
     _exit(2);
 }
-#endif
 
 // "cpu", "all", a number: false after an error message.
 static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
@@ -23160,7 +16493,7 @@ static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
 
 typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
     int32_t first, n, device, process, has_truth; // process: which of those that measure the same
-    uint32_t inside;                              // kbi_wish: to be looked into, not measured
+    uint32_t inside;                              // bits of instruments: to be looked into, not measured
     double max_time;
     kbi_truth truth;       // of the calibration, when it was measured
     kbi_roofs roofs, core; // that earlier workers measured
@@ -23218,7 +16551,7 @@ static int kbi_worker_main(const kbi_options* o) {
             recipe.placement = job.process;
             kbi_recipe_inside(&recipe, job.inside);
             b = kbi_backend_open(&recipe, &machine);
-            if (o->on[KBI_OPTION_env]) kbi_measure_all(b, &machine, o->on[KBI_OPTION_counters]);
+            if (o->on[KBI_OPTION_env]) kbi_measure_all(b, &machine);
             if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
         }
         recipe.max_time = job.max_time;
@@ -23236,222 +16569,22 @@ static int kbi_worker_main(const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>outputs   program: what a run or --load writes when all records are there: opened before, replaced as a whole.
+  >>outputs   program: the files of registered outputs: opened before anything runs, replaced as a whole at the end.
 ---------------------------------------------------------------------------------------------------------------*/
 
-#if KBI_REPORT
-typedef struct kbi_output {
+enum { KBI_OUTPUT_FILES = 24 };
+typedef struct kbi_output_file {
     kbi_out to;
-    kbi_render render;    // NULL: --html or --svg, which are told more
-    const kbi_plot* plot; // of --svg
-} kbi_output;
-enum { // --github, and the three files of --report, beside those of the table
-    KBI_OUTPUT_FILES = 4
-#define KBI_X(id, write) +1
-    KBI_OUTPUTS(KBI_X)
-#undef KBI_X
-};
+    kbi_signature mark; // how such a file begins
+    void (*write)(kbi_text* t, const kb_result* records, int64_t n);
+} kbi_output_file;
 
 typedef struct kbi_outputs {
-    kbi_output of[KBI_OUTPUT_FILES];
+    kbi_output_file of[KBI_OUTPUT_FILES];
     int n;
-    const kbi_options* o;
+    bool keeps;       // an output asks for all records at the end
     kbi_records kept; // of a run, whose own records do not outlive their group
 } kbi_outputs;
-
-// How every file of a renderer's begins.
-static const kbi_signature* kbi_output_mark(kbi_render render, const char* option) {
-    static const kbi_signature csv = { "name,operation,direction,", "", 1 };
-    static const kbi_signature gbench = { "{\n\"context\": {\"date\": ", "", 2 };
-    static const kbi_signature go = { "pkg: kbench\n", "", 1 };
-    static const kbi_signature trace = { "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ", "", 1 };
-    static const kbi_signature report = { "# Benchmark report\n", ", kbench ", 3 };
-    static const kbi_signature md = { "", ", kbench ", 1 };
-    static const kbi_signature svg = { "<svg ", "<!-- kbench ", 2 };
-    static const kbi_signature html = { "<!DOCTYPE html>", "\"generator\" content=\"kbench ", 8 };
-    return render == kbi_csv       ? &csv
-           : render == kbi_gbench  ? &gbench
-           : render == kbi_go      ? &go
-           : render == kbi_trace   ? &trace
-           : render == kbi_report  ? &report
-           : render                ? &md
-           : kbi_is(option, "svg") ? &svg
-                                   : &html;
-}
-
-// False after an error message.
-static bool kbi_outputs_add(kbi_outputs* all, const char* option, kbi_render render, const char* folder,
-                            const char* path) {
-    kbi_output* out = &all->of[all->n];
-    kbi_text full = KBI_BLANK;
-    if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
-    if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
-    if (folder) kbi_putf(&full, "%s/", folder);
-    kbi_puts(&full, path);
-    memset(out, 0, sizeof *out);
-    out->render = render;
-    bool good = kbi_out_open(&out->to, option, full.s, kbi_output_mark(render, option), kbi_is(option, "github"));
-    all->n += good;
-    kbi_text_free(&full);
-    return good;
-}
-
-static bool kbi_outputs_report(kbi_outputs* all, const kbi_options* o) {
-    if (*o->report && mkdir(o->report, 0777) != 0 && errno != EEXIST)
-        return kbi_error("cannot make --report %s: %s", o->report, strerror(errno)), false;
-    return kbi_outputs_add(all, "report", kbi_csv, o->report, "comparison.csv") &&
-           kbi_outputs_add(all, "report", kbi_md, o->report, "comparison.md") &&
-           kbi_outputs_add(all, "report", kbi_report, o->report, "report.md");
-}
-
-static void kbi_outputs_discard(kbi_outputs* all) {
-    for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
-    kbi_records_free(&all->kept);
-    all->n = 0;
-}
-
-// The kind of figure that --plot names; NULL after an error message.
-static const kbi_plot* kbi_output_plot(const char* name) {
-    kbi_nearest best = { name, NULL, 64 };
-    const kbi_plot* plot = kbi_plot_named(name);
-    for (int i = 0; i < KBI_COUNT(kbi_plots); i++) kbi_offer(&best, kbi_plots[i].name);
-    if (plot) return plot;
-    if (best.distance <= 3)
-        kbi_error("--plot: no figure is called '%s'; nearest is '%s' (--help lists them)", name, best.name);
-    else
-        kbi_error("--plot: no figure is called '%s' (--help lists them)", name);
-    return NULL;
-}
-
-static bool kbi_where_leaves(const kbi_options* o, const kb_result* r) {
-    bool chosen = !o->where.n;
-    for (int i = 0; i < o->where.n && !chosen; i++) chosen = kbi_where_holds(o->where.of[i], r);
-    return chosen;
-}
-
-// Whether --where has a sense, and of these records leaves some; false after an error message.
-static bool kbi_where_check(const kbi_options* o, const kb_result* records, int64_t n) {
-    int64_t left = 0;
-    for (int k = 0; k < o->where.n; k++)
-        if (!kbi_where_known(o->where.of[k], records, n)) return false;
-    for (int64_t i = 0; i < n; i++) left += kbi_where_leaves(o, &records[i]);
-    return left || !n || (kbi_error("--where: no record has these values"), false);
-}
-
-// All files that the options ask for but those of >>store; false after an error message, with nothing left open.
-static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) {
-    const struct {
-        const char *option, *path;
-        kbi_render render;
-    } files[] = {
-#define KBI_X(id, write) { #id, o->id, write },
-        KBI_OUTPUTS(KBI_X)
-#undef KBI_X
-    };
-    const char* summary = getenv("GITHUB_STEP_SUMMARY");
-    bool good = true;
-    memset(all, 0, sizeof *all);
-    all->o = o;
-    if (o->plot && !kbi_output_plot(o->plot)) return false;
-    for (int i = 0; i < o->where.n; i++)
-        if (!kbi_where_known(o->where.of[i], NULL, 0)) return false;
-    for (int i = 0; i < KBI_COUNT(files) && good; i++) {
-        if (files[i].path) good = kbi_outputs_add(all, files[i].option, files[i].render, NULL, files[i].path);
-        if (good && kbi_is(files[i].option, "svg") && o->svg) all->of[all->n - 1].plot = kbi_output_plot(o->plot);
-    }
-    if (good && o->on[KBI_OPTION_github] && (!summary || !*summary)) {
-        kbi_error(
-            "--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none; --md FILE writes the same");
-        good = false;
-    } else if (good && o->on[KBI_OPTION_github])
-        good = kbi_outputs_add(all, "github", kbi_md, NULL, summary);
-    if (good && o->report) good = kbi_outputs_report(all, o);
-    if (!good) kbi_outputs_discard(all);
-    return good;
-}
-
-static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
-    const char* paths[] = { o->json, o->jsonl,
-#define KBI_X(id, write) o->id,
-                            KBI_OUTPUTS(KBI_X)
-#undef KBI_X
-    };
-    for (int i = 0; i < KBI_COUNT(paths); i++)
-        if (kbi_is(paths[i], "-")) return true;
-    return false;
-}
-
-static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) {
-    if (all->n) kbi_records_keep(&all->kept, r);
-}
-
-// One figure, of what --where leaves of the records and of the changes.
-static void kbi_output_svg(kbi_text* t, const kbi_options* o, const kb_result* records, int64_t n,
-                           const kbi_contrast* contrast, const kbi_plot* plot) {
-    kb_result* of = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)n);
-    kbi_contrast some;
-    int64_t left = 0;
-    memset(&some, 0, sizeof some);
-    if (contrast) some = *contrast;
-    some.changes.of = (kbi_change*)kbi_grow(NULL, sizeof(kbi_change) * (size_t)some.changes.n);
-    some.changes.n = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (kbi_where_leaves(o, &records[i])) of[left++] = records[i];
-    for (int64_t i = 0; contrast && i < contrast->changes.n; i++) {
-        const kbi_change* c = &contrast->changes.of[i];
-        if (kbi_where_leaves(o, c->after ? c->after : c->before)) some.changes.of[some.changes.n++] = *c;
-    }
-    kbi_svg(t, of, left, contrast ? &some : NULL, plot);
-    KBENCH_FREE(some.changes.of);
-    KBENCH_FREE(of);
-}
-
-static bool kbi_output_write(kbi_output* out, const kbi_options* o, const kb_result* records, int64_t n,
-                             const kbi_contrast* contrast) {
-    kbi_text* t = &out->to.waiting;
-    if (out->render)
-        out->render(t, records, n);
-    else if (out->plot)
-        kbi_output_svg(t, o, records, n, contrast, out->plot);
-    else
-        kbi_html(t, records, n, contrast);
-    fflush(stdout);
-    bool good = kbi_out_end(&out->to, 5000);
-    if (!good && errno) kbi_error("writing --%s %s failed: %s", out->to.option, out->to.path, strerror(errno));
-    return good;
-}
-
-// Writes all of them, of these records or, NULL, of those that were kept; where there are none, old files stay.
-// contrast: with an earlier run; NULL: there is none.
-static bool kbi_outputs_close(kbi_outputs* all, const kbi_records* from, const kbi_contrast* contrast) {
-    const kb_result* records = from ? from->of : all->kept.of;
-    int64_t n = from ? from->n : all->kept.n;
-    bool good = true;
-    for (int i = 0; i < all->n; i++) {
-        kbi_output* out = &all->of[i];
-        if (!n && out->to.temporary && access(out->to.target, F_OK) == 0) continue;
-        if (out->plot && !kbi_where_check(all->o, records, n)) {
-            good = false; // kbi_outputs_discard takes away what was opened
-            continue;
-        }
-        if (!kbi_output_write(out, all->o, records, n, contrast)) good = false;
-    }
-    kbi_outputs_discard(all);
-    return good;
-}
-
-#else
-typedef struct kbi_outputs {
-    int n;
-} kbi_outputs;
-static bool kbi_outputs_open(kbi_outputs* all, const kbi_options* o) { return (void)o, all->n = 0, true; }
-static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) { (void)all, (void)r; }
-static void kbi_outputs_discard(kbi_outputs* all) { (void)all; }
-static bool kbi_outputs_close(kbi_outputs* all, const void* from, const void* contrast) {
-    return (void)all, (void)from, (void)contrast, true;
-}
-static bool kbi_outputs_stdout(const kbi_options* o) { return kbi_is(o->json, "-") || kbi_is(o->jsonl, "-"); }
-#endif // KBI_REPORT
 
 // --- one file for one option ---
 
@@ -23462,17 +16595,17 @@ typedef struct kbi_destination { // where an option writes
     bool there, known;
 } kbi_destination;
 
-static void kbi_destinations_add(kbi_destination* p, const char* option, const char* folder, const char* path) {
-    memset(p, 0, sizeof *p);
-    p->option = option;
-    if (folder) kbi_putf(&p->path, "%s/", folder);
-    kbi_puts(&p->path, path);
-    kbi_path_target(&p->target, p->path.s);
+static struct kbi_destinations {
+    kbi_destination of[KBI_OUTPUT_FILES + 4];
+    int n;
+} kbi_destinations;
+
+static void kbi_destination_look(kbi_destination* p) {
+    if (!p->option) return;
     p->known = p->there = stat(p->path.s, &p->at) == 0;
     if (p->there) return;
-    size_t n = kbi_folder_length(p->target.s);
     kbi_text above = KBI_BLANK;
-    kbi_put(&above, p->target.s, n);
+    kbi_put(&above, p->target.s, kbi_folder_length(p->target.s));
     p->known = stat(above.s, &p->at) == 0;
     kbi_text_free(&above);
 }
@@ -23487,66 +16620,153 @@ static bool kbi_destinations_same(const kbi_destination* a, const kbi_destinatio
            kbi_is(a->target.s + kbi_folder_length(a->target.s), b->target.s + kbi_folder_length(b->target.s));
 }
 
+// Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr goes there.
+static bool kbi_destination_take(const char* option, const char* folder, const char* path) {
+    struct kbi_destinations* all = &kbi_destinations;
+    if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
+    kbi_destination* p = &all->of[all->n];
+    memset(p, 0, sizeof *p);
+    p->option = option;
+    if (folder) kbi_putf(&p->path, "%s/", folder);
+    kbi_puts(&p->path, path);
+    kbi_path_target(&p->target, p->path.s);
+    kbi_destination_look(p);
+    all->n++;
+    for (int i = 0; i < all->n - 1; i++) {
+        kbi_destination* before = &all->of[i];
+        kbi_destination_look(before);
+        if ((!before->option && !before->there) || !kbi_destinations_same(before, p)) continue;
+        if (!before->option)
+            kbi_error("--%s %s is the file that %s goes to; name another file", option, p->path.s, before->path.s);
+        else if (kbi_is(p->path.s, "-"))
+            kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
+        else
+            kbi_error("--%s %s and --%s %s are one file; give each its own", before->option, before->path.s, option,
+                      p->path.s);
+        return false;
+    }
+    return true;
+}
+
+static void kbi_destinations_free(void) {
+    for (int i = 0; i < kbi_destinations.n; i++)
+        kbi_text_free(&kbi_destinations.of[i].path), kbi_text_free(&kbi_destinations.of[i].target);
+    kbi_destinations.n = 0;
+}
+
 // Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
 // error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
-    static const char* const reports[] = { "comparison.csv", "comparison.md", "report.md" };
-    const struct {
-        const char *option, *path;
-    } files[] = { { "json", o->json },
-                  { "jsonl", o->jsonl },
-#define KBI_X(id, write) { #id, o->id },
-                  KBI_OUTPUTS(KBI_X)
-#undef KBI_X
-                      { "history", o->n_load || o->compare[0] ? NULL : o->history },
-                  { "github", o->on[KBI_OPTION_github] ? getenv("GITHUB_STEP_SUMMARY") : NULL } };
-    kbi_destination all[20];
-    kbi_text name = KBI_BLANK;
-    int n = 0;
-    bool good = true;
-    for (int i = 0; i < KBI_COUNT(files); i++)
-        if (files[i].path && *files[i].path) kbi_destinations_add(&all[n++], files[i].option, NULL, files[i].path);
-    for (int i = 0; i < KBI_COUNT(reports) && o->report && *o->report; i++)
-        kbi_destinations_add(&all[n++], "report", o->report, reports[i]);
-    if (o->save_baseline) {
-        kbi_putf(&name, "%s.json", o->save_baseline);
-        kbi_destinations_add(&all[n++], "save-baseline", ".kbench", name.s);
-        kbi_text_free(&name);
-    }
-    int options = n;
+    kbi_destinations_free();
     for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
-        kbi_destination* p = &all[n];
-        kbi_destinations_add(p, NULL, NULL, file == 1 ? "stdout" : "stderr");
+        kbi_destination* p = &kbi_destinations.of[kbi_destinations.n++];
+        memset(p, 0, sizeof *p);
+        kbi_puts(&p->path, file == 1 ? "stdout" : "stderr"), kbi_puts(&p->target, "");
         p->there = p->known = fstat(file, &p->at) == 0 && S_ISREG(p->at.st_mode);
-        p->target.s[0] = 0;
-        n++;
     }
-    for (int i = 0; i < options && good; i++)
-        for (int k = i + 1; k < n && good; k++) {
-            const kbi_destination *a = &all[i], *b = &all[k];
-            good = (!b->option && !b->there) || !kbi_destinations_same(a, b);
-            if (!good && !b->option)
-                kbi_error("--%s %s is the file that %s goes to; name another file", a->option, a->path.s, b->path.s);
-            else if (!good && kbi_is(a->path.s, "-"))
-                kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", a->option, b->option);
-            else if (!good)
-                kbi_error("--%s %s and --%s %s are one file; give each its own", a->option, a->path.s, b->option,
-                          b->path.s);
-        }
-    for (int i = 0; i < n; i++) kbi_text_free(&all[i].path), kbi_text_free(&all[i].target);
+    if (o->json && *o->json && !kbi_destination_take("json", NULL, o->json)) return false;
+    if (o->jsonl && *o->jsonl && !kbi_destination_take("jsonl", NULL, o->jsonl)) return false;
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (i->on && i->write && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
+            return false;
+    return true;
+}
+
+// --- opened, written, closed ---
+
+static kbi_outputs* kbi_outputs_now; // of this run, for an output that opens files of its own
+
+static void kbi_outputs_free(kbi_outputs* all) {
+    for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
+    kbi_records_free(&all->kept);
+    all->n = 0;
+}
+
+// A file that is written at the end. False after an error message.
+static bool kbi_outputs_add(kbi_outputs* all, const char* option,
+                            void (*write)(kbi_text* t, const kb_result* records, int64_t n),
+                            const kbi_signature* mark, const char* folder, const char* path, bool append) {
+    kbi_text full = KBI_BLANK;
+    if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
+    if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
+    kbi_output_file* f = &all->of[all->n];
+    memset(f, 0, sizeof *f);
+    if (folder) kbi_putf(&full, "%s/", folder);
+    kbi_puts(&full, path);
+    f->mark = *mark;
+    f->write = write;
+    bool good = kbi_out_open(&f->to, option, full.s, &f->mark, append);
+    all->n += good;
+    all->keeps = true;
+    kbi_text_free(&full);
     return good;
+}
+
+// All files that outputs ask for but those of >>store; false after an error message, with nothing left open.
+static bool kbi_outputs_open(kbi_outputs* all) {
+    bool good = true;
+    memset(all, 0, sizeof *all);
+    kbi_outputs_now = all;
+    for (const kb_output* i = kbi_process.outputs; i && good; i = i->next) {
+        kbi_signature mark = { i->begins ? i->begins : "", i->inside ? i->inside : "", i->lines ? i->lines : 8 };
+        if (!i->on) continue;
+        good = !i->open || i->open(i->value);
+        if (good && i->write && i->value)
+            good = kbi_outputs_add(all, i->option, i->write, &mark, NULL, i->value, false);
+        all->keeps |= i->on && i->end;
+    }
+    if (!good) kbi_outputs_free(all);
+    return good;
+}
+
+static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
+    bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->write && kbi_is(i->value, "-");
+    return some;
+}
+
+static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) {
+    if (all->keeps) kbi_records_keep(&all->kept, r);
+}
+
+// Writes all of them; where there are no records, old files stay.
+static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
+    bool good = true;
+    for (int i = 0; i < all->n; i++) {
+        kbi_out* to = &all->of[i].to;
+        if (!records->n && to->temporary && access(to->target, F_OK) == 0) continue;
+        all->of[i].write(&to->waiting, records->of, records->n);
+        if (!to->waiting.n) continue; // it put nothing
+        fflush(stdout);
+        if (kbi_out_end(to, 5000)) continue;
+        if (errno) kbi_error("writing --%s %s failed: %s", to->option, to->path, strerror(errno));
+        good = false;
+    }
+    return good;
+}
+
+// The kit's own.
+static void kbi_csv_add(void) {
+    static kb_output csv;
+    csv.option = "csv", csv.write = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
+    kb_add_output(&csv);
+}
+
+static int kbi_outputs_end(const kbi_records* records, int code) {
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (i->on && i->end) code = i->end(records->of, records->n, code);
+    return code;
 }
 
 // Where the files are, for a person who looks on.
 static void kbi_say_files(const kbi_options* o) {
-    const char* paths[] = { o->json, o->jsonl, o->report,
-#define KBI_X(id, write) o->id,
-                            KBI_OUTPUTS(KBI_X)
-#undef KBI_X
-    };
     kbi_text line = KBI_BLANK;
-    for (int i = 0; i < KBI_COUNT(paths); i++)
-        if (paths[i] && !kbi_is(paths[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", paths[i]);
+    const char* first[] = { o->json, o->jsonl };
+    for (int i = 0; i < KBI_COUNT(first); i++)
+        if (first[i] && !kbi_is(first[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", first[i]);
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (i->on && i->value && (i->write || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
+            kbi_putf(&line, "%s%s", line.n ? ", " : "", i->value);
     if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
     kbi_text_free(&line);
 }
@@ -23614,15 +16834,14 @@ typedef struct kbi_supervisor {
     void* collect_to;
     bool has_truth; // of the calibration, measured here
     kbi_truth truth;
-    unsigned inside;                       // kbi_wish: what is to be looked into
+    unsigned inside;                       // bits of instruments: what is to be looked into
     kbi_verdict* verdicts;                 // of all cases, as far as they were inspected
     int inspected;                         // the first case that was not
     char said[400];                        // of why that was not to be had, last
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
     int resumed;                           // that an earlier run has done
     int fewer;                             // that an interruption left with fewer processes
-    kbi_looks looks[2];                    // what ncu and nsys saw
-    bool unseen;                           // one of them nothing
+    bool unseen;                           // an instrument saw nothing
     bool unstored;                         // a file could not be written
     bool isolated;
     int64_t tick; // when it last looked
@@ -23631,10 +16850,7 @@ typedef struct kbi_supervisor {
 // What the process keeps that owns the terminal and the files.
 static struct kbi_desk {
     volatile sig_atomic_t interrupted, one_process;
-    kbi_supervisor run;                   // the one that is under way
-    void (*take)(void* to, kb_result* r); // who keeps the records of a run, with what they own; NULL: nobody
-    void* take_to;
-    const struct kbi_contrast* (*contrast)(void* to); // them against an earlier run; NULL: nobody asks
+    kbi_supervisor run; // the one that is under way
 } kbi_desk;
 
 // In one process the second one ends what hangs. Otherwise that is the worker, which the first one ends already, and a
@@ -24123,7 +17339,7 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
         if (s->has_truth) kbi_truth_set(&s->truth);
         s->recipe.device = device;
         s->backend = kbi_backend_open(&s->recipe, &s->machine);
-        if (s->o->on[KBI_OPTION_env]) kbi_measure_all(s->backend, &s->machine, s->o->on[KBI_OPTION_counters]);
+        if (s->o->on[KBI_OPTION_env]) kbi_measure_all(s->backend, &s->machine);
         s->known = true;
         return true;
     }
@@ -24208,68 +17424,6 @@ static void kbi_measure_group(kbi_supervisor* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>machine_code program: the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-// Where a program of the toolkit's lies; "": nowhere.
-static void kbi_toolkit_program(const char* name, char path[512]) {
-    const char *home = getenv("CUDA_HOME"), *folders = getenv("PATH");
-    kbi_text all = KBI_BLANK;
-    kbi_putf(&all, "%s:%s%s/usr/local/cuda/bin", folders ? folders : "", home ? home : "", home ? "/bin:" : "");
-    for (const char* p = all.s; *p; p += strcspn(p, ":"), p += *p == ':') {
-        snprintf(path, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
-        if (access(path, X_OK) == 0) break;
-        *path = 0;
-    }
-    kbi_text_free(&all);
-}
-
-// The command that prints it, and false where a name is none that a shell can be given.
-static bool kbi_code_command(kbi_text* command, const char* tool, const char* symbol) {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
-    char* self = realpath("/proc/self/exe", NULL);
-    bool good = self && !symbol[strspn(symbol, letters)] && !strchr(tool, '\'') && !strchr(self, '\'');
-    if (good) kbi_putf(command, "'%s' -sass -fun %s '%s' 2>/dev/null", tool, symbol, self);
-    free(self); // the library's own malloc
-    return good;
-}
-
-// Below the case's row, or those of its rivals; a line on stderr where there is none.
-static void kbi_code_show(const kb_result* r, FILE* out) {
-    kbi_profile p;
-    char tool[512] = "", line[512];
-    kbi_text command = KBI_BLANK;
-    const kbi_event* hot = NULL;
-    int lines = 0;
-    if (!r->inside || !r->inside->events) return;
-    kbi_profile_of(&p, r->inside);
-    for (int i = 0; i < p.n_device && !hot; i++)
-        if (p.device[i].of->kind == KBI_EVENT_KERNEL) hot = p.device[i].of;
-    kbi_toolkit_program("cuobjdump", tool);
-    bool good = hot && *tool && kbi_code_command(&command, tool, kbi_texts_of(r->inside) + hot->symbol);
-    FILE* f = good ? popen(command.s, "r") : NULL;
-    for (bool on = false; f && kbi_get_line(line, (int)sizeof line, f);) {
-        line[strcspn(line, "\r\n")] = 0;
-        if (!on && (on = strstr(line, "Function :") != NULL))
-            fputs("\n", out), kbi_print_line(out, "  machine code of %s", r->name);
-        if (on) kbi_print_line(out, "    %s", line), lines++;
-    }
-    if (f) pclose(f);
-    fflush(out);
-    if (hot && !*tool)
-        kbi_warn("--sass: cuobjdump is not found: it comes with the CUDA Toolkit, and PATH can name its folder");
-    else if (hot && !lines)
-        kbi_warn("--sass: %s is not in this program's own code: a library's, or compiled while it ran",
-                 kbi_event_name(r->inside, hot));
-    kbi_text_free(&command);
-    kbi_profile_free(&p);
-}
-#else
-static void kbi_code_show(const kb_result* r, FILE* out) { (void)r, (void)out; }
-#endif
-
-/*---------------------------------------------------------------------------------------------------------------
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -24296,12 +17450,10 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
 // Prints what is held back, and gives it back.
 static void kbi_show_held(kbi_supervisor* s) {
     if (!s->collect) kbi_table_add(&s->table, s->held, s->n_held);
-    for (int i = 0; i < s->n_held && s->o->on[KBI_OPTION_sass]; i++) kbi_code_show(&s->held[i], s->table.how.out);
     for (int i = 0; i < s->n_held; i++) {
-        if (kbi_desk.take)
-            kbi_desk.take(kbi_desk.take_to, &s->held[i]);
-        else
-            kb_result_free(&s->held[i]);
+        for (const kb_output* o = kbi_process.outputs; o; o = o->next)
+            if (o->each && o->on && !s->collect) o->each(&s->held[i]);
+        kb_result_free(&s->held[i]);
     }
     KBENCH_FREE(s->held);
     s->held = NULL;
@@ -24438,9 +17590,8 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
         kbi_judge(r, &lap->m[at], lap->samples[at], &s->machine);
         kbi_record_case(r, &s->plan->cases[lap->first + i], &lap->m[at], &s->machine);
         kbi_record_session(r, &s->session);
-#if KBI_REPORT
-        for (int k = 0; k < KBI_COUNT(s->looks); k++) kbi_record_looked(r, &s->looks[k], lap->first + i);
-#endif
+        for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
+            if (k->amend && k->on) k->amend(r, lap->first + i);
         lap->over[i] |= r->status != KB_OK;
     }
     if (lap->processes > 1) kbi_worker_kill(&s->worker);
@@ -24449,8 +17600,7 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
 // Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
 static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
     bool late = s->budget.until && kbi_now() > s->budget.until;
-    bool host = !s->machine.gpu_present; // there only counters are to be had
-    if (!s->inside || (host && !(s->inside & KBI_WISH_COUNTERS)) || s->machine.tool[0] || late) return;
+    if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
     kbi_worker_kill(&s->worker);
     for (int first = lap->first, next; first < lap->first + lap->n && !kbi_desk.interrupted; first = next) {
         next = kbi_group_end(s->plan, first);
@@ -24561,10 +17711,9 @@ static void kbi_lap_stands(kbi_supervisor* s, const kbi_lap* lap, int* stands) {
 
 static void kbi_lap_looked(const kbi_supervisor* s, const kbi_inside* seen, kb_result* r) {
     kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(seen)), seen);
-    kbi_counter levels[2];
-    kbi_judge_inside(r, in, &s->machine);
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (i->judge && i->on) i->judge(r, in, &s->machine);
     kbi_record_inside(r, in);
-    kbi_record_counters(r, levels, kbi_judge_levels(r, in, levels));
 }
 
 // The cases' own records; those of single processes go.
@@ -24681,506 +17830,6 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>vendor    program: ncu and nsys, started on this very program, which then runs each block once for them.
----------------------------------------------------------------------------------------------------------------*/
-#if KBI_REPORT
-
-#define KBI_LOOK "KBENCH_LOOK" // the file in which a program that is looked at says how far it has come
-
-// --- what is looked at: this program, in another process ---
-
-// How far the program came, -1: nowhere. over: to its end. False: the file holds something else.
-static bool kbi_look_told(const char* path, int* at, bool* over) {
-    kbi_text text = KBI_BLANK;
-    *at = -1;
-    *over = false;
-    bool good = true;
-    if (kbi_file_text(path, &text))
-        for (const char* p = text.s; *p && good; p += strcspn(p, "\n"), p += *p == '\n') {
-            bool done = strncmp(p, "done\n", 5) == 0 || strncmp(p, "no GPU\n", 7) == 0;
-            good = done || strncmp(p, "at ", 3) == 0;
-            if (!done && good) *at = (int)strtol(p + 3, NULL, 10);
-            *over |= done;
-        }
-    kbi_text_free(&text);
-    return good;
-}
-
-// Each case's check, and its block between marks. The file is there with the cases done when this begins again behind
-// one that ended it: "at 3", "done", or why there is nothing to see.
-static int kbi_look_main(const kbi_options* o) {
-    kbi_supervisor* s = &kbi_desk.run;
-    kbi_plan plan;
-    int64_t device;
-    bool all;
-    bool over;
-    int first;
-    struct stat about;
-    const char* told = getenv(KBI_LOOK);
-    int file = kbi_open_file(told, O_RDWR | O_CREAT | O_APPEND);
-    if (file >= 0 && (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))) close(file), file = -1, errno = ESPIPE;
-    if (file < 0) return kbi_error("%s %s: %s", KBI_LOOK, told, kbi_why_not_open(errno)), KBI_EXIT_USAGE;
-    if (!kbi_look_told(told, &first, &over))
-        return kbi_error("%s %s: that file is not one of --ncu or --nsys, so it is left as it is", KBI_LOOK, told),
-               KBI_EXIT_USAGE;
-    FILE* f = over && ftruncate(file, 0) != 0 ? NULL : fdopen(file, "a");
-    if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
-    unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
-    first = over ? 0 : first + 1;
-    if (!kbi_options_pin(o) || !kbi_device_option(o, &device, &all) || !kbi_plan_here(&plan, o))
-        return KBI_EXIT_USAGE;
-    kbi_recipe_of(&s->recipe, o);
-    s->recipe.device = (int)device;
-    s->recipe.looked = true;
-    s->recipe.fresh = false;
-    s->backend = kbi_backend_open(&s->recipe, &s->machine);
-    bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_SCRIPT;
-    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
-    for (int i = first; i < plan.n && here; i++) {
-        if (!kbi_runs_here(s, &plan.cases[i])) continue;
-        fprintf(f, "at %d\n", i), fflush(f);
-        kbi_run_init(run, s->backend, &s->machine, &s->recipe);
-        kbi_run_case(run, &plan.cases[i]);
-        kbi_check_call(run);
-        if (run->m.status == KB_OK) kbi_look_call(run, i);
-        if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device goes with this process
-    }
-    KBENCH_FREE(run);
-    fputs(here ? "done\n" : "no GPU\n", f);
-    fclose(f);
-    return KBI_EXIT_FINE;
-}
-
-// --- who looks ---
-
-typedef struct kbi_vendor { // a tool at work
-    kbi_supervisor* s;
-    const char *name, *report; // report: without its extension
-    char tool[512];
-    char folder[200], told[240], csv[240], words[240], own[240];
-    kbi_text command; // each word ended by a zero
-    int n;
-    kbi_looks* looks;
-} kbi_vendor;
-
-// In PATH, else in the toolkit.
-static bool kbi_tool_find(const char* name, char out[512]) {
-    const char *path = getenv("PATH"), *home = getenv("CUDA_HOME");
-    struct stat about;
-    kbi_text all = KBI_BLANK;
-    bool found = false;
-    kbi_putf(&all, "%s:%s/bin:/usr/local/cuda/bin", path ? path : "", home ? home : "/usr/local/cuda");
-    for (const char* p = all.s; *p && !found; p += strcspn(p, ":"), p += *p == ':') {
-        snprintf(out, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
-        found = *p != ':' && stat(out, &about) == 0 && S_ISREG(about.st_mode) && access(out, X_OK) == 0;
-    }
-    kbi_text_free(&all);
-    return found;
-}
-
-static const struct {
-    int option;
-    const char *name, *what;
-} kbi_vendors[] = { { KBI_OPTION_ncu, "ncu", "Nsight Compute" }, { KBI_OPTION_nsys, "nsys", "Nsight Systems" } };
-
-// What the command line asks for and is not there, before anything runs; false after an error message.
-static bool kbi_vendors_there(const kbi_options* o) {
-    char tool[512];
-    for (int i = 0; i < KBI_COUNT(kbi_vendors); i++) {
-        const char* name = kbi_vendors[i].name;
-        if (!o->on[kbi_vendors[i].option]) continue;
-        if (kbi_profiled())
-            return kbi_error(
-                       "--%s: this program runs under a profiler already, and a GPU has room for one: leave out "
-                       "either",
-                       name),
-                   false;
-        if (!kbi_tool_find(name, tool))
-            return kbi_error(
-                       "--%s: %s is not found, neither in PATH nor in the CUDA Toolkit (CUDA_HOME): it comes with "
-                       "NVIDIA %s, which has a package of its own",
-                       name, name, kbi_vendors[i].what),
-                   false;
-    }
-    return true;
-}
-
-static void kbi_vendor_word(kbi_vendor* v, const char* word) {
-    kbi_put(&v->command, word, strlen(word) + 1);
-    v->n++;
-}
-
-static void kbi_vendor_begin(kbi_vendor* v) {
-    v->command.n = 0, v->n = 0;
-    kbi_vendor_word(v, v->tool);
-}
-
-static void kbi_vendor_words(kbi_vendor* v, const char* words) { // with blanks between them
-    char word[80];
-    for (; *words; words += strcspn(words, " "), words += *words == ' ') {
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(words, " "), words);
-        kbi_vendor_word(v, word);
-    }
-}
-
-// This program with its own command line, whatever its main makes of that; less what starts tools.
-static void kbi_vendor_self(kbi_vendor* v) {
-    char** own = kbi_own_words(v->s->o);
-    char* path = strchr(own[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
-    kbi_vendor_word(v, path ? path : own[0]);
-    free(path);
-    for (int i = 1; own[i]; i++) {
-        bool starts = false;
-        for (int k = 0; k < KBI_COUNT(kbi_vendors); k++) {
-            size_t length = strlen(kbi_vendors[k].name) + 2;
-            starts |= strncmp(own[i], "--", 2) == 0 && strncmp(own[i] + 2, kbi_vendors[k].name, length - 2) == 0 &&
-                      (!own[i][length] || own[i][length] == '=');
-        }
-        if (!starts) kbi_vendor_word(v, own[i]);
-    }
-}
-
-// Metrics that every GPU from sm_75 on has, in few passes; those of a launch cost none.
-#define KBI_NCU_METRICS                                                                                           \
-    "gpu__time_duration.sum,dram__bytes.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_bytes.sum," \
-    "l1tex__t_sector_hit_rate.pct,lts__t_sector_hit_rate.pct,sm__warps_active.avg.pct_of_peak_sustained_active,"  \
-    "sm__maximum_warps_per_active_cycle_pct,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active,"      \
-    "smsp__inst_executed.sum,smsp__sass_thread_inst_executed_op_fadd_pred_on.sum,"                                \
-    "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"    \
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,launch__registers_per_thread"
-
-// Clocks as they are when we time; caches emptied before a kernel where our samples are cold.
-static void kbi_ncu_words(kbi_vendor* v) {
-    const char* set = v->s->o->ncu;
-    kbi_vendor_words(v, "--profile-from-start off --target-processes application-only --clock-control none");
-    kbi_vendor_words(v, v->s->recipe.mode == KBI_COLD ? "--cache-control all" : "--cache-control none");
-    kbi_vendor_words(v, "--print-units base --page raw --csv --log-file");
-    kbi_vendor_word(v, v->csv);
-    kbi_vendor_word(v, !set || strstr(set, "__") ? "--metrics" : "--set");
-    kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
-}
-
-// All of the process is traced, which costs the blocks nothing: what lies between marks counts.
-static void kbi_nsys_words(kbi_vendor* v) {
-    kbi_vendor_words(v, "profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
-    kbi_vendor_words(v, "--force-overwrite=true --output");
-    kbi_vendor_word(v, v->report);
-}
-
-// The sums come from single launches: those that nsys makes know of no cases.
-static void kbi_nsys_stats(kbi_vendor* v, const char* report) {
-    struct stat about;
-    char file[300];
-    snprintf(file, sizeof file, "%.280s.nsys-rep", v->report);
-    if (stat(file, &about) != 0) snprintf(file, sizeof file, "%.280s.qdrep", v->report); // until 2021
-    kbi_vendor_begin(v);
-    kbi_vendor_words(v, "stats --format csv --force-export=true --report");
-    kbi_vendor_word(v, report);
-    kbi_vendor_word(v, file);
-}
-
-// As a shell would be given it, for people.
-static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
-    kbi_text line = KBI_BLANK;
-    kbi_puts(&line, " LC_ALL=C");
-    if (looked) kbi_putf(&line, " %s=%s", KBI_LOOK, v->told);
-    const char* word = v->command.s;
-    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
-        kbi_puts(&line, " ");
-        kbi_put_quoted(&line, word);
-    }
-    kbi_warn("--%s:%s", v->name, line.s);
-    kbi_text_free(&line);
-}
-
-static int64_t kbi_size_of(const char* path) {
-    struct stat about;
-    return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
-}
-
-static const double kbi_stalls = 10; // times --timeout: under a profiler a case takes longer
-
-// Starts the command and waits; words: the file for what it says. What does not get on with a case is ended. The
-// status that waitpid gives, -1: there was no process, or it was stopped.
-static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
-    char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(v->n + 1));
-    char* word = v->command.s;
-    int status = -1;
-    double limit = kbi_stalls * v->s->o->timeout;
-    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) argv[i] = word;
-    argv[v->n] = NULL;
-    fflush(NULL);
-    pid_t parent = getpid(), process = fork(), ended = 0;
-    if (process < 0) kbi_error("no process: %s", strerror(errno));
-    if (process == 0) {
-        setpgid(0, 0);
-        if (looked) setenv(KBI_LOOK, v->told, 1);
-        setenv("LC_ALL", "C", 1);
-        kbi_exec(argv, words, true, parent);
-    }
-    KBENCH_FREE(argv);
-    if (process < 0) return -1;
-    int64_t moved = kbi_now(), size = 0;
-    bool stopped = false;
-    while ((ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-        int64_t now = kbi_size_of(v->told) + kbi_size_of(words);
-        if (now != size) size = now, moved = kbi_now();
-        bool late = kbi_seconds_since(moved) > limit;
-        if ((late || kbi_desk.interrupted) && !stopped) kill(-process, SIGTERM), stopped = true, moved = kbi_now();
-        if (stopped && kbi_seconds_since(moved) > 2) kill(-process, SIGKILL);
-        kbi_readable(-1, 20);
-    }
-    return stopped ? -1 : status;
-}
-
-// --- what went wrong ---
-
-static const struct {
-    const char *sign, *cure;
-} kbi_vendor_ills[] = {
-    { "ERR_NVGPUCTRPERM",
-      "the driver lets only an administrator read the GPU's counters (RmProfilingAdminOnly: 1 in "
-      "/proc/driver/nvidia/params): run as root, start the container with --cap-add=SYS_ADMIN, or load the driver with "
-      "NVreg_RestrictProfilingToAdminUsers=0" },
-    { "MIG",
-      "this is a part of a GPU (MIG) whose counters others share: take an instance that has the GPU for itself, or "
-      "turn MIG off (nvidia-smi -mig 0)" },
-    { "resource was unavailable",
-      "another profiler holds the GPU's counters: end it, or pause it (DCGM: dcgmi profile --pause)" },
-    { "nsight-compute-lock",
-      "another user's lock lies in the folder for temporary files: set TMPDIR to a folder of yours" },
-    { "InterprocessLock",
-      "another user's lock lies in the folder for temporary files: set TMPDIR to a folder of yours" },
-    { "not supported on device",
-      "this ncu cannot profile this GPU: a newer one may know it; under WSL and on a virtual GPU "
-      "the host has to allow it" },
-    { "driver is not compatible", "the driver is too old for this ncu: take that of the driver's CUDA version" },
-    { "nrecogni", "this version does not know the options above: a newer one does" }, // -sed or -zed option
-};
-
-// One line of what the tool said: the cure where the ill is known, else its own words.
-static void kbi_vendor_explain(const kbi_vendor* v, int status) {
-    kbi_text said = KBI_BLANK;
-    const char *cure = NULL, *first = "", *last = "nothing";
-    kbi_file_text(v->csv, &said), kbi_puts(&said, "\n");
-    kbi_file_text(v->words, &said), kbi_puts(&said, "\n");
-    for (char *line = said.s, *next; *line; line = next) {
-        next = line + strcspn(line, "\n");
-        if (*next) *next++ = 0;
-        bool wrong = strstr(line, "rror") || strstr(line, "ERR");
-        for (int i = 0; i < KBI_COUNT(kbi_vendor_ills) && wrong && !cure; i++)
-            if (strstr(line, kbi_vendor_ills[i].sign)) cure = kbi_vendor_ills[i].cure;
-        if (wrong && !*first) first = line;
-        if (*line) last = line;
-    }
-    if (cure)
-        kbi_error("--%s: %s", v->name, cure);
-    else if (status >= 0 && WIFSIGNALED(status))
-        kbi_error("--%s: %s was ended by signal %d; the command above shows more", v->name, v->name,
-                  WTERMSIG(status));
-    else if (status < 0)
-        kbi_error("--%s: %s was stopped: nothing moved in %g s; a larger --timeout waits longer", v->name, v->name,
-                  kbi_stalls * v->s->o->timeout);
-    else
-        kbi_error("--%s: %s failed (exit code %d); it said: %.200s", v->name, v->name, WEXITSTATUS(status),
-                  *first ? first : last);
-    kbi_text_free(&said);
-}
-
-// --- a look ---
-
-// What a tool wrote, or makes of its report under one of these names, the second until 2022.
-static void kbi_vendor_report(kbi_vendor* v, const char* const names[2], bool say) {
-    bool read = false;
-    for (int i = 0; i < 2 && !read && !kbi_desk.interrupted; i++) {
-        kbi_text csv = KBI_BLANK;
-        if (names) kbi_nsys_stats(v, names[i]);
-        if (names) kbi_vendor_run(v, v->csv, false);
-        if (kbi_file_text(v->csv, &csv)) read = kbi_looks_read(v->looks, csv.s);
-        if (read && names && say) kbi_vendor_say(v, false);
-        kbi_text_free(&csv);
-        if (!names) return;
-    }
-}
-
-static void kbi_vendor_read(kbi_vendor* v, bool say) {
-    static const char* const launches[] = { "cuda_gpu_trace", "gputrace" };
-    static const char* const calls[] = { "cuda_api_sum", "cudaapisum" };
-    bool nsys = kbi_is(v->name, "nsys");
-    kbi_vendor_report(v, nsys ? launches : NULL, say);
-    if (nsys && v->looks->n) kbi_vendor_report(v, calls, say);
-}
-
-// Once, and once more behind each case that ended the program. false: the tool saw nothing.
-static bool kbi_vendor_look(kbi_vendor* v) {
-    const kbi_plan* plan = v->s->plan;
-    bool over = false;
-    for (int before = -1, at;; before = at) {
-        kbi_vendor_begin(v);
-        if (kbi_is(v->name, "ncu"))
-            kbi_ncu_words(v);
-        else
-            kbi_nsys_words(v);
-        kbi_vendor_self(v);
-        if (before < 0) kbi_vendor_say(v, true);
-        int status = kbi_vendor_run(v, v->words, true);
-        if (kbi_desk.interrupted) return true;
-        kbi_vendor_read(v, before < 0);
-        kbi_look_told(v->told, &at, &over);
-        if (over && at < 0) return true; // no GPU, and the run says so
-        if (over && status == 0 && v->looks->n) return true;
-        if (over || at == before) return kbi_vendor_explain(v, status), false;
-        kbi_warn("--%s: %s ended the program under %s; going on behind it", v->name, plan->cases[at].name, v->name);
-        unlink(v->csv);
-    }
-}
-
-static bool kbi_vendor_files(kbi_vendor* v) {
-    const char *folder = getenv("TMPDIR"), *file = v->s->o->nsys;
-    struct {
-        char* of;
-        const char* name;
-    } files[] = { { v->told, "told" }, { v->csv, "csv" }, { v->words, "words" }, { v->own, "report" } };
-    snprintf(v->folder, sizeof v->folder, "%.150s/kbench-%s-%ld", folder && *folder ? folder : "/tmp", v->name,
-             (long)getpid());
-    if (mkdir(v->folder, 0700) != 0)
-        return kbi_error("--%s: cannot make %s: %s", v->name, v->folder, strerror(errno)), false;
-    for (int i = 0; i < KBI_COUNT(files); i++) snprintf(files[i].of, 240, "%.200s/%s", v->folder, files[i].name);
-    v->report = v->own;
-    if (!file) return true;
-    size_t n = strlen(file);
-    v->report = kbi_arena_text_n(&v->looks->text, file, kbi_ends(file, ".nsys-rep") ? n - 9 : n);
-    return true;
-}
-
-static void kbi_vendor_remove(const kbi_vendor* v) {
-    static const char* const left[] = { "told", "csv", "words", "report.nsys-rep", "report.qdrep", "report.sqlite" };
-    char path[240];
-    for (int i = 0; i < KBI_COUNT(left); i++) {
-        snprintf(path, sizeof path, "%.200s/%s", v->folder, left[i]);
-        unlink(path);
-    }
-    rmdir(v->folder);
-}
-
-// The tools that are asked for, before anything is measured: what they saw goes into the records as these are made.
-static void kbi_vendors_look(kbi_supervisor* s) {
-    for (int i = 0; i < KBI_COUNT(kbi_vendors) && !kbi_desk.interrupted; i++) {
-        kbi_vendor v;
-        if (!s->o->on[kbi_vendors[i].option]) continue;
-        memset(&v, 0, sizeof v);
-        v.s = s;
-        v.name = kbi_vendors[i].name;
-        v.looks = &s->looks[i];
-        bool seen = kbi_tool_find(v.name, v.tool) && kbi_vendor_files(&v);
-        if (seen) {
-            seen = kbi_vendor_look(&v);
-            kbi_vendor_remove(&v);
-        }
-        s->unseen |= !seen;
-        kbi_text_free(&v.command);
-    }
-}
-
-// --- shown ---
-
-static const struct {
-    const char *title, *metric;
-    double scale;
-} kbi_look_columns[] = { { "DRAM MB", "dram__bytes.sum", 1e-6 },
-                         { "DRAM %", "dram__throughput.avg.pct_of_peak_sustained_elapsed", 1 },
-                         { "L2 hit %", "lts__t_sector_hit_rate.pct", 1 },
-                         { "L1 hit %", "l1tex__t_sector_hit_rate.pct", 1 },
-                         { "occupied %", "sm__warps_active.avg.pct_of_peak_sustained_active", 1 },
-                         { "tensor %", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", 1 },
-                         { "copied MB", "nsys.memory_bytes", 1e-6 },
-                         { "registers", "launch__registers_per_thread", 1 } };
-
-static void kbi_look_name(kbi_table* t, const char* before, const char* name) { // of a tool's table
-    enum { KBI_LOOK_NAME = 100 };
-    int used;
-    kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
-    size_t n = kbi_fitting(clean.s, clean.n, KBI_LOOK_NAME, &used);
-    kbi_puts(&t->text, before), kbi_put(&t->text, clean.s, n), kbi_puts(&t->text, n < clean.n ? "..." : "");
-    kbi_text_free(&clean);
-}
-
-static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, unsigned wanted) {
-    char out[40];
-    snprintf(out, sizeof out, "%lld", (long long)l->calls);
-    kbi_table_pad(t, 7, out);
-    kbi_table_pad(t, 12, l->ns > 0 ? kbi_show_time(l->ns * 1e-6, out) : "-");
-    kbi_table_pad(t, 8, all->ns > 0 ? kbi_show_percent(l->ns / all->ns, out) : "-");
-    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++)
-        if (wanted >> c & 1)
-            kbi_table_pad(
-                t, (int)strlen(kbi_look_columns[c].title) + 2,
-                kbi_show(kbi_look_value(l, kbi_look_columns[c].metric) * kbi_look_columns[c].scale, 4, out));
-    kbi_look_name(t, "  ", l->kernel);
-    if (l->grid && *l->grid) {
-        kbi_puts(&t->text, "  "), kbi_clean(&t->text, l->grid);
-        kbi_puts(&t->text, " x "), kbi_clean(&t->text, l->block ? l->block : "");
-    }
-    kbi_puts(&t->text, "\n");
-}
-
-static int kbi_api_order(const void* a, const void* b) {
-    const kbi_api_sum *x = (const kbi_api_sum*)a, *y = (const kbi_api_sum*)b;
-    return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : strcmp(x->name, y->name);
-}
-
-// Calls have no marks around them: those of set-up and checks are among them.
-static void kbi_api_show(kbi_table* t, const kbi_looks* looks) {
-    enum { KBI_API_ROWS = 12 };
-    double all = 0;
-    char out[40];
-    if (!looks->n_api) return;
-    qsort(looks->api, (size_t)looks->n_api, sizeof(kbi_api_sum), kbi_api_order);
-    for (int i = 0; i < looks->n_api; i++) all += looks->api[i].ns;
-    kbi_puts(&t->text, "calls of the whole process, set-up and checks as well\n");
-    for (int i = 0; i < looks->n_api && i < KBI_API_ROWS; i++) {
-        const kbi_api_sum* x = &looks->api[i];
-        kbi_table_pad(t, 7, kbi_show_count(x->calls, out));
-        kbi_table_pad(t, 12, kbi_show_time(x->ns * 1e-6, out));
-        kbi_table_pad(t, 8, kbi_show_percent(x->ns / all, out));
-        kbi_table_pad(t, 12, kbi_show_time(x->ns / x->calls * 1e-6, out));
-        kbi_look_name(t, " each  ", x->name), kbi_puts(&t->text, "\n");
-    }
-    if (looks->n_api > KBI_API_ROWS) kbi_putf(&t->text, "        and %d others\n", looks->n_api - KBI_API_ROWS);
-}
-
-static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* looks, const char* tool) {
-    unsigned wanted = 0; // a bit for each of kbi_look_columns
-    int cases = 0;
-    for (int i = 0; i < looks->n; i++) cases += looks->of[i].whole;
-    kbi_putf(&t->text, "\n%s, one run of each timed block: %d of %d cases\n", tool, cases, plan->n);
-    kbi_table_pad(t, 7, "calls"), kbi_table_pad(t, 12, "time"), kbi_table_pad(t, 8, "share");
-    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++) {
-        for (int i = 0; i < looks->n; i++)
-            if (kbi_finite(kbi_look_value(&looks->of[i], kbi_look_columns[c].metric))) wanted |= 1u << c;
-        if (wanted >> c & 1) kbi_table_pad(t, (int)strlen(kbi_look_columns[c].title) + 2, kbi_look_columns[c].title);
-    }
-    kbi_puts(&t->text, "  kernel, grid x block\n");
-    for (int i = 0; i < plan->n; i++) {
-        const kbi_look *all = kbi_look_all(looks, i), *end = looks->of + looks->n;
-        const char* word = !all ? ": not seen" : all->calls ? "" : ": nothing on the GPU";
-        kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", word);
-        for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
-    }
-    kbi_api_show(t, looks);
-}
-
-static void kbi_vendors_show(kbi_supervisor* s) {
-    for (int i = 0; i < KBI_COUNT(kbi_vendors); i++) {
-        if (s->looks[i].n) kbi_looks_show(&s->table, s->plan, &s->looks[i], kbi_vendors[i].name);
-        kbi_looks_free(&s->looks[i]);
-    }
-    kbi_table_flush(&s->table);
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
   >>program   program: a run from command line to exit code.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -25220,10 +17869,8 @@ static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
         if (!l) continue;
         const char* line = s->resume.text.s + l->at;
         kbi_store_put(&s->store, line, l->n);
-#if KBI_REPORT // what reads records is left out with it
         if (!kbi_read_one(&results[n], s->o->jsonl, l - s->resume.lines + 1, line, l->n)) continue;
         kbi_outputs_keep(&s->outputs, &results[n++]);
-#endif
     }
     kbi_progress_clear(&s->progress);
     kbi_show_results(s, results, n);
@@ -25318,8 +17965,8 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     how.colour = kbi_colour(out, o->on[KBI_OPTION_no_color] ? "never" : o->color);
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
-    how.inside = o->on[KBI_OPTION_profile];
-    how.counters = o->on[KBI_OPTION_counters];
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        how.counters |= i->on && i->open && i->option;
     how.sort = o->sort;
     how.columns = o->columns;
     return how;
@@ -25370,15 +18017,15 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_recipe_of(&s->recipe, o);
     s->collect = collect;
     s->collect_to = to;
-    s->inside = kbi_wishes_of(o);
+    s->inside = kbi_wishes(false);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
                KBI_EXIT_USAGE;
     if (o->on[KBI_OPTION_resume] && !kbi_resume_open(&s->resume, o->jsonl)) return KBI_EXIT_USAGE;
-    if (!kbi_device_option(o, &first, &all) || !kbi_outputs_open(&s->outputs, o)) return KBI_EXIT_USAGE;
-    if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_discard(&s->outputs), KBI_EXIT_USAGE;
+    if (!kbi_device_option(o, &first, &all) || !kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
+    if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     if (o->shards)
@@ -25388,9 +18035,8 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
     kbi_watch_signals(s);
-#if KBI_REPORT
-    kbi_vendors_look(s);
-#endif
+    for (const kb_instrument* i = kbi_process.instruments; i && !kbi_desk.interrupted; i = i->next)
+        if (i->before && i->on && !i->before()) s->unseen = true;
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
     int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
@@ -25401,20 +18047,22 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     }
     kbi_progress_clear(&s->progress);
     if (!code && !collect) kbi_say_end(s);
-#if KBI_REPORT
-    kbi_vendors_show(s);
-#endif
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (i->after && i->on) i->after();
     bool stored = kbi_store_close(&s->store);
-    bool compared = kbi_desk.contrast && !kbi_desk.interrupted;
-    if (!kbi_outputs_close(&s->outputs, NULL, compared ? kbi_desk.contrast(kbi_desk.take_to) : NULL)) stored = false;
+    if (!kbi_outputs_write(&s->outputs, &s->outputs.kept)) stored = false;
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
+    if (!code)
+        code = kbi_desk.interrupted              ? KBI_EXIT_INTERRUPTED
+               : s->failed                       ? KBI_EXIT_FAILED
+               : s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE
+                                                 : kbi_nothing_measured(s);
+    code = kbi_outputs_end(&s->outputs.kept, code);
+    kbi_outputs_free(&s->outputs);
     kbi_resume_free(&s->resume);
     KBENCH_FREE(s->session.command);
-    if (code) return code;
-    if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
-    if (s->failed) return KBI_EXIT_FAILED;
-    return s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE : kbi_nothing_measured(s);
+    return code;
 }
 
 // --- what the kernel says of the processor, below /sys/devices/system/cpu ---
@@ -25581,1005 +18229,6 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     printf("%s\n", o->usual ? "; --all runs everything" : "");
     return KBI_EXIT_FINE;
 }
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>gate      program: baselines, histories, goals, and what they make of the exit code.
----------------------------------------------------------------------------------------------------------------*/
-#if KBI_REPORT
-
-static bool kbi_load_choose(const kbi_options* o,
-                            kbi_records* r); // of >>load: what --op, --filter and the like leave
-
-enum { KBI_FAIL_REGRESS, KBI_FAIL_CHANGE, KBI_FAIL_NOISE, KBI_FAIL_NEVER };
-
-static kbi_rules kbi_rules_of(const kbi_options* o) {
-    kbi_rules rules = { o->threshold, o->memory_threshold, o->alpha, o->noise };
-    return rules;
-}
-
-static int kbi_fail_on(const kbi_options* o) {
-    static const char* const names[] = { "regress", "change", "noise", "never" };
-    for (int i = 0; i < KBI_COUNT(names); i++)
-        if (kbi_is(o->fail_on, names[i])) return i;
-    return KBI_FAIL_REGRESS;
-}
-
-// The exit code of changes and goals.
-static int kbi_toll_code(const kbi_options* o, const kbi_assessment* a, bool compared, int64_t missed) {
-    int on = kbi_fail_on(o);
-    bool worse = a->regressed || a->more, other = a->added || a->removed || a->mended;
-    if (on == KBI_FAIL_NEVER) return KBI_EXIT_FINE;
-    if (worse || missed) return KBI_EXIT_REGRESSED;
-    if (on == KBI_FAIL_CHANGE && (a->improved || a->less || other)) return KBI_EXIT_REGRESSED;
-    if (on == KBI_FAIL_NOISE && compared && (a->apart || a->open || !a->compared)) return KBI_EXIT_UNCERTAIN;
-    return KBI_EXIT_FINE;
-}
-
-// --- goals ---
-
-typedef struct kbi_goal { // "layernorm:gpu_efficiency>=80"
-    kbi_patterns which;
-    kbi_shown what;
-    bool least, strict; // >= or >; < or >
-    double value;
-} kbi_goal;
-
-// false after an error message
-static bool kbi_goal_parse(const char* text, kbi_goal* g) {
-    const char* colon = strrchr(text, ':');
-    bool counter = colon && colon - text >= 7 && strncmp(colon - 7, "counter", 7) == 0;
-    if (counter && colon - text == 7)
-        colon = NULL;
-    else if (counter && colon[-8] == ':')
-        colon -= 8;
-    const char *from = colon ? colon + 1 : text, *sign = from + strcspn(from, "<>=");
-    char name[80], *end;
-    kbi_text pattern = KBI_BLANK;
-    kbi_strings list;
-    kbi_put(&pattern, text, colon ? (size_t)(colon - text) : 0);
-    snprintf(name, sizeof name, "%.*s", (int)KBI_MIN(sign - from, (ptrdiff_t)79), from);
-    memset(&list, 0, sizeof list);
-    list.n = pattern.n > 0;
-    list.of[0] = pattern.s;
-    memset(g, 0, sizeof *g);
-    g->least = *sign == '>';
-    g->strict = sign[0] && sign[1] != '=';
-    const char* number = *sign ? sign + 2 - g->strict : sign;
-    g->value = kbi_real_of(number, &end);
-    bool good =
-        (*sign == '<' || *sign == '>') && end != number && (!*end || kbi_is(end, "%")) && kbi_finite(g->value);
-    if (!good)
-        kbi_error("--goal takes CASES:KEY>=NUMBER or CASES:KEY<=NUMBER, as in layernorm:gpu_efficiency>=80, not '%s'",
-                  text);
-    good = good && kbi_shown_named("goal", name, &g->what);
-    if (good && !g->what.counter[0] && g->what.key->kind != KBI_KIND_real && g->what.key->kind != KBI_KIND_whole)
-        good = (kbi_error("--goal: %s is no number that could be held against one", g->what.key->name), false);
-    good = good && kbi_patterns_compile(&g->which, &list);
-    kbi_text_free(&pattern);
-    return good;
-}
-
-static bool kbi_goals_check(const kbi_options* o) {
-    for (int i = 0; i < o->goal.n; i++) {
-        kbi_goal g;
-        if (!kbi_goal_parse(o->goal.of[i], &g)) return false;
-        kbi_patterns_free(&g.which);
-    }
-    return true;
-}
-
-static bool kbi_goal_met(const kbi_goal* g, double x) {
-    if (kbi_nan(x)) return false; // what nobody measured is not reached
-    return g->least ? (g->strict ? x > g->value : x >= g->value) : g->strict ? x < g->value : x <= g->value;
-}
-
-// Shows what became of each goal; the number of cases that miss one. Those without a number are no case of a goal's:
-// they fail by themselves, or were skipped.
-static int64_t kbi_goals_show(const kbi_options* o, FILE* out, const kb_result* r, int64_t n) {
-    int64_t missed = 0;
-    for (int i = 0; i < o->goal.n; i++) {
-        kbi_goal g;
-        int64_t of = 0, without = 0;
-        if (!kbi_goal_parse(o->goal.of[i], &g)) continue;
-        for (int64_t k = 0; k < n; k++) {
-            if (!kbi_has_time(&r[k]) || (g.which.n && !kbi_patterns_match(&g.which, r[k].name))) continue;
-            double x = kbi_shown_number(&r[k], &g.what);
-            char number[40];
-            of++;
-            if (kbi_goal_met(&g, x)) continue;
-            without++;
-            kbi_print_line(out, "goal missed: %s %s in %s", g.what.counter[0] ? g.what.counter : g.what.key->name,
-                           kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", r[k].name);
-        }
-        if (of)
-            kbi_print_line(out, "goal %s: reached by %lld of %lld case%s", o->goal.of[i], (long long)(of - without),
-                           (long long)of, of == 1 ? "" : "s");
-        else
-            kbi_warn("--goal %s: no case with a time matches", o->goal.of[i]);
-        missed += without;
-        kbi_patterns_free(&g.which);
-    }
-    return missed;
-}
-
-// --- files ---
-
-static bool kbi_plain_name(const char* s) {
-    return *s && *s != '.' && *s != '-' &&
-           s[strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-")] == 0;
-}
-
-static void kbi_baseline_path(kbi_text* out, const char* name) { kbi_putf(out, ".kbench/%s.json", name); }
-
-// The records of NAME, which is .kbench/NAME.json where there is one, else a file; false after an error message.
-static bool kbi_read_baseline(const kbi_options* o, const char* option, const char* name, kbi_records* r) {
-    kbi_text path = KBI_BLANK;
-    memset(r, 0, sizeof *r);
-    kbi_baseline_path(&path, name);
-    bool named = kbi_plain_name(name) && access(path.s, F_OK) == 0;
-    bool good = named || access(name, F_OK) == 0;
-    if (!good && kbi_plain_name(name))
-        kbi_error("--%s %s: there is neither %s nor a file of this name; --save-baseline %s makes the first", option,
-                  name, path.s, name);
-    else if (!good)
-        kbi_error("--%s %s: %s", option, name, strerror(errno));
-    good = good && kbi_read_records(r, named ? path.s : name);
-    if (good && !r->n)
-        good = (kbi_error("--%s %s: no record is there; --json FILE or --save-baseline NAME of a run makes one",
-                          option, name),
-                false);
-    good = good && kbi_load_choose(o, r);
-    kbi_text_free(&path);
-    return good;
-}
-
-// --- the gate of a run ---
-
-typedef struct kbi_toll {
-    const kbi_options* o;
-    kbi_records before, history;
-    kb_result* now; // of this run; each owns what is in it
-    int64_t n, size;
-    kbi_text save;         // from the root on: a body may change the directory
-    kbi_lines lines;       // of the history
-    kbi_contrast contrast; // with `before`, once all records are there
-    FILE* out;
-} kbi_toll;
-
-static void kbi_toll_take(void* to, kb_result* r) {
-    kbi_toll* g = (kbi_toll*)to;
-    if (g->n == g->size) {
-        g->size = 2 * g->size + 64;
-        g->now = (kb_result*)kbi_grow(g->now, sizeof(kb_result) * (size_t)g->size);
-    }
-    g->now[g->n++] = *r;
-}
-
-static bool kbi_toll_wanted(const kbi_options* o) {
-    return o->baseline || o->save_baseline || o->history || o->goal.n;
-}
-
-// Whether what is to be written at the end can be, before anything runs; false after an error message.
-static bool kbi_toll_open_files(kbi_toll* g) {
-    const kbi_options* o = g->o;
-    kbi_text path = KBI_BLANK;
-    struct stat about;
-    if (o->save_baseline) {
-        kbi_baseline_path(&path, o->save_baseline);
-        kbi_path_here(&g->save, path.s);
-        kbi_text_free(&path);
-        if (mkdir(".kbench", 0777) != 0 && errno != EEXIST)
-            return kbi_error("--save-baseline %s: cannot make .kbench here: %s", o->save_baseline, strerror(errno)),
-                   false;
-        if (access(".kbench", W_OK | X_OK) != 0)
-            return kbi_error("--save-baseline %s: .kbench: %s", o->save_baseline, strerror(errno)), false;
-        kbi_out probe;
-        if (stat(g->save.s, &about) == 0 && !S_ISREG(about.st_mode))
-            return kbi_error("cannot write --save-baseline %s: .kbench/%s.json is not a regular file",
-                             o->save_baseline, o->save_baseline),
-                   false;
-        if (!kbi_out_open(&probe, "save-baseline", g->save.s, NULL, false)) return false;
-        kbi_out_free(&probe);
-    }
-    if (!o->history) return true;
-    if (kbi_is(o->history, "-") || (stat(o->history, &about) == 0 && !S_ISREG(about.st_mode)))
-        return kbi_error("cannot write --history %s: it is not a regular file", o->history), false;
-    return kbi_lines_open(&g->lines, "history", o->history) && kbi_read_records(&g->history, o->history);
-}
-
-static bool kbi_toll_open(kbi_toll* g, const kbi_options* o, FILE* out) {
-    memset(g, 0, sizeof *g);
-    g->o = o;
-    g->out = out;
-    if (!kbi_goals_check(o)) return false;
-    if (o->baseline && !kbi_read_baseline(o, "baseline", o->baseline, &g->before)) return false;
-    return kbi_toll_open_files(g);
-}
-
-static void kbi_toll_free(kbi_toll* g) {
-    for (int64_t i = 0; i < g->n; i++) kb_result_free(&g->now[i]);
-    KBENCH_FREE(g->now);
-    KBENCH_FREE(g->contrast.changes.of);
-    kbi_records_free(&g->before);
-    kbi_records_free(&g->history);
-    kbi_text_free(&g->save);
-    if (g->lines.path) kbi_lines_free(&g->lines);
-}
-
-// All that the machines of the pairs differ in; then what keeps the times of a pair from being compared, once of each
-// kind.
-static void kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const kbi_how* how) {
-    kbi_set said = KBI_BLANK;
-    kbi_differences all;
-    kbi_differences_of(&all, c);
-    if (all.n) fprintf(how->out, "\nBefore and after differ in\n");
-    kbi_differences_show(how, &all);
-    kbi_arena_free(&all.texts);
-    for (int64_t i = 0; i < c->n; i++) {
-        const kbi_change* one = &c->of[i];
-        kbi_text what = KBI_BLANK;
-        if (kbi_has_time(one->before) && kbi_has_time(one->after) &&
-            kbi_env_differs(one->before, one->after, &what) &&
-            kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
-            kbi_warn("before and after differ in %s%s", what.s,
-                     o->on[KBI_OPTION_ignore_env] ? "; --ignore-env compares them all the same"
-                                                  : ": the gate is off (--ignore-env has it on)");
-        kbi_text_free(&what);
-    }
-    kbi_set_free(&said);
-}
-
-// Marks the pairs whose times say nothing about each other.
-static void kbi_toll_apart(const kbi_options* o, kbi_changes* c) {
-    for (int64_t i = 0; i < c->n && !o->on[KBI_OPTION_ignore_env]; i++) {
-        kbi_text what = KBI_BLANK;
-        c->of[i].apart = kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what);
-        kbi_text_free(&what);
-    }
-}
-
-// Which run a side is: what a gate is for may differ, and is named.
-static void kbi_toll_side(FILE* out, const char* side, const char* file, const kb_result* r) {
-    kbi_print_line(out, "%s  %s%s%s%s%.12s%s%.60s", side, file, r->date ? "  " : "", r->date ? r->date : "",
-                   r->git_commit ? "  commit " : "", r->git_commit ? r->git_commit : "", r->build ? "  " : "",
-                   r->build ? r->build : "");
-}
-
-// The records of a history that may teach what runs of these cases differ by: of the same kind of machine.
-static const kb_result** kbi_toll_past(const kbi_records* history, const kb_result* now, int64_t n, int64_t* count) {
-    const kb_result** past = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(history->n + n));
-    kbi_named* order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)n);
-    int64_t m = kbi_name_records(order, now, n);
-    *count = 0;
-    for (int64_t i = 0; i < history->n; i++) {
-        const kb_result* r = &history->of[i];
-        int64_t low = 0, high = m;
-        while (low < high) {
-            int64_t middle = (low + high) / 2;
-            if (strcmp(order[middle].r->name ? order[middle].r->name : "", r->name) < 0)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        kbi_text what = KBI_BLANK;
-        if (low < m && kbi_is(order[low].r->name, r->name) && !kbi_env_differs(r, order[low].r, &what))
-            past[(*count)++] = r;
-        kbi_text_free(&what);
-    }
-    KBENCH_FREE(order);
-    return past;
-}
-
-// What became of the cases since `before`, where a history may have taught what runs differ by.
-static void kbi_toll_contrast(kbi_contrast* c, const kbi_options* o, const kbi_records* history,
-                              const kbi_records* before, const kb_result* now, int64_t n) {
-    int64_t past_n = 0, trends_n = 0;
-    const kb_result** past = kbi_toll_past(history, now, n, &past_n);
-    kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
-    c->name = o->baseline ? o->baseline : o->compare[0];
-    c->before = before->of;
-    c->n_before = before->n;
-    c->rules = kbi_rules_of(o);
-    c->changes = kbi_pair_records(before->of, before->n, now, n);
-    kbi_changes_learn(&c->changes, trends, trends_n);
-    kbi_toll_apart(o, &c->changes);
-    kbi_compare(&c->changes, &c->rules);
-    c->sum = kbi_assess(&c->changes);
-    KBENCH_FREE(trends);
-    KBENCH_FREE(past);
-}
-
-// Shows, and says what the exit code is. c NULL: there is no baseline, only goals and a past.
-static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, const kbi_contrast* c,
-                          const kb_result* now, int64_t n, const char* name, FILE* out) {
-    kbi_how how = kbi_how_of(o, out);
-    kbi_assessment none;
-    memset(&none, 0, sizeof none);
-    if (c) {
-        fprintf(out, "\n");
-        kbi_toll_side(out, "before", c->name, &c->before[0]);
-        if (n) kbi_toll_side(out, "after ", name, &now[0]);
-        kbi_toll_machines(o, &c->changes, &how); // the reason stands before the table
-        kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
-    }
-    if (o->history) {
-        int64_t past_n = 0, trends_n = 0;
-        const kb_result** past = kbi_toll_past(history, now, n, &past_n);
-        for (int64_t i = 0; i < n; i++) past[past_n++] = &now[i];
-        kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
-        kbi_trends_show(&how, trends, trends_n, o->history);
-        KBENCH_FREE(trends);
-        KBENCH_FREE(past);
-    }
-    int64_t missed = kbi_goals_show(o, out, now, n);
-    fflush(out);
-    return kbi_toll_code(o, c ? &c->sum : &none, c != NULL, missed);
-}
-
-// A line a record behind those that are there.
-static bool kbi_history_add(kbi_toll* g) {
-    for (int64_t i = 0; i < g->n; i++)
-        kbi_json_result(&g->lines.waiting, &g->now[i]), kbi_puts(&g->lines.waiting, "\n");
-    bool good = kbi_lines_end(&g->lines, 5000);
-    if (!good && errno) kbi_error("writing --history %s failed: %s", g->o->history, strerror(errno));
-    return good;
-}
-
-// What a run leaves behind: a history that is longer, and a new baseline unless it is worse than the old one.
-static bool kbi_toll_save(kbi_toll* g, int code) {
-    const kbi_options* o = g->o;
-    bool good = !o->history || kbi_history_add(g);
-    if (!o->save_baseline) return good;
-    if (code == KBI_EXIT_REGRESSED && kbi_is(o->save_baseline, o->baseline))
-        return kbi_warn("--save-baseline %s: the old one stays, since this run is worse", o->save_baseline), good;
-    int64_t without = 0;
-    for (int64_t i = 0; i < g->n; i++) without += !kbi_has_time(&g->now[i]);
-    if (!kb_write_json(g->now, g->n, g->save.s)) return false;
-    kbi_warn("baseline %s: %lld records in .kbench/%s.json%s", o->save_baseline, (long long)g->n, o->save_baseline,
-             without ? "; some have no time, and will be compared with nothing" : "");
-    return good;
-}
-
-static const kbi_contrast* kbi_toll_compare(void* to) { // once all records of the run are there
-    kbi_toll* g = (kbi_toll*)to;
-    if (!g->o->baseline || !g->n) return NULL;
-    if (!g->contrast.before) kbi_toll_contrast(&g->contrast, g->o, &g->history, &g->before, g->now, g->n);
-    return &g->contrast;
-}
-
-// A run with what stands around it.
-static int kbi_gated_run(const kbi_options* o, const kbi_plan* plan) {
-    kbi_toll gate;
-    if (!kbi_toll_wanted(o)) return kbi_run_plan(o, plan, NULL, NULL);
-    bool good = kbi_toll_open(&gate, o, kbi_outputs_stdout(o) ? stderr : stdout);
-    kbi_desk.take = kbi_toll_take;
-    kbi_desk.take_to = &gate;
-    kbi_desk.contrast = kbi_toll_compare;
-    int code = good ? kbi_run_plan(o, plan, NULL, NULL) : KBI_EXIT_USAGE;
-    kbi_desk.take = NULL;
-    kbi_desk.contrast = NULL;
-    if (code == KBI_EXIT_INTERRUPTED)
-        kbi_warn("interrupted: nothing is compared, and nothing added to a baseline or history");
-    if ((code == KBI_EXIT_FINE || code == KBI_EXIT_FAILED) && gate.n) {
-        int judged =
-            kbi_toll_judge(o, &gate.history, kbi_toll_compare(&gate), gate.now, gate.n, "this run", gate.out);
-        if (!kbi_toll_save(&gate, judged)) code = KBI_EXIT_USAGE;
-        if (code == KBI_EXIT_FINE) code = judged;
-    }
-    kbi_toll_free(&gate);
-    return code;
-}
-
-// --- without a run ---
-
-// --env --load A B: what the machines of two files differ in, and nothing else.
-static int kbi_env_loaded(const kbi_options* o) {
-    kbi_records of[2];
-    kbi_differences all;
-    kbi_how how = kbi_how_of(o, stdout);
-    memset(of, 0, sizeof of);
-    if (o->n_load != 2)
-        return kbi_error("--env --load takes two files: what it shows is what their machines differ in"),
-               KBI_EXIT_USAGE;
-    bool good = true;
-    for (int i = 0; i < 2 && good; i++) {
-        good = kbi_read_records(&of[i], o->load[i]);
-        if (good && !of[i].n) good = (kbi_error("%s: no record is there", o->load[i]), false);
-        good = good && kbi_load_choose(o, &of[i]);
-        if (good) kbi_toll_side(stdout, i ? "after " : "before", o->load[i], &of[i].of[0]);
-    }
-    if (good) {
-        kbi_changes c = kbi_pair_records(of[0].of, of[0].n, of[1].of, of[1].n);
-        kbi_differences_of(&all, &c);
-        if (!all.n) printf("nothing that both know differs\n");
-        fflush(stdout);
-        kbi_differences_show(&how, &all);
-        kbi_arena_free(&all.texts);
-        KBENCH_FREE(c.of);
-    }
-    for (int i = 0; i < 2; i++) kbi_records_free(&of[i]);
-    return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
-}
-
-typedef struct kbi_loaded { // what records of a file are held against
-    kbi_records before, history;
-    kbi_contrast contrast;
-} kbi_loaded;
-
-// With l->before as it was read, empty without a baseline; false after an error message.
-static bool kbi_loaded_open(kbi_loaded* l, const kbi_options* o, const kbi_records* now) {
-    if (o->history && !kbi_read_records(&l->history, o->history)) return false;
-    if (l->before.n) kbi_toll_contrast(&l->contrast, o, &l->history, &l->before, now->of, now->n);
-    return true;
-}
-
-static const kbi_contrast* kbi_loaded_contrast(const kbi_loaded* l) { return l->before.n ? &l->contrast : NULL; }
-
-static int kbi_loaded_judge(const kbi_loaded* l, const kbi_options* o, const kbi_records* now, const char* name,
-                            FILE* out) {
-    int64_t failed = 0;
-    int code = kbi_toll_judge(o, &l->history, kbi_loaded_contrast(l), now->of, now->n, name, out);
-    for (int64_t i = 0; i < now->n; i++) failed += now->of[i].status == KB_FAILED;
-    return failed ? KBI_EXIT_FAILED : code;
-}
-
-static void kbi_loaded_free(kbi_loaded* l) {
-    kbi_records_free(&l->before);
-    kbi_records_free(&l->history);
-    KBENCH_FREE(l->contrast.changes.of);
-}
-
-static int kbi_compare_main(const kbi_options* o) {
-    kbi_loaded with;
-    kbi_records after;
-    memset(&with, 0, sizeof with);
-    memset(&after, 0, sizeof after);
-    bool good = kbi_goals_check(o) && kbi_read_baseline(o, "compare", o->compare[0], &with.before) &&
-                kbi_read_baseline(o, "compare", o->compare[1], &after) && kbi_loaded_open(&with, o, &after);
-    int code = good ? kbi_loaded_judge(&with, o, &after, o->compare[1], stdout) : KBI_EXIT_USAGE;
-    kbi_loaded_free(&with);
-    kbi_records_free(&after);
-    return code;
-}
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>load      program: records of earlier runs, shown without a run.
----------------------------------------------------------------------------------------------------------------*/
-
-#if KBI_REPORT
-// Leaves those that the options choose, as a run would choose its cases; false after an error message.
-static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
-    kbi_patterns with, without;
-    without.n = 0;
-    bool good = kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
-    int64_t n = 0, all = r->n;
-    for (int64_t i = 0; good && i < all; i++) {
-        const kb_result* x = &r->of[i];
-        if ((with.n && !kbi_patterns_match(&with, x->name)) || kbi_patterns_match(&without, x->name)) continue;
-        if (!kbi_selects_operation(o, x->operation)) continue;
-        if (o->impl.n && !(x->implementation && kbi_any_lists(&o->impl, x->implementation))) continue;
-        if (o->dtype.n && !(x->dtype && kbi_any_lists(&o->dtype, x->dtype))) continue;
-        r->of[n++] = *x;
-    }
-    if (good) r->n = n;
-    if (good && !n && all)
-        kbi_error("none of the %lld records is chosen: see what there is without --op, --impl, --dtype, --filter and "
-                  "--exclude",
-                  (long long)all);
-    kbi_patterns_free(&with);
-    kbi_patterns_free(&without);
-    return good && (n || !all);
-}
-
-// What differs between the machines of these records: each such difference is said once.
-static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // that is no host work, which has a timer of its own
-    kbi_set said = KBI_BLANK;
-    for (int64_t i = r->n - 1; i >= 0; i--)
-        if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];
-    for (int64_t i = 0; i < r->n; i++) {
-        kb_result x = r->of[i];
-        kbi_text what = KBI_BLANK;
-        if (kbi_is(x.run_id, first->run_id)) continue;
-        if (kbi_is(x.timer, "wall")) x.cache = x.timer = NULL;
-        if (kbi_env_differs(first, &x, &what) && kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
-            kbi_warn("these records are not of one kind: %s; times of the one say nothing about the other", what.s);
-        kbi_text_free(&what);
-    }
-    kbi_set_free(&said);
-}
-
-typedef struct kbi_sharded {
-    int64_t again, device, place, at; // again: how often its case was there before
-} kbi_sharded;
-
-static int kbi_order_sharded(const void* a, const void* b) {
-    const kbi_sharded *x = (const kbi_sharded*)a, *y = (const kbi_sharded*)b;
-    if (x->again != y->again) return x->again < y->again ? -1 : 1;
-    if (x->device != y->device) return x->device < y->device ? -1 : 1;
-    if (x->place != y->place) return x->place < y->place ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-// Puts what shards of a plan have measured in the plan's order, one sweep behind the other.
-static void kbi_load_order(kbi_records* r) {
-    kbi_sharded* order = (kbi_sharded*)kbi_grow(NULL, sizeof(kbi_sharded) * (size_t)r->n);
-    kb_result* sorted = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)r->n);
-    kbi_map seen;
-    int64_t n = 0;
-    memset(&seen, 0, sizeof seen);
-    for (int64_t i = 0; i < r->n; i++) {
-        const kb_result* x = &r->of[i];
-        char device[32];
-        if (!x->shard || x->place == KB_NONE) continue;
-        snprintf(device, sizeof device, "|%lld|", (long long)x->device);
-        uint64_t key = kbi_hash(kbi_hash(14695981039346656037u, device), x->name);
-        kbi_mapped* slot = kbi_map_find(&seen, key);
-        order[n].again = slot->key ? (int64_t)++slot->at : 0;
-        if (!slot->key) kbi_map_take(&seen, slot, key, 0);
-        order[n].device = x->device;
-        order[n].place = x->place;
-        order[n++].at = i;
-    }
-    qsort(order, (size_t)n, sizeof *order, kbi_order_sharded);
-    for (int64_t i = 0; i < n; i++) sorted[i] = r->of[order[i].at];
-    for (int64_t i = 0, k = 0; i < r->n; i++)
-        if (r->of[i].shard && r->of[i].place != KB_NONE) r->of[i] = sorted[k++];
-    KBENCH_FREE(seen.slots);
-    KBENCH_FREE(sorted);
-    KBENCH_FREE(order);
-}
-
-// Which shards have left nothing, of those that these records are of.
-static void kbi_load_absent(const kbi_records* r) {
-    kbi_set there = KBI_BLANK;
-    const char* of = NULL; // "/8"
-    kbi_text absent = KBI_BLANK;
-    for (int64_t i = 0; i < r->n; i++) {
-        const char* slash = r->of[i].shard ? strchr(r->of[i].shard, '/') : NULL;
-        if (!slash) continue;
-        if (of && !kbi_is(of, slash)) {
-            kbi_warn("shards of different numbers, K%s and K%s: a case may be there twice, or not at all", of, slash);
-            of = NULL;
-            break;
-        }
-        of = slash;
-        kbi_set_add(&there, (uint64_t)strtoll(r->of[i].shard, NULL, 10));
-    }
-    int64_t shards = of ? KBI_MIN(strtoll(of + 1, NULL, 10), (long long)KBI_SHARDS) : 0, n = 0;
-    for (int64_t k = 1; k <= shards; k++)
-        if (kbi_set_add(&there, (uint64_t)k) && n++ < 8)
-            kbi_putf(&absent, "%s%lld%s", n > 1 ? ", " : "", (long long)k, of);
-    if (n)
-        kbi_warn("no record of shard%s %s%s: not run yet, or there was nothing for %s", n > 1 ? "s" : "", absent.s,
-                 n > 8 ? ", ..." : "", n > 1 ? "them" : "it");
-    kbi_text_free(&absent);
-    kbi_set_free(&there);
-}
-
-// Shards are parts of one sweep, and a sweep is of one GPU.
-static bool kbi_load_alike(const kbi_options* o, const kbi_records* r) {
-    const kb_result* first = NULL;
-    for (int64_t i = 0; i < r->n && !o->on[KBI_OPTION_ignore_env]; i++) {
-        const kb_result* x = &r->of[i];
-        if (!x->shard || !x->gpu) continue;
-        if (!first) first = x;
-        if (!kbi_is(x->gpu, first->gpu))
-            return kbi_error(
-                       "--load: shard %s is of %s, and shard %s of %s: parts of one sweep that cannot be compared; "
-                       "load those of each GPU by themselves, or all with --ignore-env",
-                       first->shard, first->gpu, x->shard, x->gpu),
-                   false;
-    }
-    return true;
-}
-
-// --jsonl appends: to a file that was read it would add what it has.
-static bool kbi_load_apart(const kbi_options* o) {
-    struct stat a, b;
-    for (int i = 0; i < o->n_load && o->jsonl && !kbi_is(o->jsonl, "-"); i++)
-        if ((kbi_is(o->load[i], "-") ? fstat(0, &a) : stat(o->load[i], &a)) == 0 && stat(o->jsonl, &b) == 0 &&
-            kbi_same_file(&a, &b))
-            return kbi_error("--jsonl appends, and %s was loaded: name another file", o->jsonl), false;
-    return true;
-}
-
-// The records of the files of --load and no others; false after an error message.
-static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
-    for (int i = 0; i < o->n_load; i++)
-        if (!kbi_read_records(r, o->load[i])) return false;
-    if (!r->n)
-        return kbi_error("%s: no record is there; --json FILE or --jsonl FILE of a run writes them", o->load[0]),
-               false;
-    if (!kbi_load_choose(o, r) || !kbi_load_alike(o, r)) return false;
-    kbi_load_order(r);
-    kbi_load_absent(r);
-    kbi_load_warn(r);
-    return true;
-}
-
-static int kbi_load_shown(const kbi_options* o) {
-    kbi_records r;
-    kbi_loaded with;
-    kbi_store store;
-    kbi_outputs outputs;
-    memset(&r, 0, sizeof r);
-    memset(&with, 0, sizeof with);
-    bool good = kbi_load_apart(o) && kbi_load_records(o, &r) && kbi_goals_check(o) &&
-                (!o->baseline || kbi_read_baseline(o, "baseline", o->baseline, &with.before)) &&
-                kbi_loaded_open(&with, o, &r) && kbi_where_check(o, r.of, r.n) && kbi_outputs_open(&outputs, o);
-    if (good && !kbi_store_open(&store, o->json, o->jsonl)) kbi_outputs_discard(&outputs), good = false;
-    int code = good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
-    if (good) {
-        kbi_table table;
-        kbi_how how = kbi_how_of(o, kbi_outputs_stdout(o) ? stderr : stdout);
-        kbi_table_open(&table, &how);
-        kbi_table_add(&table, r.of, r.n);
-        kbi_table_end(&table);
-        for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i], 1);
-        if (!kbi_store_close(&store)) code = KBI_EXIT_USAGE;
-        if (!kbi_outputs_close(&outputs, &r, kbi_loaded_contrast(&with))) code = KBI_EXIT_USAGE;
-        if (code == KBI_EXIT_FINE) kbi_say_files(o);
-    }
-    if (code == KBI_EXIT_FINE && kbi_toll_wanted(o))
-        code = kbi_loaded_judge(&with, o, &r, o->load[0], kbi_outputs_stdout(o) ? stderr : stdout);
-    kbi_loaded_free(&with);
-    kbi_records_free(&r);
-    return code;
-}
-
-#endif // KBI_REPORT
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>race      program: built programs in alternating fresh processes.
----------------------------------------------------------------------------------------------------------------*/
-#if KBI_REPORT
-
-typedef struct kbi_racer {
-    kbi_text path;     // as it is started
-    kbi_records first; // of its first round: they stand for the cases
-    kbi_named* order;  // these by their names
-    int64_t n;
-    double* ms; // [round * n + place in order]; NAN: none
-} kbi_racer;
-
-typedef struct kbi_race {
-    const kbi_options* o;
-    kbi_racer* of;
-    int n, rounds, size;     // size: rounds that there is room for
-    kbi_text records, words; // files of the process that runs
-    char** argv;
-    int64_t began;
-    double widest;
-    bool failed; // a case did
-    bool shown;  // the progress line
-} kbi_race;
-
-// --- one process ---
-
-static void kbi_race_remove(kbi_race* r) {
-    unlink(r->records.s);
-    unlink(r->words.s);
-}
-
-// A folder's file that only this process has; false after an error message.
-static bool kbi_race_files(kbi_race* r) {
-    const char* folder = getenv("TMPDIR");
-    kbi_putf(&r->records, "%s/kbench-race-%ld.jsonl", folder && *folder ? folder : "/tmp", (long)getpid());
-    kbi_putf(&r->words, "%s.words", r->records.s);
-    kbi_text* both[2] = { &r->records, &r->words };
-    for (int i = 0; i < 2; i++) {
-        int file = kbi_open_file(both[i]->s, O_WRONLY | O_CREAT | O_EXCL | KBI_NOFOLLOW);
-        if (file < 0) return kbi_error("--race: cannot make %s: %s", both[i]->s, strerror(errno)), false;
-        close(file);
-    }
-    return true;
-}
-
-enum { KBI_RACE_OVER = -1 }; // no exit code: a round was left in its middle, and those before it stand
-
-// How each program is told to run: its records to us, a fifth of a second a case unless the options say how long.
-static void kbi_race_command(kbi_race* r) {
-    static const char* const long_ones[] = { "--fast",     "--quick",    "--thorough", "--precision",
-                                             "--max-time", "--min-time", "--iters",    "--rounds" };
-    int n = 0, given = 0;
-    bool said = false;
-    for (char** p = r->o->race_options; p && *p; p++) {
-        for (int i = 0; i < KBI_COUNT(long_ones); i++) said |= strncmp(*p, long_ones[i], strlen(long_ones[i])) == 0;
-        given++;
-    }
-    r->argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(given + 8));
-    r->argv[n++] = NULL; // the program
-    r->argv[n++] = (char*)"--jsonl";
-    r->argv[n++] = r->records.s;
-    r->argv[n++] = (char*)"--no-progress";
-    if (!said) r->argv[n++] = (char*)"--max-time=200ms";
-    for (int i = 0; i < given; i++) r->argv[n++] = r->o->race_options[i];
-    r->argv[n] = NULL;
-}
-
-static void kbi_race_progress(kbi_race* r, const char* program) {
-    char half[40], wanted[40], said[160];
-    double seconds = (double)(kbi_now() - r->began) * 1e-9;
-    if (r->o->on[KBI_OPTION_quiet] || r->o->on[KBI_OPTION_no_progress] || !kbi_terminal(stderr)) return;
-    int n = snprintf(said, sizeof said, "[round %d]  %.0f s of %.0f s at most", r->rounds + 1, seconds, r->o->budget);
-    if (kbi_finite(r->widest))
-        snprintf(said + n, sizeof said - (size_t)n, "  known to %s, wanted %s", kbi_show_percent(r->widest, half),
-                 kbi_show_percent(log1p(r->o->threshold) / 3, wanted));
-    kbi_progress_line(said, program);
-    r->shown = true;
-}
-
-static void kbi_race_clear(kbi_race* r) {
-    if (r->shown) fputs("\r\033[K", stderr), fflush(stderr);
-    r->shown = false;
-}
-
-// Why a program gave no records: what it said itself.
-static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
-    char line[300];
-    FILE* f = fopen(r->words.s, "r");
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : KBI_EXIT_FAILED;
-    kbi_race_clear(r);
-    if (WIFSIGNALED(status))
-        kbi_error("--race: %s was ended by signal %d", one->path.s, WTERMSIG(status));
-    else
-        kbi_error("--race: %s measured nothing (exit code %d); it said:", one->path.s, code);
-    for (int i = 0; f && i < 5 && kbi_get_line(line, (int)sizeof line, f); i++)
-        kbi_print_line(stderr, "    %.*s", (int)strcspn(line, "\n"), line);
-    if (f) fclose(f);
-    return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
-}
-
-// Waits for a program until it ends, the race is interrupted, or the time is up. SIGTERM ends it, and 2 s later
-// SIGKILL. Time is counted by the waits, which end whatever the clock says. false: it was ended from here.
-static bool kbi_race_wait(pid_t process, int* status, double seconds) {
-    double waits = 100 * seconds;
-    for (int told = 0; !kbi_ended(process, status);) {
-        if (kbi_desk.interrupted || waits <= 0) {
-            if (told == 0) kill(process, SIGTERM);
-            if (told++ == 200) kill(process, SIGKILL);
-        }
-        kbi_readable(-1, 10);
-        waits--;
-    }
-    return !kbi_desk.interrupted && waits > 0;
-}
-
-// The longest that a program may take: --budget is the race's as a whole, and a round is not left in its middle
-// lightly.
-static double kbi_race_limit(const kbi_race* r) {
-    double limit = 2 * r->o->budget + 10;
-    return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
-}
-
-// One program's turn: its records into `to`. 0, or the exit code that the race ends with.
-static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
-    int status = 0;
-    pid_t parent = getpid(), process;
-    memset(to, 0, sizeof *to);
-    kbi_race_progress(r, one->path.s);
-    int file = kbi_open_file(r->records.s, O_WRONLY | O_TRUNC | KBI_NOFOLLOW);
-    if (file < 0) return kbi_error("--race: %s: %s", r->records.s, strerror(errno)), KBI_EXIT_FAILED;
-    close(file);
-    fflush(NULL);
-    process = fork();
-    if (process < 0) return kbi_error("no process: %s", strerror(errno)), KBI_EXIT_FAILED;
-    r->argv[0] = one->path.s;
-    if (process == 0) kbi_exec(r->argv, r->words.s, false, parent);
-    double limit = kbi_race_limit(r);
-    bool in_time = kbi_race_wait(process, &status, limit);
-    if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
-    if (!in_time && r->rounds) return KBI_RACE_OVER;
-    if (!in_time) {
-        kbi_race_clear(r);
-        kbi_error("--race: %s did not end in %.0f s and was stopped. There is no time of it to compare. Run it alone "
-                  "to see why, or raise --budget.",
-                  one->path.s, limit);
-        return KBI_EXIT_USAGE;
-    }
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (code != KBI_EXIT_FINE && code != KBI_EXIT_FAILED) return kbi_race_lost(r, one, status);
-    if (!kbi_read_records(to, r->records.s)) return KBI_EXIT_FAILED;
-    r->failed |= code == KBI_EXIT_FAILED;
-    return to->n ? 0 : kbi_race_lost(r, one, status);
-}
-
-// --- rounds ---
-
-// The times of a round where the first one has its cases; what came or went since is no part of the race.
-static void kbi_race_keep(kbi_race* r, kbi_racer* one, const kbi_records* now) {
-    kbi_named* order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)now->n);
-    int64_t m = kbi_name_records(order, now->of, now->n);
-    double* row = one->ms + (int64_t)r->rounds * one->n;
-    for (int64_t i = 0, j = 0; i < one->n; i++) {
-        const kb_result* wanted = one->order[i].r;
-        row[i] = (double)NAN;
-        while (j < m && strcmp(order[j].r->name, wanted->name) < 0) j++;
-        for (int64_t k = j; k < m && kbi_is(order[k].r->name, wanted->name); k++)
-            if (order[k].device == one->order[i].device && kbi_has_time(order[k].r)) row[i] = order[k].r->time_ms;
-    }
-    KBENCH_FREE(order);
-}
-
-static void kbi_race_room(kbi_race* r) {
-    if (r->rounds < r->size) return;
-    r->size = 2 * r->size + 16;
-    for (int k = 0; k < r->n; k++)
-        if (r->of[k].n) r->of[k].ms = (double*)kbi_grow(r->of[k].ms, sizeof(double) * (size_t)(r->size * r->of[k].n));
-}
-
-// All programs once: forwards, then backwards, and who begins goes round. 0, or an exit code.
-static int kbi_race_round(kbi_race* r) {
-    kbi_race_room(r);
-    for (int k = 0; k < r->n; k++) {
-        int turn = r->rounds % 2 ? r->n - 1 - k : k;
-        kbi_racer* one = &r->of[(turn + r->rounds / 2) % r->n];
-        kbi_records now;
-        int code = kbi_race_turn(r, one, &now);
-        if (code) return kbi_records_free(&now), code;
-        if (r->rounds) {
-            kbi_race_keep(r, one, &now);
-            kbi_records_free(&now);
-            continue;
-        }
-        one->first = now;
-        one->order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)now.n);
-        one->n = kbi_name_records(one->order, one->first.of, now.n);
-        one->ms = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(r->size * one->n));
-        kbi_race_keep(r, one, &one->first);
-    }
-    r->rounds++;
-    return 0;
-}
-
-static int64_t kbi_race_place(const kbi_racer* one, const kb_result* r) {
-    for (int64_t low = 0, high = one->n; low < high;) {
-        int64_t middle = (low + high) / 2;
-        int order = strcmp(one->order[middle].r->name, r->name);
-        int64_t device = r->device == KB_NONE ? -1 : r->device;
-        if (!order) order = (one->order[middle].device > device) - (one->order[middle].device < device);
-        if (!order) return middle;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return -1;
-}
-
-// The changes of every program against the first, one program after the other, as they stand after these rounds.
-// names: what each change's program is called; to be freed like the changes.
-static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
-    kbi_rules rules = kbi_rules_of(r->o);
-    kbi_changes all = { NULL, 0 };
-    double* logs = NULL;
-    *names = NULL;
-    for (int k = 1; k < r->n; k++) {
-        kbi_racer *old = &r->of[0], *now = &r->of[k];
-        kbi_changes c = kbi_pair_records(old->first.of, old->first.n, now->first.of, now->first.n);
-        size_t n = (size_t)(all.n + c.n);
-        all.of = (kbi_change*)kbi_grow(all.of, sizeof(kbi_change) * n);
-        *names = (const char**)kbi_grow((void*)*names, sizeof(char*) * n);
-        logs = (double*)kbi_grow(logs, sizeof(double) * n * (size_t)r->rounds);
-        for (int64_t i = 0; i < c.n; i++, all.n++) {
-            const kbi_change* one = &c.of[i];
-            int64_t x = one->before ? kbi_race_place(old, one->before) : -1;
-            int64_t y = one->after ? kbi_race_place(now, one->after) : -1;
-            all.of[all.n] = *one;
-            (*names)[all.n] = now->path.s;
-            for (int round = 0; round < r->rounds; round++) {
-                double b = x < 0 ? (double)NAN : old->ms[round * old->n + x];
-                double a = y < 0 ? (double)NAN : now->ms[round * now->n + y];
-                logs[all.n * r->rounds + round] = kbi_nan(a) || kbi_nan(b) ? (double)NAN : log(a / b);
-            }
-        }
-        KBENCH_FREE(c.of);
-    }
-    r->widest = kbi_compare_rounds(&all, logs, r->rounds, &rules);
-    KBENCH_FREE(logs);
-    return all;
-}
-
-// Rounds until the changes are known well enough or the time is up, whichever way they point. 0, or an exit code.
-static int kbi_race_run(kbi_race* r) {
-    kbi_rules rules = kbi_rules_of(r->o);
-    r->began = kbi_now();
-    r->widest = (double)INFINITY;
-    for (;;) {
-        const char** names;
-        int64_t at = kbi_now();
-        int code = kbi_race_round(r);
-        if (code) return code == KBI_RACE_OVER ? 0 : code;
-        kbi_changes c = kbi_race_changes(r, &names);
-        kbi_assessment a = kbi_assess(&c);
-        KBENCH_FREE(c.of);
-        KBENCH_FREE((void*)names);
-        if (!a.compared) return 0; // no case in common: more rounds change nothing
-        if (kbi_race_enough(r->rounds, r->widest, &rules)) return 0;
-        double round = (double)(kbi_now() - at) * 1e-9, all = (double)(kbi_now() - r->began) * 1e-9;
-        if (all + round > r->o->budget) return 0;
-    }
-}
-
-static int kbi_race_show(kbi_race* r) {
-    const char** names;
-    char half[40], wanted[40];
-    kbi_rules rules = kbi_rules_of(r->o);
-    kbi_changes c = kbi_race_changes(r, &names);
-    kbi_assessment a = kbi_assess(&c);
-    kbi_how how = kbi_how_of(r->o, stdout);
-    kbi_text paths = KBI_BLANK;
-    for (int k = 1; k < r->n; k++) kbi_putf(&paths, "%s%s", k > 1 ? ", " : "", r->of[k].path.s);
-    kbi_print_line(stdout, "%s against %s: %d rounds in %.0f s", paths.s, r->of[0].path.s, r->rounds,
-                   (double)(kbi_now() - r->began) * 1e-9);
-    kbi_text_free(&paths);
-    kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
-    if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
-        kbi_warn(
-            "the race ended at its --budget: changes are %s%s, not to within the %s that a third of the threshold is",
-            kbi_finite(r->widest) ? "known to within " : "not known to within any bound",
-            kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "",
-            kbi_show_percent(log1p(rules.threshold) / 3, wanted));
-    KBENCH_FREE(c.of);
-    KBENCH_FREE((void*)names);
-    int code = kbi_toll_code(r->o, &a, true, 0);
-    if (!a.compared)
-        return kbi_error("--race: the programs have no case in common that has a time; --list of each names theirs"),
-               KBI_EXIT_FAILED;
-    return r->failed ? KBI_EXIT_FAILED : code;
-}
-
-// The programs by the paths that start them; false after an error message.
-static bool kbi_race_programs(kbi_race* r) {
-    const kbi_strings* list = &r->o->race;
-    struct stat about;
-    for (int k = 0; k < list->n; k++) {
-        kbi_racer* one = &r->of[k];
-        kbi_putf(&one->path, "%s%s", strchr(list->of[k], '/') ? "" : "./", list->of[k]);
-        if (stat(one->path.s, &about) != 0) return kbi_error("--race: %s: %s", one->path.s, strerror(errno)), false;
-        if (!S_ISREG(about.st_mode) || access(one->path.s, X_OK) != 0)
-            return kbi_error("--race: %s is no program that can be started", one->path.s), false;
-    }
-    for (char** p = r->o->race_options; p && *p; p++)
-        if (strncmp(*p, "--jsonl", 7) == 0)
-            return kbi_error("--race: the programs' --jsonl is how the race reads their records; leave it out"),
-                   false;
-    return true;
-}
-
-static int kbi_race_main(const kbi_options* o) {
-    kbi_race r;
-    memset(&r, 0, sizeof r);
-    r.o = o;
-    r.n = o->race.n;
-    r.of = (kbi_racer*)kbi_grow(NULL, sizeof(kbi_racer) * (size_t)r.n);
-    memset(r.of, 0, sizeof(kbi_racer) * (size_t)r.n);
-    kbi_watch_ends();
-    signal(SIGCHLD, SIG_DFL);
-    bool good = kbi_race_programs(&r) && kbi_race_files(&r);
-    int code = KBI_EXIT_USAGE;
-    if (good) {
-        kbi_race_command(&r);
-        code = kbi_race_run(&r);
-        kbi_race_clear(&r);
-        if (!code) code = kbi_race_show(&r);
-        kbi_race_remove(&r);
-    }
-    for (int k = 0; k < r.n; k++) {
-        kbi_text_free(&r.of[k].path);
-        kbi_records_free(&r.of[k].first);
-        KBENCH_FREE(r.of[k].order);
-        KBENCH_FREE(r.of[k].ms);
-    }
-    KBENCH_FREE(r.of);
-    KBENCH_FREE(r.argv);
-    kbi_text_free(&r.records);
-    kbi_text_free(&r.words);
-    return code;
-}
-#endif // KBI_REPORT
 
 /*---------------------------------------------------------------------------------------------------------------
   >>embed     program: measuring inside another program.
@@ -26963,808 +18612,6 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>proving   program: what the self-test measures: kernels with memory, known work, planted mistakes.
----------------------------------------------------------------------------------------------------------------*/
-
-// --- kernels with memory, on a GPU those of tests/ptx/engine.cu, elsewhere the same in C ---
-
-typedef enum kbi_proof_kernel { KBI_AXPY, KBI_SUMS, KBI_PRODUCT, KBI_HISTOGRAM, KBI_GATHER } kbi_proof_kernel;
-static const char* const kbi_proof_names[] = { "kbi_axpy", "kbi_sums", "kbi_product", "kbi_histogram", "kbi_gather" };
-enum { KBI_PROOF_ROW = 1024, KBI_PROOF_BINS = 4096, KBI_PROOF_CHECKED = 16 };
-
-typedef struct kbi_proof {
-    kbi_proof_kernel kernel;
-    uint32_t n;      // elements, or the side of a square
-    int64_t in, out; // elements
-    double percent;  // by which it is to take longer
-    uint64_t wait;   // for that: cycles of the SM, or steps of a counted loop
-    float* x;
-    void *y, *ended; // ended: a counter of blocks
-    void* function;  // on a GPU
-    unsigned blocks;
-} kbi_proof;
-
-KBI_SLOW_END
-static uint32_t kbi_proof_bits(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-// Where kbi_gather reads: anywhere below n.
-static uint32_t kbi_proof_index(float x, uint32_t n) {
-    return (uint32_t)((uint64_t)(kbi_proof_bits(x) * 2654435761u) * n >> 32);
-}
-
-static void kbi_proof_host(const kbi_proof* p) {
-    const float* x = p->x;
-    float* y = (float*)p->y;
-    uint32_t n = p->n, *bins = (uint32_t*)p->y;
-    switch (p->kernel) {
-    case KBI_AXPY:
-        for (uint32_t i = 0; i < n; i++) y[i] = 0.5f * x[i] + 1.0f;
-        break;
-    case KBI_SUMS:
-        for (uint32_t r = 0; r < n / KBI_PROOF_ROW; r++) {
-            float sum = 0;
-            for (uint32_t i = 0; i < KBI_PROOF_ROW; i++) sum += x[r * KBI_PROOF_ROW + i];
-            y[r] = sum;
-        }
-        break;
-    case KBI_PRODUCT:
-        for (uint32_t r = 0; r < n; r++) {
-            for (uint32_t c = 0; c < n; c++) y[r * n + c] = 0;
-            for (uint32_t k = 0; k < n; k++)
-                for (uint32_t c = 0; c < n; c++) y[r * n + c] += x[r * n + k] * x[k * n + c];
-        }
-        break;
-    case KBI_HISTOGRAM:
-        for (uint32_t i = 0; i < n; i++) bins[kbi_proof_bits(x[i]) % KBI_PROOF_BINS]++;
-        break;
-    case KBI_GATHER:
-        for (uint32_t i = 0; i < n; i++) y[i] = x[kbi_proof_index(x[i], n)];
-        break;
-    }
-    __asm__ __volatile__("" : : : "memory");
-}
-
-static void kbi_spin_host(uint64_t steps) {
-    volatile uint32_t x = 1;
-    for (uint64_t i = 0; i < steps; i++) x = x * 1664525u + 1013904223u;
-}
-KBI_SLOW_BEGIN
-
-// On a GPU "same_0", "same_1", "slower_2" and "slower_5" are textually the same kernel, each loaded from a module of
-// its own; elsewhere they are the same function.
-static void kbi_proof_open(kbi_proof* p, const kb_state* kb, uint32_t n) {
-    memset(p, 0, sizeof *p);
-    for (int i = 0; i < KBI_COUNT(kbi_proof_names); i++)
-        if (kbi_is(kb->operation, kbi_proof_names[i] + 4)) p->kernel = (kbi_proof_kernel)i;
-    p->n = n;
-    p->in = p->kernel == KBI_PRODUCT ? (int64_t)n * n : (int64_t)n;
-    p->out = p->kernel == KBI_SUMS ? n / KBI_PROOF_ROW : p->kernel == KBI_HISTOGRAM ? (int64_t)KBI_PROOF_BINS : p->in;
-    if (strncmp(kb->implementation, "slower_", 7) == 0) p->percent = kb->implementation[7] - '0';
-#if KBI_CUDA
-    int copy = p->percent > 0 ? 2 + (p->percent > 2) : kb->implementation[5] - '0';
-    int64_t work = p->kernel == KBI_SUMS ? p->out : (p->in + 255) / 256; // blocks that have some
-    kbi_text ptx = KBI_BLANK;
-    if (!kb->gpu) return;
-    if (!kbi_lab.gpu.proofs[copy][0]) {
-        kbi_ptx_put(&ptx, true);
-        int error = kbi_load_module(ptx.s, kbi_proof_names, KBI_PROOFS, kbi_lab.gpu.proofs[copy]);
-        if (error)
-            kbi_stop(kb->run, KB_FLAG_CUDA_ERROR, "the self-test's kernels were not loaded (CUresult %d)", error);
-        kbi_text_free(&ptx);
-    }
-    p->function = kbi_lab.gpu.proofs[copy][p->kernel];
-    // all are resident at once: tracing makes slower what starts one block after another (tests/gpu/shapes.cu)
-    p->blocks = (unsigned)KBI_MIN(work, (int64_t)kbi_lab.gpu.multiprocessors * 4);
-#endif
-}
-
-// ns of a call of the host's kernel, or of a step of the counted loop: the least of ten, each long enough for the
-// clock.
-static double kbi_proof_host_ns(const kbi_proof* p, bool step) {
-    double least = INFINITY;
-    for (int i = 0; i < 10; i++) {
-        int64_t began = kbi_now(), now, calls = 0;
-        do {
-            if (step)
-                kbi_spin_host(1000);
-            else
-                kbi_proof_host(p);
-            calls++;
-            now = kbi_now();
-        } while (now - began < 50000);
-        least = KBI_MIN(least, (double)(now - began) / (double)(step ? 1000 * calls : calls));
-    }
-    return least;
-}
-
-#if KBI_CUDA
-static void kbi_proof_launch(kbi_proof* p) {
-    void* arguments[] = { &p->x, &p->y, &p->n, &p->ended, &p->wait };
-    kbi_lab.gpu.launch(p->function, p->blocks, 1, 1, 256, 1, 1, 0, kbi_lab.gpu.stream, arguments, NULL);
-}
-
-// Cycles of the SM in so many percent of the kernel's time, as the engine sees it in the mode that it is measured in.
-static uint64_t kbi_proof_cycles(kbi_run* run, kbi_proof* p) {
-    enum { KBI_EACH = 9 };
-    double ns[KBI_EACH], scratch[KBI_EACH], mhz = kbi_gpu_clock();
-    kbi_mode mode = run->recipe->mode == KBI_HOT ? KBI_HOT : KBI_COLD;
-    for (int i = 0; i < KBI_EACH; i++) {
-        kbi_sample_open(true, 1);
-        kbi_launch_begin(mode == KBI_COLD);
-        kbi_proof_launch(p);
-        kbi_launch_end();
-        kbi_lab.gpu.at = 0;
-        ns[i] = kbi_lab.gpu.ns[0];
-    }
-    double wait = (kbi_median_of(ns, KBI_EACH, scratch) - run->machine->bias[mode]) * p->percent / 100 * mhz * 1e-3;
-    return wait > 0 ? (uint64_t)wait : 0; // NaN where the clock is not known: then there is no difference to be found
-}
-#endif
-
-// The value of an input, as kb_fill makes it in its first call.
-static float kbi_proof_x(const kb_state* kb, int64_t i) {
-    float x;
-    kbi_fill_host(&x, i, 1, KB_F32, KB_NORMAL, kb->seed, 0);
-    return x;
-}
-
-static float kbi_proof_want(const kb_state* kb, const kbi_proof* p, int64_t i) {
-    double sum = 0;
-    int64_t n = p->n, r = i / n, c = i % n;
-    if (p->kernel == KBI_AXPY) return 0.5f * kbi_proof_x(kb, i) + 1.0f;
-    if (p->kernel == KBI_GATHER) return kbi_proof_x(kb, kbi_proof_index(kbi_proof_x(kb, i), p->n));
-    for (int64_t k = 0; k < KBI_PROOF_ROW && p->kernel == KBI_SUMS; k++)
-        sum += kbi_proof_x(kb, i * KBI_PROOF_ROW + k);
-    for (int64_t k = 0; k < n && p->kernel == KBI_PRODUCT; k++)
-        sum += (double)kbi_proof_x(kb, r * n + k) * (double)kbi_proof_x(kb, k * n + c);
-    return (float)sum;
-}
-
-// Of a histogram all that was counted, of the others the last outputs.
-static void kbi_proof_check(kb_state* kb, const kbi_proof* p) {
-    int64_t total = 0, n = KBI_MIN(p->out, (int64_t)KBI_PROOF_CHECKED), first = p->out - n;
-    float want[KBI_PROOF_CHECKED];
-    uint32_t bins[KBI_PROOF_BINS];
-    if (p->kernel == KBI_HISTOGRAM) {
-        kb_to_host(kb, bins, p->y, sizeof bins);
-        for (int i = 0; i < KBI_PROOF_BINS; i++) total += bins[i];
-        kb_check_that(kb, total == p->n, fabs((double)(total - p->n)), 0, "%lld of %u were counted", (long long)total,
-                      p->n);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) want[i] = kbi_proof_want(kb, p, first + i);
-    kb_check_typed(kb, (float*)p->y + first, KB_F32, want, KB_F32, n, 1e-4);
-}
-
-static void kbi_test_proof(kb_state* kb) {
-    kbi_proof p;
-    kbi_proof_open(&p, kb, (uint32_t)kb_int(kb, "n"));
-    p.x = KB_ALLOC(kb, float, p.in), p.y = KB_ALLOC(kb, float, p.out), p.ended = KB_ALLOC(kb, uint32_t, 1);
-    kbi_fill(kb, p.x, KB_F32, p.in, KB_NORMAL);
-    kbi_fill(kb, p.ended, KB_U32, 1, KB_ZERO);
-    if (kbi_failed(kb->run) || !p.x || !p.y || !p.ended) return;
-    if (!kb->gpu && p.percent > 0)
-        p.wait = (uint64_t)(kbi_proof_host_ns(&p, false) * p.percent / 100 / kbi_proof_host_ns(&p, true));
-#if KBI_CUDA
-    if (kb->gpu && p.percent > 0) p.wait = kbi_proof_cycles(kb->run, &p);
-#endif
-    kbi_fill(kb, p.y, KB_U32, p.out, KB_ZERO); // now: it may have been launched
-    if (kb->gpu) {
-#if KBI_CUDA
-        KB_TIME(kb) kbi_proof_launch(&p);
-#endif
-    } else {
-        KB_TIME_HOST(kb) kbi_proof_host(&p), kbi_spin_host(p.wait);
-    }
-    kbi_proof_check(kb, &p);
-}
-
-// --- work of a length that is known ---
-
-static void kbi_spin_work(kb_state* kb, uint64_t cycles) {
-    if (kb->gpu) {
-#if KBI_CUDA
-        void* arguments[] = { &cycles };
-        KB_TIME(kb) kbi_launch(KBI_F_SPIN, (unsigned)kbi_lab.gpu.multiprocessors, 128, arguments);
-#endif
-    } else {
-        KB_TIME_HOST(kb) kbi_spin_host(cycles);
-    }
-    kb_check_that(kb, true, 0, 0, "nothing to check");
-}
-static void kbi_test_spin(kb_state* kb) { kbi_spin_work(kb, (uint64_t)kb_int(kb, "cycles")); }
-
-// --- whether a cold launch finds its data gone ---
-
-#if KBI_CUDA
-static const double kbi_gone_least = 0.7; // as of kbi_judge_cold
-
-static void kbi_gone(kb_state* kb, double share, const char* what, double bytes) {
-    if (!kbi_finite(share))
-        kb_skip(kb, "a read from L2 cannot be told from one from memory");
-    else if (share < kbi_gone_least)
-        kb_fail(kb, "%.0f %% of %s %.3g MiB was still there", 100 * KBI_MIN(1 - share, 1), what, bytes / (1 << 20));
-    else
-        kb_note(kb, "%.0f %% of %s %.3g MiB was gone", 100 * KBI_MIN(share, 1), what, bytes / (1 << 20));
-}
-
-static void kbi_test_eviction(kb_state* kb) {
-    const kbi_machine* m = kb->run->machine;
-    kbi_gone(kb, m->cold, "L2's", (double)m->l2);
-    kbi_spin_work(kb, 1000);
-}
-
-// Makes the lines of x persist in a part of L2 set aside for them; NULL: nothing is set aside any more.
-static bool kbi_set_aside(void* x, size_t bytes) {
-    cudaStreamAttrValue a;
-    memset(&a, 0, sizeof a);
-    a.accessPolicyWindow.base_ptr = x;
-    a.accessPolicyWindow.num_bytes = x ? bytes : 0;
-    a.accessPolicyWindow.hitRatio = x ? 1.0f : 0.0f;
-    a.accessPolicyWindow.hitProp = x ? cudaAccessPropertyPersisting : cudaAccessPropertyNormal;
-    a.accessPolicyWindow.missProp = x ? cudaAccessPropertyStreaming : cudaAccessPropertyNormal;
-    bool good = cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, x ? bytes : 0) == cudaSuccess &&
-                cudaStreamSetAttribute(kbi_lab.gpu.stream, cudaStreamAttributeAccessPolicyWindow, &a) == cudaSuccess;
-    cudaCtxResetPersistingL2Cache();
-    cudaGetLastError();
-    kbi_look_persisting();
-    return good;
-}
-
-// How much of x is gone, of the least of so many places: after what goes before a cold launch, and after the eviction
-// alone. NaN where it cannot be told, or cannot be set aside.
-static void kbi_measure_aside(char* x, size_t bytes, double* gone, double* evicted) {
-    enum {
-        KBI_PLACES = 8,
-        KBI_EACH = 5,
-        KBI_READ_ONCE = 0,
-        KBI_READ_COLD,
-        KBI_ASIDE_EVICTED,
-        KBI_ASIDE_COLD,
-        KBI_WAYS
-    };
-    double ns[KBI_PLACES][KBI_WAYS], each[KBI_EACH], scratch[KBI_EACH];
-    size_t span = bytes / KBI_PLACES & ~(size_t)4095;
-    bool good = true;
-    *gone = *evicted = INFINITY;
-    for (int way = 0; way < KBI_WAYS && good; way++) {
-        if (way == KBI_ASIDE_EVICTED) good = kbi_set_aside(x, bytes);
-        for (int place = 0; place < KBI_PLACES; place++) {
-            for (int i = 0; i < KBI_EACH; i++) {
-                kbi_gpu_read(x, bytes);
-                if (way == KBI_ASIDE_EVICTED) kbi_evict();
-                if (way == KBI_READ_ONCE) kbi_gpu_read(x + (size_t)place * span, KBI_PROBE);
-                each[i] = kbi_probe_ns(x + (size_t)place * span, way == KBI_READ_COLD || way == KBI_ASIDE_COLD);
-            }
-            ns[place][way] = kbi_median_of(each, KBI_EACH, scratch);
-        }
-    }
-    kbi_set_aside(NULL, 0);
-    for (int place = 0; place < KBI_PLACES; place++) {
-        const double* by = ns[place];
-        double hot = by[KBI_READ_ONCE], cold = by[KBI_READ_COLD] - hot;
-        if (!good || !(cold > 0.2 * hot)) {
-            *gone = *evicted = NAN;
-            return;
-        }
-        *gone = KBI_MIN(*gone, (by[KBI_ASIDE_COLD] - hot) / cold);
-        *evicted = KBI_MIN(*evicted, (by[KBI_ASIDE_EVICTED] - hot) / cold);
-    }
-}
-
-static void kbi_test_set_aside(kb_state* kb) {
-    struct cudaDeviceProp p;
-    memset(&p, 0, sizeof p);
-    if (cudaGetDeviceProperties(&p, kb->run->machine->device) != cudaSuccess) return;
-    size_t bytes = (size_t)KBI_MAX(0, KBI_MIN(p.persistingL2CacheMaxSize, p.accessPolicyMaxWindowSize));
-    if (bytes < 8 * KBI_PROBE) kb_skip(kb, "this GPU sets nothing of L2 aside");
-    char* x = KB_ALLOC(kb, char, (int64_t)bytes);
-    if (x && kb->run->m.status == KB_OK && kb->run->call.last == KBI_PHASE_CHECK) { // once
-        double gone, evicted;
-        kbi_measure_aside(x, bytes, &gone, &evicted);
-        kbi_gone(kb, gone, "what persists in", (double)bytes);
-        if (evicted < kbi_gone_least) kb_note(kb, "without the reset %.0f %%", 100 * KBI_MAX(evicted, 0));
-        if (evicted >= kbi_gone_least) kb_skip(kb, "what was set aside does not persist: there is nothing to prove");
-    }
-    kbi_spin_work(kb, 1000);
-}
-#endif
-
-// --- mistakes ---
-
-static void kbi_test_wrong(kb_state* kb) {
-    float *x = KB_ALLOC(kb, float, 256), want[256] = { 0 };
-    kbi_fill(kb, x, KB_F32, 256, KB_ZERO);
-    if (kbi_is(kb->implementation, "unwritten"))
-        x = KB_ALLOC(kb, float, 256); // still poison: NaN
-    else
-        want[17] = 1;
-    kbi_spin_work(kb, 1000);
-    kb_check_typed(kb, x, KB_F32, want, KB_F32, 256, 1e-6);
-}
-
-static void kbi_test_overrun(kb_state* kb) {
-    char *p = KB_ALLOC(kb, char, 100), byte = 1;
-    kb_from_host(kb, p ? p + 100 : NULL, &byte, 1);
-    kbi_spin_work(kb, 1000);
-}
-static void kbi_test_no_loop(kb_state* kb) { (void)kb; }
-static void kbi_test_left(kb_state* kb) {
-    KB_TIME(kb) break;
-}
-static void kbi_test_crash(kb_state* kb) {
-    KB_TIME(kb) abort();
-}
-static void kbi_test_exit(kb_state* kb) {
-    KB_TIME(kb) exit(0);
-}
-static void kbi_test_hang(kb_state* kb) {
-    KB_TIME(kb)
-        for (;;) kbi_readable(-1, 1000);
-}
-
-#if KBI_CUDA
-// Mistakes in the timed block, by the implementation's name.
-static void kbi_test_mistake(kb_state* kb) {
-    const char* what = kb->implementation;
-    float host[256], *x = KB_ALLOC(kb, float, 256), *pinned = KB_ALLOC_PINNED(kb, float, 256);
-    void *p = NULL, *nowhere = (void*)(uintptr_t)4096;
-    uint64_t cycles = 2000, far_cycles = 2000000, units = 16;
-    void *spin[] = { &cycles }, *far_spin[] = { &far_cycles }, *bad[] = { &nowhere, &nowhere, &units };
-    cudaStream_t other = NULL, own = kbi_lab.gpu.stream;
-    memset(host, 0, sizeof host);
-    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
-    KB_TIME(kb) {
-        kbi_launch(KBI_F_SPIN, 1, 32, spin);
-        if (kbi_is(what, "copy")) cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
-        if (kbi_is(what, "copy_async")) cudaMemcpyAsync(x, host, sizeof host, cudaMemcpyHostToDevice, kb->stream);
-        if (kbi_is(what, "copy_pinned")) cudaMemcpyAsync(pinned, x, sizeof host, cudaMemcpyDeviceToHost, kb->stream);
-        if (kbi_is(what, "device_sync")) cudaDeviceSynchronize();
-        if (kbi_is(what, "stream_sync")) cudaStreamSynchronize(kb->stream);
-        if (kbi_is(what, "malloc")) cudaMalloc(&p, 1 << 20), cudaFree(p);
-        if (kbi_is(what, "malloc_async")) cudaMallocAsync(&p, 1 << 20, kb->stream), cudaFreeAsync(p, kb->stream);
-        if (kbi_is(what, "bad_address")) kbi_launch(KBI_F_COPY, 1, 32, bad);
-        kbi_lab.gpu.stream = kbi_is(what, "default_stream") ? NULL : kbi_is(what, "side_stream") ? other : own;
-        if (kbi_lab.gpu.stream != own) kbi_launch(KBI_F_SPIN, 1, 32, far_spin);
-        kbi_lab.gpu.stream = own;
-    }
-    cudaStreamDestroy(other);
-}
-static void kbi_test_empty(kb_state* kb) {
-    KB_TIME(kb) {}
-}
-#endif
-
-#define KBI_TEST_AXIS_END                   \
-    {                                       \
-        0, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
-    }
-// Sizes: "all" rivals, "some" and "few" of them, of 1 to 200 us on an H200; "rotated" those whose copies, at most 64,
-// exceed twice its L2; for a CPU "host" and "brief", of 4 KiB to 1 MiB but for products.
-#define KBI_SIZES(axis, all, some, few, rotated, host, brief) \
-    { KB_SIZE("all", axis "=" all),                           \
-      KB_SIZE("some", axis "=" some),                         \
-      KB_SIZE("few", axis "=" few),                           \
-      KB_SIZE("rotated", axis "=" rotated),                   \
-      KB_SIZE("host", axis "=" host),                         \
-      KB_SIZE("brief", axis "=" brief),                       \
-      KBI_TEST_AXIS_END },
-// clang-format off
-static const kb_axis kbi_sizes_of[][7] = {
-    KBI_SIZES("n", "4096,16384,65536,196608,786432,1048576,3145728,4194304,12582912,16777216",
-              "16384,262144,3145728,12582912", "65536,4194304", "1048576,4194304,12582912", "1024:262144:*2",
-              "4096,65536")
-    KBI_SIZES("n", "16384,65536,262144,786432,1048576,3145728,4194304,12582912,16777216,25165824",
-              "65536,1048576,4194304,12582912", "1048576,4194304", "2097152,4194304,12582912", "1024:262144:*2",
-              "4096,65536")
-    KBI_SIZES("n", "16,32,64,96,128,256,384,512,640,768", "32,128,384,640", "64,384", "768,896", "16:128:+16",
-              "48,96")
-    KBI_SIZES("n", "4096,16384,49152,65536,196608,262144,524288,786432,1048576,3145728",
-              "16384,196608,786432,1048576", "49152,786432", "1048576,2097152,3145728", "1024:262144:*2",
-              "4096,65536")
-    KBI_SIZES("n", "4096,16384,65536,196608,262144,786432,1048576,3145728,4194304,12582912",
-              "16384,262144,1048576,4194304", "16384,1048576", "1048576,4194304,12582912", "1024:262144:*2",
-              "4096,65536")
-    KBI_SIZES("cycles", "20000", "500,3000,20000,1000000", "1000,20000", "20000",
-              "500,1000,3000,7000,20000,100000,1000000,10000000", "20000")
-};
-
-// An operation's name is a kernel's, or the word that must replace the number.
-static kb_entry kbi_tests[] = {
-#define KBI_TEST(op, impl, body, axes)                                                                           \
-    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, false, NULL, 0, 0, NULL, NULL },
-#define KBI_RIVALS(op, kernel)                                                                                   \
-    KBI_TEST(op, "same_0", kbi_test_proof, kbi_sizes_of[kernel])                                                 \
-    KBI_TEST(op, "same_1", kbi_test_proof, kbi_sizes_of[kernel])                                                 \
-    KBI_TEST(op, "slower_2", kbi_test_proof, kbi_sizes_of[kernel])                                               \
-    KBI_TEST(op, "slower_5", kbi_test_proof, kbi_sizes_of[kernel])
-    KBI_RIVALS("axpy", KBI_AXPY)
-    KBI_RIVALS("sums", KBI_SUMS)
-    KBI_RIVALS("product", KBI_PRODUCT)
-    KBI_RIVALS("histogram", KBI_HISTOGRAM)
-    KBI_RIVALS("gather", KBI_GATHER)
-    KBI_TEST("spin", "same_0", kbi_test_spin, kbi_sizes_of[KBI_GATHER + 1])
-    KBI_TEST("VERIFY_FAIL", "one_element", kbi_test_wrong, NULL)
-    KBI_TEST("VERIFY_FAIL", "unwritten", kbi_test_wrong, NULL)
-    KBI_TEST("OVERRUN", "default", kbi_test_overrun, NULL)
-    KBI_TEST("NO_LOOP", "default", kbi_test_no_loop, NULL)
-    KBI_TEST("LEFT_EARLY", "default", kbi_test_left, NULL)
-    KBI_TEST("CRASHED", "abort", kbi_test_crash, NULL)
-    KBI_TEST("CRASHED", "exit", kbi_test_exit, NULL)
-    KBI_TEST("TIMEOUT", "default", kbi_test_hang, NULL)
-#if KBI_CUDA
-    KBI_TEST("eviction", "default", kbi_test_eviction, NULL)
-    KBI_TEST("set_aside", "default", kbi_test_set_aside, NULL)
-    KBI_TEST("NO_WORK", "default", kbi_test_empty, NULL)
-    KBI_TEST("SIDE_STREAM", "default_stream", kbi_test_mistake, NULL)
-    KBI_TEST("SIDE_STREAM", "side_stream", kbi_test_mistake, NULL)
-    KBI_TEST("TRANSFER", "copy", kbi_test_mistake, NULL)
-    KBI_TEST("TRANSFER", "copy_async", kbi_test_mistake, NULL)
-    KBI_TEST("TRANSFER", "copy_pinned", kbi_test_mistake, NULL)
-    KBI_TEST("SYNC_INSIDE", "device_sync", kbi_test_mistake, NULL)
-    KBI_TEST("SYNC_INSIDE", "stream_sync", kbi_test_mistake, NULL)
-    KBI_TEST("ALLOC_INSIDE", "malloc", kbi_test_mistake, NULL)
-    KBI_TEST("ALLOC_INSIDE", "malloc_async", kbi_test_mistake, NULL)
-    KBI_TEST("CUDA_ERROR", "bad_address", kbi_test_mistake, NULL)
-#endif
-#undef KBI_TEST
-#undef KBI_RIVALS
-};
-// clang-format on
-
-// In place of the program's own benchmarks: a worker of the self-test finds the same.
-static void kbi_selftest_register(void) {
-    kbi_process.entries = NULL;
-    kbi_process.entry_count = 0;
-    for (int i = 0; i < KBI_COUNT(kbi_tests); i++) kb_add(&kbi_tests[i]);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>selftest  program: the measurement measured, and held against bars.
----------------------------------------------------------------------------------------------------------------*/
-
-#define KBI_PROOF_OPERATIONS "axpy,sums,product,histogram,gather"
-
-typedef struct kbi_seen_result { // what the self-test keeps of a result
-    char name[96], operation[32], implementation[16], message[200];
-    double ms, least, speedup, low, high, noise; // least: of the samples
-    double evicted;                              // percent, by the counters
-    double cupti;                                // us, of groups of launches in turn with those of ms
-    uint64_t flags;
-    kb_status status;
-    kb_verdict verdict;
-} kbi_seen_result;
-
-typedef struct kbi_bars {
-    const kbi_options* o;
-    kbi_seen_result* seen;        // of the latest run
-    int n, failed, skipped, code; // code: the exit code of the latest run
-    bool gpu, fast;
-} kbi_bars;
-
-static void kbi_bars_collect(void* to, const kb_result* r) {
-    kbi_bars* b = (kbi_bars*)to;
-    b->seen = (kbi_seen_result*)kbi_grow(b->seen, sizeof(kbi_seen_result) * (size_t)(b->n + 1));
-    kbi_seen_result* s = &b->seen[b->n++];
-    snprintf(s->name, sizeof s->name, "%s", r->name);
-    snprintf(s->operation, sizeof s->operation, "%s", r->operation);
-    snprintf(s->implementation, sizeof s->implementation, "%s", r->implementation);
-    snprintf(s->message, sizeof s->message, "%s", r->message ? r->message : "");
-    s->ms = r->time_ms, s->least = r->time_ms_min;
-    s->speedup = r->speedup, s->low = r->speedup_low, s->high = r->speedup_high, s->noise = r->noise_floor;
-    s->evicted = kbi_object_number(&r->counters, "evicted_pct");
-    s->cupti = kbi_object_number(&r->counters, "cupti");
-    s->flags = r->flags;
-    s->status = r->status;
-    s->verdict = r->verdict;
-    b->gpu |= r->gpu != NULL;
-}
-
-enum { KBI_NOT_HELD = -1 }; // in place of whether a bar was passed
-
-KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, int passed, const char* what, const char* format, ...) {
-    char said[800];
-    va_list list;
-    va_start(list, format);
-    kbi_vfit(said, 0, sizeof said, format, list);
-    va_end(list);
-    kbi_print_line(stdout, "%-5s %-30s %s", passed == KBI_NOT_HELD ? "skip" : passed ? "pass" : "FAIL", what, said);
-    fflush(stdout);
-    b->failed += !passed;
-    b->skipped += passed == KBI_NOT_HELD;
-}
-
-// Runs the tests that a command line selects; their results are then in seen. A bar that nothing was held against is
-// not passed; NULL: whoever calls says so.
-static bool kbi_bars_run(kbi_bars* b, const char* what, const char* arguments) {
-    char text[400], *argv[40], *word;
-    kbi_options o;
-    kbi_plan plan;
-    int argc = 0;
-    b->n = 0;
-    snprintf(text, sizeof text, "--selftest --no-progress --quiet %s", arguments);
-    argv[argc++] = b->o->argv[0];
-    for (word = strtok(text, " "); word && argc < 34; word = strtok(NULL, " ")) argv[argc++] = word;
-    if (b->o->cpu) argv[argc] = kbi_keep_text("--cpu"), argv[argc + 1] = kbi_keep_text(b->o->cpu), argc += 2;
-    if (b->o->device) argv[argc] = kbi_keep_text("--device"), argv[argc + 1] = kbi_keep_text(b->o->device), argc += 2;
-    argv[argc] = NULL;
-    kbi_options_default(&o);
-    b->code = KBI_EXIT_USAGE;
-    if (kbi_options_parse(&o, argc, argv) && kbi_plan_here(&plan, &o)) {
-        b->code = kbi_run_plan(&o, &plan, kbi_bars_collect, b);
-        kbi_plan_free(&plan);
-    }
-    if (kbi_desk.interrupted) return false;
-    if (!b->n && what) kbi_bar(b, false, what, "nothing was measured, exit code %d", b->code);
-    return b->n > 0;
-}
-
-// --- accuracy ---
-
-enum { KBI_BAR_PROCESSES = 3 };
-typedef struct kbi_bar_case { // of each process: time, and CUPTI's of the same process less it, in ms
-    double ms[KBI_BAR_PROCESSES], apart[KBI_BAR_PROCESSES];
-} kbi_bar_case;
-
-// The cases that a command line selects, from so many processes; their names are then in seen. NULL: none.
-static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* arguments, int processes, int* n) {
-    kbi_bar_case* cases = NULL;
-    for (int p = 0; p < processes; p++) {
-        if (!kbi_bars_run(b, what, arguments)) return KBENCH_FREE(cases), (kbi_bar_case*)NULL;
-        if (!p) cases = (kbi_bar_case*)kbi_grow(NULL, sizeof(kbi_bar_case) * (size_t)b->n);
-        *n = p ? KBI_MIN(*n, b->n) : b->n;
-        for (int i = 0; i < *n; i++) {
-            cases[i].ms[p] = b->seen[i].ms;
-            cases[i].apart[p] = b->seen[i].cupti * 1e-3 - b->seen[i].ms;
-        }
-    }
-    return cases;
-}
-
-// How far CUPTI is away, by the median of the processes, over max(0.15 us, 1 %); INFINITY where a number is missing.
-static double kbi_bar_error(kbi_bar_case* c, int processes) {
-    for (int p = 0; p < processes; p++)
-        if (!kbi_finite(c->ms[p]) || !kbi_finite(c->apart[p])) return INFINITY;
-    kbi_sort(c->ms, processes);
-    kbi_sort(c->apart, processes);
-    return fabs(c->apart[processes / 2]) / KBI_MAX(0.15e-3, 0.01 * c->ms[processes / 2]);
-}
-
-// Corrected times against CUPTI's durations of the same launches' neighbours: kernels on memory differ by the process
-// and by minutes themselves, by more than the bar, so both are taken in turn in one.
-static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
-    char arguments[200], what[64];
-    double worst = 0;
-    int good = 0, n = 0, processes = b->fast ? 1 : KBI_BAR_PROCESSES;
-    const char* effort = b->fast ? "--size few --fast --precision 0.5" : "--size some";
-    snprintf(what, sizeof what, "agrees with CUPTI, %s", *way ? way + 2 : "cold");
-    snprintf(arguments, sizeof arguments, "--timer both --op spin," KBI_PROOF_OPERATIONS " --impl same_0 %s %s",
-             effort, way);
-    kbi_bar_case* cases = kbi_bars_both(b, what, arguments, processes, &n);
-    if (!cases) return;
-    bool none = !kbi_finite(cases[0].ms[0]) && strstr(b->seen[0].message, "--timer both:");
-    if (none) kbi_bar(b, KBI_NOT_HELD, what, "%s", b->seen[0].message);
-    for (int i = 0; !none && i < n; i++) {
-        double error = kbi_bar_error(&cases[i], processes);
-        good += error <= 1;
-        worst = KBI_MAX(worst, error);
-    }
-    if (!none)
-        kbi_bar(
-            b, good >= 0.9 * n && worst <= 2.5, what,
-            "%d of %d within max(0.15 us, 1 %%), %d process%s; worst %.2f of that; at least nine of ten, none above "
-            "2.5",
-            good, n, processes, processes > 1 ? "es" : "", worst);
-    for (int i = 0; !none && i < n; i++) {
-        kbi_bar_case* c = &cases[i];
-        if (kbi_bar_error(c, processes) <= 1) continue;
-        double ms = c->ms[processes / 2];
-        printf("      %-36s %9.3f us, CUPTI %9.3f us %s\n", b->seen[i].name, 1e3 * ms,
-               1e3 * (ms + c->apart[processes / 2]), b->seen[i].message);
-    }
-    KBENCH_FREE(cases);
-}
-
-// Whether a step takes as long whatever the size, over those in seen that others let it measure.
-static void kbi_bar_steps(kbi_bars* b, const char* what) {
-    double least = INFINITY, most = 0;
-    int n = 0, noisy = 0, lost = 0;
-    for (int i = 1; i < b->n; i++) { // the first is too short for the loop's own cost not to show
-        const kbi_seen_result* s = &b->seen[i];
-        double each = s->least / strtod(strstr(s->name, "cycles=") + 7, NULL);
-        noisy += (s->flags >> KB_FLAG_NOISY & 1) != 0;
-        lost += !kbi_finite(each);
-        if (!kbi_finite(each) || s->flags >> KB_FLAG_NOISY & 1) continue;
-        n++;
-        least = KBI_MIN(least, each);
-        most = KBI_MAX(most, each);
-    }
-    if (noisy > n && !lost)
-        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d sizes drowned in noise: this machine is not quiet", noisy,
-                n + noisy);
-    else
-        kbi_bar(b, !lost && most <= 1.1 * least, what,
-                "time of a step differs by %.1f %% over %d sizes; at most 10 %%; %d more without a number",
-                100 * (most / least - 1), n, lost);
-}
-
-// On the CPU: twice the work must take twice the time, from 1 us to 10 ms.
-static void kbi_bar_scale(kbi_bars* b) {
-    static const char what[] = "time grows with the work";
-    if (kbi_bars_run(b, what, "--op spin --size host --fast --precision 0.3")) kbi_bar_steps(b, what);
-}
-
-// --- rivals ---
-
-// The most of n that a share of p gives but with a chance below 1 %.
-static int kbi_binomial_most(int n, double p) {
-    double below = 0, term = pow(1 - p, n);
-    int k = 0;
-    for (; k < n && 1 - (below + term) >= 0.01; k++) {
-        below += term;
-        term *= (double)(n - k) / (k + 1) * p / (1 - p);
-    }
-    return k;
-}
-
-typedef enum kbi_judged { KBI_UNJUDGED, KBI_RIGHT, KBI_WRONG, KBI_DROWNED, KBI_LOST, KBI_JUDGED } kbi_judged;
-
-// Whether the verdict on a rival that is so many percent slower is right. The least times from which a difference is to
-// be found are those of tests/gpu/rivals.sh. A CPU that others use as well may not let it be found: there a baseline
-// that differs from itself by more than half of it drowns it, and so does an interval as wide as it, beside the 1 %
-// that code may make by where it lies. On a GPU that is the harness's fault.
-static kbi_judged kbi_rival_judge(const kbi_bars* b, const kbi_seen_result* s, int percent) {
-    int planted = strncmp(s->implementation, "slower_", 7) == 0 ? s->implementation[7] - '0' : 0;
-    double from = percent == 2 ? 5e-3 : percent == 5 ? 1.5e-3 : 0;
-    if (planted != percent || kbi_is(s->implementation, "same_0")) return KBI_UNJUDGED;
-    if (s->flags >> KB_FLAG_NOT_COLD & 1 || s->ms < from) return KBI_UNJUDGED;
-    if (s->verdict == KB_NO_VERDICT) return KBI_LOST; // without a number, or the baseline is
-    bool open = s->verdict == KB_UNRESOLVED;
-    bool wide = s->noise > 0.005 * percent || s->high - s->low > 0.01 * percent;
-    if (!b->gpu && percent && open && wide) return KBI_DROWNED;
-    return (percent ? s->verdict == KB_SLOWER : open || s->verdict == KB_EQUIVALENT) ? KBI_RIGHT : KBI_WRONG;
-}
-
-static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
-    char what[64], more[100] = "";
-    int of[KBI_JUDGED] = { 0 };
-    for (int i = 0; i < b->n; i++) of[kbi_rival_judge(b, &b->seen[i], percent)]++;
-    int wrong = of[KBI_WRONG], n = of[KBI_RIGHT] + wrong, drowned = of[KBI_DROWNED], lost = of[KBI_LOST];
-    int most = kbi_binomial_most(n, 0.05);
-    if (percent)
-        snprintf(what, sizeof what, "%d %% slower, %s", percent, way);
-    else
-        snprintf(what, sizeof what, "equal rivals, %s", way);
-    if (drowned) snprintf(more, sizeof more, "; %d more drowned in noise", drowned);
-    if (lost) snprintf(more, sizeof more, "; %d more without a verdict", lost);
-    if (n + drowned + lost == 0)
-        kbi_bar(b, KBI_NOT_HELD, what, "none was long enough, and cold");
-    else if (drowned > n && !lost && wrong <= kbi_binomial_most(n, 0.05))
-        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d drowned in noise: this machine is not quiet", drowned, n + drowned);
-    else if (percent)
-        kbi_bar(b, wrong <= most && !lost, what,
-                "found %d of %d from %s; at least %d: fewer has p < 0.01 if 95 %% are%s", n - wrong, n,
-                percent == 2 ? "5 us" : "1.5 us", n - most, more);
-    else
-        kbi_bar(b, wrong <= most && !lost, what,
-                "%d of %d called different; at most %d: more has p < 0.01 if 5 %% are%s", wrong, n, most, more);
-    for (int i = 0; i < b->n; i++) {
-        const kbi_seen_result* s = &b->seen[i];
-        kbi_judged judged = kbi_rival_judge(b, s, percent);
-        if (judged == KBI_WRONG)
-            printf("      %-36s %9.3f us, speedup %.4f [%.4f, %.4f]\n", s->name, 1e3 * s->ms, s->speedup, s->low,
-                   s->high);
-        if (judged == KBI_LOST)
-            kbi_print_line(stdout, "      %-36s %s", s->name,
-                           s->message[0] ? s->message : "its baseline has no number");
-    }
-}
-
-static void kbi_bar_rivals(kbi_bars* b, const char* way, const char* size) {
-    char arguments[200];
-    bool option = b->gpu && !kbi_is(way, "cold");
-    snprintf(arguments, sizeof arguments,
-             "--op " KBI_PROOF_OPERATIONS " --size %s --fast --precision 0.5 --rounds 40 %s%s", size,
-             option ? "--" : "", option ? way : "");
-    if (!kbi_bars_run(b, way, arguments)) return;
-    kbi_bar_sort(b, way, 0);
-    kbi_bar_sort(b, way, 2);
-    kbi_bar_sort(b, way, 5);
-}
-
-// --- coldness, mistakes ---
-
-static bool kbi_is_cold_test(const kbi_seen_result* s) {
-    return kbi_is(s->operation, "eviction") || kbi_is(s->operation, "set_aside");
-}
-
-static void kbi_bar_cold(kbi_bars* b) {
-    for (int i = 0; i < b->n; i++) {
-        const kbi_seen_result* s = &b->seen[i];
-        const char* what = kbi_is(s->operation, "eviction") ? "evicted" : "evicted, L2 set aside";
-        if (!kbi_is_cold_test(s)) continue;
-        if (s->status == KB_SKIPPED)
-            kbi_bar(b, KBI_NOT_HELD, what, "%s", s->message);
-        else
-            kbi_bar(b, s->status == KB_OK, what, "%s", s->message);
-    }
-}
-
-static bool kbi_mistake_found(const kbi_seen_result* s) {
-    bool flagged = false;
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (kbi_is(kb_flag_name((kb_flag)f), s->operation)) flagged = (s->flags >> f) & 1;
-    // without an inspection a synchronous copy or allocation shows as work on the default stream or as a wait
-    bool copies = kbi_is(s->implementation, "copy"), allocates = kbi_is(s->implementation, "malloc");
-    if (copies || allocates) flagged |= s->flags >> KB_FLAG_SYNC_INSIDE & 1;
-    if (copies) flagged |= s->flags >> KB_FLAG_SIDE_STREAM & 1;
-    return s->status == KB_SKIPPED || (flagged && s->status == KB_FAILED && !kbi_finite(s->ms));
-}
-
-// The same by another witness: what a read behind the eviction moves, by the counters of DRAM.
-static void kbi_bar_counted_cold(kbi_bars* b) {
-    static const char what[] = "evicted, by the counters";
-    if (!b->gpu || !kbi_bars_run(b, what, "--fast --counters=few --op spin --size rotated")) return;
-    const kbi_seen_result* s = &b->seen[0];
-    const char* why = strstr(s->message, "not looked into: ");
-    if (s->status == KB_SKIPPED || (!kbi_finite(s->evicted) && why))
-        kbi_bar(b, KBI_NOT_HELD, what, "%s", why ? why : s->message);
-    else
-        kbi_bar(b, s->evicted >= 90, what, "%.1f %% of L2's size came from DRAM; at least 90 %%", s->evicted);
-}
-
-// Every planted mistake must get its word, and no number. Whether a cold launch is cold is looked at in the same run.
-static void kbi_bar_mistakes(kbi_bars* b) {
-    int good = 0, n = 0;
-    if (!kbi_bars_run(b, NULL, "--fast --timeout 2s --exclude ^(spin|axpy|sums|product|histogram|gather)/")) return;
-    for (int i = 0; i < b->n; i++) {
-        n += !kbi_is_cold_test(&b->seen[i]);
-        good += !kbi_is_cold_test(&b->seen[i]) && kbi_mistake_found(&b->seen[i]);
-    }
-    kbi_bar(b, good == n, "planted mistakes", "%d of %d got their word and no number", good, n);
-    for (int i = 0; i < b->n; i++) {
-        if (kbi_is_cold_test(&b->seen[i]) || kbi_mistake_found(&b->seen[i])) continue;
-        kbi_print_line(stdout, "      %s: not found%s%s", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
-                       b->seen[i].message);
-    }
-    kbi_bar_cold(b);
-}
-
-static int kbi_selftest(const kbi_options* o) {
-    kbi_bars b;
-    int64_t began = kbi_now();
-    memset(&b, 0, sizeof b);
-    b.o = o;
-    b.fast = o->on[KBI_OPTION_fast];
-    printf("kbench %s self-test%s\n", KBENCH_VERSION, b.fast ? ", in short" : "");
-    fflush(stdout);
-    kbi_bar_mistakes(&b);
-    if (!b.n && !kbi_desk.interrupted) return b.code ? b.code : KBI_EXIT_FAILED; // what is wrong was said
-    kbi_bar_counted_cold(&b);
-    if (b.gpu) {
-        kbi_bar_accuracy(&b, "");
-        kbi_bar_accuracy(&b, "--hot");
-        kbi_bar_rivals(&b, "cold", b.fast ? "few" : "all");
-        kbi_bar_rivals(&b, "hot", b.fast ? "few" : "all");
-        if (!b.fast) kbi_bar_rivals(&b, "rotate", "rotated");
-    } else {
-        kbi_bar_scale(&b);
-        kbi_bar_rivals(&b, "on the CPU", b.fast ? "brief" : "host");
-    }
-    KBENCH_FREE(b.seen);
-    if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
-    if (b.skipped)
-        printf("%d bar%s not be held against this machine\n", b.skipped, b.skipped > 1 ? "s could" : " could");
-    printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU",
-           (double)(kbi_now() - began) * 1e-9);
-    return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -27787,7 +18634,7 @@ static void kbi_warn_idle(const kbi_options* o) {
     if (o->on[KBI_OPTION_shard] && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
         kbi_warn("--shard is without effect: --%s has no cases of a plan",
                  o->on[KBI_OPTION_env] ? "env" : "selftest");
-    bool looks = (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]) && !o->n_load;
+    bool looks = (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]) && !kbi_option_any(o, KBI_MORE);
     for (int k = 0; looks && (option = kbi_option_at(k)) != NULL; k++)
         if ((option->traits & KBI_CHOOSES) && (kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n)))
             kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks", option->name,
@@ -27842,24 +18689,23 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (kbi_birth.role == KBI_BUSY) return kbi_error("inside a benchmark there is no run of others"), KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_TRUTH) return kbi_truth_main();
     if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
+    kbi_csv_add();
     if (!kbi_options_parse(o, argc, argv)) return KBI_EXIT_USAGE;
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    if (o->on[KBI_OPTION_selftest]) kbi_selftest_register();
     if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(o);
-#if KBI_REPORT
-    if (getenv(KBI_LOOK)) return kbi_look_main(o);
-    if (!kbi_vendors_there(o)) return KBI_EXIT_USAGE;
-#endif
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (i->ready && (i->on || !i->option) && !i->ready(i->value)) return KBI_EXIT_USAGE;
     if (!kbi_outputs_apart(o)) return KBI_EXIT_USAGE;
     kbi_warn_idle(o);
-    if (o->on[KBI_OPTION_selftest]) return kbi_selftest(o);
-#if KBI_REPORT
-    if (o->n_load) return o->on[KBI_OPTION_env] ? kbi_env_loaded(o) : kbi_load_shown(o);
-    if (o->compare[0]) return kbi_compare_main(o);
-    if (o->race.n) return kbi_race_main(o);
-#endif
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next) {
+        int instead = i->instead && i->on ? i->instead(i->value) : -1;
+        if (instead >= 0) return instead;
+    }
+    if (o->on[KBI_OPTION_selftest])
+        return kbi_error("--selftest is a program of its own: examples/addons/selftest.cu, built as any benchmark"),
+               KBI_EXIT_USAGE;
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
     if (!kbi_shard_noted() || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)
@@ -27875,11 +18721,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     else if (o->on[KBI_OPTION_dry_run])
         code = kbi_dry_run(o, &plan);
     else
-#if KBI_REPORT
-        code = kbi_gated_run(o, &plan);
-#else
         code = kbi_run_plan(o, &plan, NULL, NULL);
-#endif
     if (code == KBI_EXIT_FINE && kbi_desk.run.unseen) code = KBI_EXIT_USAGE;
     if (kbi_desk.run.unstored) code = KBI_EXIT_USAGE;
     kbi_text_free(&lists);
@@ -27905,7 +18747,6 @@ __attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
         kbi_error("writing to stdout failed: %s", why);
         code = KBI_EXIT_FAILED;
     }
-    KBENCH_FREE(o.load);
     return code;
 }
 
@@ -27925,10 +18766,6 @@ int kb_main(int argc, char** argv) {
 
 void kb_default(const char* options) { kbi_process.usual = options; }
 
-#ifdef KBENCH_TOOL
-int main(int argc, char** argv) { return kb_main(argc, argv); }
-#endif
-
 /*---------------------------------------------------------------------------------------------------------------
   >>ptx       measure: the device functions of the engine and of the self-test, as text that the driver compiles.
 ---------------------------------------------------------------------------------------------------------------*/
@@ -27937,8 +18774,8 @@ int main(int argc, char** argv) { return kb_main(argc, argv); }
 // Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
 // driver since CUDA 10.1 loads it on every GPU since Volta. tests/ptx/engine.cu is the source, tests/ptx/make.py made
 // the text, with nvcc 13.0.88: change it there. The pieces of an array are to be joined in order; C promises no more
-// than 4095 characters in one literal. kbi_ptx is loaded at start, kbi_ptx_proving by the self-test. The numbers of
-// dtypes and kinds are compiled into kbi_fill: a change of the enums stops the division.
+// than 4095 characters in one literal. The numbers of dtypes and kinds are compiled into kbi_fill: a change of the
+// enums stops the division.
 // clang-format off
 enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 && KB_U8 == 6
                                  && KB_I16 == 7 && KB_U16 == 8 && KB_I32 == 9 && KB_U32 == 10 && KB_I64 == 11 &&
@@ -28643,382 +19480,14 @@ static const char* const kbi_ptx[] = {
     "    ret;\n"
     "}\n",
 };
-
-static const char* const kbi_ptx_proving[] = {
-    ".version 6.4\n"
-    ".target sm_70\n"
-    ".address_size 64\n",
-    // kbi_axpy(x, y, n, ended, wait): y = 0.5 x + 1.
-    ".visible .entry kbi_axpy(.param .u64 kbi_axpy_0, .param .u64 kbi_axpy_1, .param .u32 kbi_axpy_2,\n"
-    "    .param .u64 kbi_axpy_3, .param .u64 kbi_axpy_4)\n"
-    "{\n"
-    "    .reg .pred %p<6>; .reg .f32 %f<5>; .reg .b32 %r<14>; .reg .b64 %rd<15>;\n"
-    "    ld.param.u64 %rd4, [kbi_axpy_0];\n"
-    "    ld.param.u64 %rd5, [kbi_axpy_1];\n"
-    "    ld.param.u32 %r6, [kbi_axpy_2];\n"
-    "    ld.param.u64 %rd6, [kbi_axpy_3];\n"
-    "    ld.param.u64 %rd7, [kbi_axpy_4];\n"
-    "    mov.u32 %r7, %ctaid.x;\n"
-    "    shl.b32 %r8, %r7, 8;\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    add.s32 %r13, %r8, %r1;\n"
-    "    setp.ge.u32 %p1, %r13, %r6; @%p1 bra $L10_3;\n"
-    "    mov.u32 %r9, %nctaid.x;\n"
-    "    shl.b32 %r3, %r9, 8;\n"
-    "    cvta.to.global.u64 %rd1, %rd4;\n"
-    "    cvta.to.global.u64 %rd2, %rd5;\n"
-    "$L10_2: .pragma \"nounroll\";\n"
-    "    mul.wide.u32 %rd8, %r13, 4;\n"
-    "    add.s64 %rd9, %rd1, %rd8;\n"
-    "    ld.global.f32 %f1, [%rd9];\n"
-    "    mov.f32 %f2, 0f3F800000; mov.f32 %f3, 0f3F000000;\n"
-    "    fma.rn.f32 %f4, %f3, %f1, %f2;\n"
-    "    add.s64 %rd10, %rd2, %rd8;\n"
-    "    st.global.f32 [%rd10], %f4;\n"
-    "    add.s32 %r13, %r13, %r3;\n"
-    "    setp.lt.u32 %p2, %r13, %r6; @%p2 bra $L10_2;\n"
-    "$L10_3:\n"
-    "    membar.gl;\n"
-    "    bar.sync 0;\n"
-    "    setp.ne.s32 %p3, %r1, 0; @%p3 bra $L10_7;\n"
-    "    mov.u32 %r10, %nctaid.x;\n"
-    "    add.s32 %r11, %r10, -1;\n"
-    "    cvta.to.global.u64 %rd11, %rd6;\n"
-    "    atom.global.inc.u32 %r12, [%rd11], %r11;\n"
-    "    setp.ne.s32 %p4, %r12, %r11; @%p4 bra $L10_7;\n"
-    "    mov.u64 %rd12, %clock64;\n"
-    "$L10_6: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd13, %clock64;\n"
-    "    sub.s64 %rd14, %rd13, %rd12;\n"
-    "    setp.lt.u64 %p5, %rd14, %rd7; @%p5 bra $L10_6;\n"
-    "$L10_7:\n"
-    "    ret;\n"
-    "}\n",
-    // kbi_sums(x, y, n, ended, wait): y[r] = the sum of row r of x, rows of 1024; a block takes a row.
-    ".visible .entry kbi_sums(.param .u64 kbi_sums_0, .param .u64 kbi_sums_1, .param .u32 kbi_sums_2,\n"
-    "    .param .u64 kbi_sums_3, .param .u64 kbi_sums_4)\n"
-    "{\n"
-    "    .reg .pred %p<13>; .reg .f32 %f<33>; .reg .b32 %r<37>; .reg .b64 %rd<19>;\n"
-    "    .shared .align 4 .b8 part[32];\n"
-    "    ld.param.u64 %rd5, [kbi_sums_0];\n"
-    "    ld.param.u64 %rd6, [kbi_sums_1];\n"
-    "    ld.param.u32 %r8, [kbi_sums_2];\n"
-    "    ld.param.u64 %rd7, [kbi_sums_3];\n"
-    "    ld.param.u64 %rd8, [kbi_sums_4];\n"
-    "    shr.u32 %r1, %r8, 10;\n"
-    "    mov.u32 %r36, %ctaid.x;\n"
-    "    setp.lt.u32 %p1, %r36, %r1; @!%p1 bra $L11_7;\n"
-    "    mov.u32 %r9, %tid.x;\n"
-    "    cvt.u64.u32 %rd1, %r9;\n"
-    "    and.b32 %r3, %r9, 31;\n"
-    "    shr.u32 %r10, %r9, 3;\n"
-    "    and.b32 %r11, %r10, 536870908;\n"
-    "    mov.u32 %r12, part;\n"
-    "    add.s32 %r4, %r12, %r11;\n"
-    "    mov.u32 %r5, %nctaid.x;\n"
-    "    cvta.to.global.u64 %rd2, %rd5;\n"
-    "    cvta.to.global.u64 %rd3, %rd6;\n"
-    "$L11_2: .pragma \"nounroll\";\n"
-    "    shl.b32 %r13, %r36, 10;\n"
-    "    cvt.u64.u32 %rd9, %r13;\n"
-    "    add.s64 %rd10, %rd9, %rd1;\n"
-    "    shl.b64 %rd11, %rd10, 2;\n"
-    "    add.s64 %rd12, %rd2, %rd11;\n"
-    "    ld.global.f32 %f2, [%rd12+1024];\n"
-    "    ld.global.f32 %f3, [%rd12];\n"
-    "    add.rn.f32 %f4, %f3, %f2;\n"
-    "    ld.global.f32 %f5, [%rd12+3072];\n"
-    "    ld.global.f32 %f6, [%rd12+2048];\n"
-    "    add.rn.f32 %f7, %f6, %f5;\n"
-    "    add.rn.f32 %f8, %f4, %f7;\n"
-    "    mov.b32 %r14, %f8; mov.u32 %r15, 31; mov.u32 %r16, 16; mov.u32 %r17, -1;\n"
-    "    shfl.sync.bfly.b32 %r18|%p2, %r14, %r16, %r15, %r17;\n"
-    "    mov.b32 %f9, %r18;\n"
-    "    add.rn.f32 %f10, %f8, %f9;\n"
-    "    mov.b32 %r19, %f10; mov.u32 %r20, 8;\n"
-    "    shfl.sync.bfly.b32 %r21|%p3, %r19, %r20, %r15, %r17;\n"
-    "    mov.b32 %f11, %r21;\n"
-    "    add.rn.f32 %f12, %f10, %f11;\n"
-    "    mov.b32 %r22, %f12; mov.u32 %r23, 4;\n"
-    "    shfl.sync.bfly.b32 %r24|%p4, %r22, %r23, %r15, %r17;\n"
-    "    mov.b32 %f13, %r24;\n"
-    "    add.rn.f32 %f14, %f12, %f13;\n"
-    "    mov.b32 %r25, %f14; mov.u32 %r26, 2;\n"
-    "    shfl.sync.bfly.b32 %r27|%p5, %r25, %r26, %r15, %r17;\n"
-    "    mov.b32 %f15, %r27;\n"
-    "    add.rn.f32 %f16, %f14, %f15;\n"
-    "    mov.b32 %r28, %f16; mov.u32 %r29, 1;\n"
-    "    shfl.sync.bfly.b32 %r30|%p6, %r28, %r29, %r15, %r17;\n"
-    "    mov.b32 %f17, %r30;\n"
-    "    add.rn.f32 %f1, %f16, %f17;\n"
-    "    setp.ne.s32 %p7, %r3, 0; @%p7 bra $L11_4;\n"
-    "    st.shared.f32 [%r4], %f1;\n"
-    "$L11_4:\n"
-    "    cvt.u32.u64 %r31, %rd1;\n"
-    "    setp.ne.s32 %p8, %r31, 0;\n"
-    "    bar.sync 0;\n"
-    "    @%p8 bra $L11_6;\n"
-    "    ld.shared.f32 %f18, [part];\n"
-    "    ld.shared.f32 %f19, [part+4];\n"
-    "    add.rn.f32 %f20, %f18, %f19;\n"
-    "    ld.shared.f32 %f21, [part+12];\n"
-    "    ld.shared.f32 %f22, [part+8];\n"
-    "    add.rn.f32 %f23, %f22, %f21;\n"
-    "    add.rn.f32 %f24, %f20, %f23;\n"
-    "    ld.shared.f32 %f25, [part+20];\n"
-    "    ld.shared.f32 %f26, [part+16];\n"
-    "    add.rn.f32 %f27, %f26, %f25;\n"
-    "    ld.shared.f32 %f28, [part+28];\n"
-    "    ld.shared.f32 %f29, [part+24];\n"
-    "    add.rn.f32 %f30, %f29, %f28;\n"
-    "    add.rn.f32 %f31, %f27, %f30;\n"
-    "    add.rn.f32 %f32, %f24, %f31;\n"
-    "    mul.wide.u32 %rd13, %r36, 4;\n"
-    "    add.s64 %rd14, %rd3, %rd13;\n"
-    "    st.global.f32 [%rd14], %f32;\n"
-    "$L11_6:\n"
-    "    bar.sync 0;\n"
-    "    add.s32 %r36, %r36, %r5;\n"
-    "    setp.lt.u32 %p9, %r36, %r1; @%p9 bra $L11_2;\n"
-    "$L11_7:\n"
-    "    mov.u32 %r32, %tid.x;\n"
-    "    membar.gl;\n"
-    "    bar.sync 0;\n"
-    "    setp.ne.s32 %p10, %r32, 0; @%p10 bra $L11_11;\n"
-    "    mov.u32 %r33, %nctaid.x;\n"
-    "    add.s32 %r34, %r33, -1;\n"
-    "    cvta.to.global.u64 %rd15, %rd7;\n"
-    "    atom.global.inc.u32 %r35, [%rd15], %r34;\n"
-    "    setp.ne.s32 %p11, %r35, %r34; @%p11 bra $L11_11;\n"
-    "    mov.u64 %rd16, %clock64;\n"
-    "$L11_10: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd17, %clock64;\n"
-    "    sub.s64 %rd18, %rd17, %rd16;\n"
-    "    setp.lt.u64 %p12, %rd18, %rd8; @%p12 bra $L11_10;\n"
-    "$L11_11:\n"
-    "    ret;\n"
-    "}\n",
-    // kbi_product(x, y, n, ended, wait): y = x x, n by n, n a multiple of 16; a block takes tiles of 16 by 16.
-    ".visible .entry kbi_product(.param .u64 kbi_product_0, .param .u64 kbi_product_1, .param .u32 kbi_product_2,\n"
-    "    .param .u64 kbi_product_3, .param .u64 kbi_product_4)\n"
-    "{\n"
-    "    .reg .pred %p<9>; .reg .f32 %f<23>; .reg .b32 %r<55>; .reg .b64 %rd<18>;\n"
-    "    .shared .align 4 .b8 a[1088];\n"
-    "    .shared .align 4 .b8 b[1088];\n"
-    "    ld.param.u64 %rd4, [kbi_product_0];\n"
-    "    ld.param.u64 %rd5, [kbi_product_1];\n"
-    "    ld.param.u32 %r27, [kbi_product_2];\n"
-    "    ld.param.u64 %rd6, [kbi_product_3];\n"
-    "    ld.param.u64 %rd7, [kbi_product_4];\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    shr.u32 %r2, %r1, 4;\n"
-    "    and.b32 %r3, %r1, 15;\n"
-    "    shr.u32 %r4, %r27, 4;\n"
-    "    mul.lo.s32 %r5, %r4, %r4;\n"
-    "    mov.u32 %r50, %ctaid.x;\n"
-    "    setp.ge.u32 %p1, %r50, %r5; @%p1 bra $L12_8;\n"
-    "    cvta.to.global.u64 %rd1, %rd4;\n"
-    "    mov.u32 %r7, %nctaid.x;\n"
-    "    mul.lo.s32 %r28, %r2, 68;\n"
-    "    mov.u32 %r29, a;\n"
-    "    add.s32 %r30, %r29, %r28;\n"
-    "    shl.b32 %r31, %r3, 2;\n"
-    "    add.s32 %r8, %r30, %r31;\n"
-    "    mov.u32 %r32, b;\n"
-    "    add.s32 %r33, %r32, %r28;\n"
-    "    add.s32 %r9, %r33, %r31;\n"
-    "    add.s32 %r34, %r32, %r31;\n"
-    "    add.s32 %r10, %r34, 136;\n"
-    "    add.s32 %r11, %r30, 8;\n"
-    "    cvta.to.global.u64 %rd2, %rd5;\n"
-    "$L12_2: .pragma \"nounroll\";\n"
-    "    div.u32 %r35, %r50, %r4;\n"
-    "    shl.b32 %r36, %r35, 4;\n"
-    "    add.s32 %r37, %r36, %r2;\n"
-    "    mul.lo.s32 %r38, %r35, %r4;\n"
-    "    sub.s32 %r39, %r50, %r38;\n"
-    "    shl.b32 %r40, %r39, 4;\n"
-    "    or.b32 %r13, %r40, %r3;\n"
-    "    mul.lo.s32 %r14, %r37, %r27;\n"
-    "    setp.eq.s32 %p2, %r27, 0;\n"
-    "    mov.f32 %f21, 0f00000000;\n"
-    "    @%p2 bra $L12_7;\n"
-    "    add.s32 %r15, %r14, %r3;\n"
-    "    mov.f32 %f21, 0f00000000; mov.u32 %r51, 0;\n"
-    "$L12_4: .pragma \"nounroll\";\n"
-    "    add.s32 %r43, %r15, %r51;\n"
-    "    mul.wide.u32 %rd8, %r43, 4;\n"
-    "    add.s64 %rd9, %rd1, %rd8;\n"
-    "    ld.global.f32 %f7, [%rd9];\n"
-    "    st.shared.f32 [%r8], %f7;\n"
-    "    add.s32 %r44, %r51, %r2;\n"
-    "    mad.lo.s32 %r45, %r44, %r27, %r13;\n"
-    "    mul.wide.u32 %rd10, %r45, 4;\n"
-    "    add.s64 %rd11, %rd1, %rd10;\n"
-    "    ld.global.f32 %f8, [%rd11];\n"
-    "    st.shared.f32 [%r9], %f8;\n"
-    "    bar.sync 0;\n"
-    "    mov.u32 %r54, 136; mov.u32 %r52, %r11; mov.u32 %r53, %r10;\n"
-    "$L12_5: .pragma \"nounroll\";\n"
-    "    ld.shared.f32 %f9, [%r53+-136];\n"
-    "    ld.shared.f32 %f10, [%r52+-8];\n"
-    "    fma.rn.f32 %f11, %f10, %f9, %f21;\n"
-    "    ld.shared.f32 %f12, [%r53+-68];\n"
-    "    ld.shared.f32 %f13, [%r52+-4];\n"
-    "    fma.rn.f32 %f14, %f13, %f12, %f11;\n"
-    "    ld.shared.f32 %f15, [%r53];\n"
-    "    ld.shared.f32 %f16, [%r52];\n"
-    "    fma.rn.f32 %f17, %f16, %f15, %f14;\n"
-    "    ld.shared.f32 %f18, [%r53+68];\n"
-    "    ld.shared.f32 %f19, [%r52+4];\n"
-    "    fma.rn.f32 %f21, %f19, %f18, %f17;\n"
-    "    add.s32 %r53, %r53, 272;\n"
-    "    add.s32 %r52, %r52, 16;\n"
-    "    add.s32 %r54, %r54, 272;\n"
-    "    setp.ne.s32 %p3, %r54, 1224; @%p3 bra $L12_5;\n"
-    "    bar.sync 0;\n"
-    "    add.s32 %r51, %r51, 16;\n"
-    "    setp.lt.u32 %p4, %r51, %r27; @%p4 bra $L12_4;\n"
-    "$L12_7:\n"
-    "    add.s32 %r46, %r14, %r13;\n"
-    "    mul.wide.u32 %rd12, %r46, 4;\n"
-    "    add.s64 %rd13, %rd2, %rd12;\n"
-    "    st.global.f32 [%rd13], %f21;\n"
-    "    add.s32 %r50, %r50, %r7;\n"
-    "    setp.lt.u32 %p5, %r50, %r5; @%p5 bra $L12_2;\n"
-    "$L12_8:\n"
-    "    membar.gl;\n"
-    "    bar.sync 0;\n"
-    "    setp.ne.s32 %p6, %r1, 0; @%p6 bra $L12_12;\n"
-    "    mov.u32 %r47, %nctaid.x;\n"
-    "    add.s32 %r48, %r47, -1;\n"
-    "    cvta.to.global.u64 %rd14, %rd6;\n"
-    "    atom.global.inc.u32 %r49, [%rd14], %r48;\n"
-    "    setp.ne.s32 %p7, %r49, %r48; @%p7 bra $L12_12;\n"
-    "    mov.u64 %rd15, %clock64;\n"
-    "$L12_11: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd16, %clock64;\n"
-    "    sub.s64 %rd17, %rd16, %rd15;\n"
-    "    setp.lt.u64 %p8, %rd17, %rd7; @%p8 bra $L12_11;\n"
-    "$L12_12:\n"
-    "    ret;\n"
-    "}\n",
-    // kbi_histogram(x, y, n, ended, wait): adds 1 to y[the lowest 12 bits of x[i]].
-    ".visible .entry kbi_histogram(.param .u64 kbi_histogram_0, .param .u64 kbi_histogram_1,\n"
-    "    .param .u32 kbi_histogram_2, .param .u64 kbi_histogram_3, .param .u64 kbi_histogram_4)\n"
-    "{\n"
-    "    .reg .pred %p<6>; .reg .b32 %r<17>; .reg .b64 %rd<17>;\n"
-    "    ld.param.u64 %rd4, [kbi_histogram_0];\n"
-    "    ld.param.u64 %rd5, [kbi_histogram_1];\n"
-    "    ld.param.u32 %r6, [kbi_histogram_2];\n"
-    "    ld.param.u64 %rd6, [kbi_histogram_3];\n"
-    "    ld.param.u64 %rd7, [kbi_histogram_4];\n"
-    "    mov.u32 %r7, %ctaid.x;\n"
-    "    shl.b32 %r8, %r7, 8;\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    add.s32 %r16, %r8, %r1;\n"
-    "    setp.ge.u32 %p1, %r16, %r6; @%p1 bra $L13_3;\n"
-    "    mov.u32 %r9, %nctaid.x;\n"
-    "    shl.b32 %r3, %r9, 8;\n"
-    "    cvta.to.global.u64 %rd1, %rd4;\n"
-    "    cvta.to.global.u64 %rd2, %rd5;\n"
-    "$L13_2: .pragma \"nounroll\";\n"
-    "    mul.wide.u32 %rd8, %r16, 4;\n"
-    "    add.s64 %rd9, %rd1, %rd8;\n"
-    "    ld.global.u32 %r10, [%rd9];\n"
-    "    shl.b32 %r11, %r10, 2;\n"
-    "    cvt.u64.u32 %rd10, %r11;\n"
-    "    and.b64 %rd11, %rd10, 16380;\n"
-    "    add.s64 %rd12, %rd2, %rd11;\n"
-    "    atom.global.add.u32 %r12, [%rd12], 1;\n"
-    "    add.s32 %r16, %r16, %r3;\n"
-    "    setp.lt.u32 %p2, %r16, %r6; @%p2 bra $L13_2;\n"
-    "$L13_3:\n"
-    "    membar.gl;\n"
-    "    bar.sync 0;\n"
-    "    setp.ne.s32 %p3, %r1, 0; @%p3 bra $L13_7;\n"
-    "    mov.u32 %r13, %nctaid.x;\n"
-    "    add.s32 %r14, %r13, -1;\n"
-    "    cvta.to.global.u64 %rd13, %rd6;\n"
-    "    atom.global.inc.u32 %r15, [%rd13], %r14;\n"
-    "    setp.ne.s32 %p4, %r15, %r14; @%p4 bra $L13_7;\n"
-    "    mov.u64 %rd14, %clock64;\n"
-    "$L13_6: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd15, %clock64;\n"
-    "    sub.s64 %rd16, %rd15, %rd14;\n"
-    "    setp.lt.u64 %p5, %rd16, %rd7; @%p5 bra $L13_6;\n"
-    "$L13_7:\n"
-    "    ret;\n"
-    "}\n",
-    // kbi_gather(x, y, n, ended, wait): y[i] = x[j], j anywhere below n, from the bits of x[i].
-    ".visible .entry kbi_gather(.param .u64 kbi_gather_0, .param .u64 kbi_gather_1, .param .u32 kbi_gather_2,\n"
-    "    .param .u64 kbi_gather_3, .param .u64 kbi_gather_4)\n"
-    "{\n"
-    "    .reg .pred %p<6>; .reg .b32 %r<18>; .reg .b64 %rd<17>;\n"
-    "    ld.param.u64 %rd4, [kbi_gather_0];\n"
-    "    ld.param.u64 %rd5, [kbi_gather_1];\n"
-    "    ld.param.u32 %r6, [kbi_gather_2];\n"
-    "    ld.param.u64 %rd6, [kbi_gather_3];\n"
-    "    ld.param.u64 %rd7, [kbi_gather_4];\n"
-    "    mov.u32 %r7, %ctaid.x;\n"
-    "    shl.b32 %r8, %r7, 8;\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    add.s32 %r17, %r8, %r1;\n"
-    "    setp.ge.u32 %p1, %r17, %r6; @%p1 bra $L14_3;\n"
-    "    cvta.to.global.u64 %rd1, %rd4;\n"
-    "    mov.u32 %r9, %nctaid.x;\n"
-    "    shl.b32 %r3, %r9, 8;\n"
-    "    cvta.to.global.u64 %rd2, %rd5;\n"
-    "$L14_2: .pragma \"nounroll\";\n"
-    "    mul.wide.u32 %rd8, %r17, 4;\n"
-    "    add.s64 %rd9, %rd1, %rd8;\n"
-    "    ld.global.u32 %r10, [%rd9];\n"
-    "    mul.lo.s32 %r11, %r10, -1640531535;\n"
-    "    mul.hi.u32 %r12, %r11, %r6;\n"
-    "    mul.wide.u32 %rd10, %r12, 4;\n"
-    "    add.s64 %rd11, %rd1, %rd10;\n"
-    "    ld.global.u32 %r13, [%rd11];\n"
-    "    add.s64 %rd12, %rd2, %rd8;\n"
-    "    st.global.u32 [%rd12], %r13;\n"
-    "    add.s32 %r17, %r17, %r3;\n"
-    "    setp.lt.u32 %p2, %r17, %r6; @%p2 bra $L14_2;\n"
-    "$L14_3:\n"
-    "    membar.gl;\n"
-    "    bar.sync 0;\n"
-    "    setp.ne.s32 %p3, %r1, 0; @%p3 bra $L14_7;\n"
-    "    mov.u32 %r14, %nctaid.x;\n"
-    "    add.s32 %r15, %r14, -1;\n"
-    "    cvta.to.global.u64 %rd13, %rd6;\n"
-    "    atom.global.inc.u32 %r16, [%rd13], %r15;\n"
-    "    setp.ne.s32 %p4, %r16, %r15; @%p4 bra $L14_7;\n"
-    "    mov.u64 %rd14, %clock64;\n"
-    "$L14_6: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd15, %clock64;\n"
-    "    sub.s64 %rd16, %rd15, %rd14;\n"
-    "    setp.lt.u64 %p5, %rd16, %rd7; @%p5 bra $L14_6;\n"
-    "$L14_7:\n"
-    "    ret;\n"
-    "}\n",
-};
 // clang-format on
 
-static void kbi_ptx_put(kbi_text* to, bool proving) {
-    int n = proving ? KBI_COUNT(kbi_ptx_proving) : KBI_COUNT(kbi_ptx);
-    for (int i = 0; i < n; i++) kbi_puts(to, proving ? kbi_ptx_proving[i] : kbi_ptx[i]);
+static void kbi_ptx_put(kbi_text* to) {
+    for (int i = 0; i < KBI_COUNT(kbi_ptx); i++) kbi_puts(to, kbi_ptx[i]);
 }
 #endif
 
-#if defined(__clang__)
-KBI_SLOW_END
-#else
-#pragma GCC pop_options
-#ifndef __cplusplus
-#pragma pop_macro("__OPTIMIZE__")
-#pragma pop_macro("__OPTIMIZE_SIZE__")
-#pragma pop_macro("__FAST_MATH__")
-#pragma pop_macro("__FINITE_MATH_ONLY__")
-#endif
-#endif
+KBI_CODE_END
 #endif // KBENCH_IMPLEMENTATION
 
 /*---------------------------------------------------------------------------------------------------------------

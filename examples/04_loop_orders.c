@@ -14,6 +14,7 @@
     4. Compiled with -O3 -march=native: orders that the compiler turns into vectors gain, the others do not.  */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "addons/kbench_report.h" // for --html
 
 // One column after the other: neighbours in time are a row apart in memory.
 static void sum_down(const float* x, float* y, int64_t side) {

@@ -32,6 +32,8 @@
 #endif
 #endif
 #include "kbench.h"
+#include "addons/kbench_inspect.h"
+#include "addons/kbench_report.h"
 #include "kbench_kernels.cuh"
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 /*  Two CUDA kernels for one operation, over sizes and element types. Copy this file and kbench.h into a folder, and
     change the lines marked "yours".
 
-    nvcc -O3 template_sweep.cu -o sweep && ./sweep --html sweep.html
+    nvcc -O3 template_sweep.cu -o sweep && ./sweep --json sweep.json
+    kbench --load sweep.json --html sweep.html       a page with figures; "make tool" makes kbench
     ./sweep -a n=1024:67108864:*4 --dtype f16        other sizes, one of the types                            */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"

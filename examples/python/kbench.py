@@ -252,6 +252,17 @@ def _find_header() -> str:
     raise Error("kbench.h was not found: set KBENCH_H to its path")
 
 
+def _find_addons(header: str) -> List[str]:
+    """The add-ons that lie in examples/addons beside kbench.h, or beside it: reports and instruments."""
+    here = os.path.dirname(header) or "."
+    places = [os.path.join(here, "examples", "addons"), here]
+    found = []
+    for name in ("kbench_inspect.h", "kbench_report.h"):
+        paths = [os.path.join(place, name) for place in places]
+        found += [path for path in paths if os.path.isfile(path)][:1]
+    return found
+
+
 class _Cuda(NamedTuple):
     include: List[str]  # folders of the runtime's headers
     folder: str  # of its library
@@ -328,7 +339,10 @@ def _build_command(header: str, output: str) -> List[str]:
     command += ["-shared", "-fPIC", "-x", "c", "-DKBENCH_SHARED"]
     if cuda:
         command += ["-DKBENCH_CUDA", *("-I" + folder for folder in cuda.include)]
-    command += [header, "-o", output]
+    *before, last = [header, *_find_addons(header)]
+    for source in before:
+        command += ["-include", source]
+    command += [last, "-o", output]
     if cuda:
         command += ["-L" + cuda.folder, "-Wl,-rpath," + cuda.folder, cuda.link]
     return command + ["-lm", "-ldl", "-lpthread"]
@@ -343,9 +357,11 @@ def _cache() -> str:
 def _kept(name: str, header: str, command_to: Callable[[str, str], List[str]], what: str) -> str:
     """The path of a library that command_to(header, output) builds: the one built before from the same
     header in the same way, or a new one."""
-    with open(header, "rb") as f:
-        command = command_to(os.path.basename(header), "")
-        key = hashlib.sha256(f.read() + "\0".join(command).encode()).hexdigest()[:32]
+    content = hashlib.sha256("\0".join(map(os.path.basename, command_to(header, ""))).encode())
+    for source in [header, *_find_addons(header)]:
+        with open(source, "rb") as f:
+            content.update(f.read())
+    key = content.hexdigest()[:32]
     folder = os.path.join(_cache(), key)
     library = os.path.join(folder, name)
     if os.path.isfile(library):

@@ -42,14 +42,13 @@ def _made(folder, files):
 
 def _read(name):
     """Headers lie two folders up; in an sdist beside this file."""
-    path = os.path.join(here, name)
-    if not os.path.isfile(path):
-        path = os.path.join(here, "..", "..", name)
+    places = [here, os.path.join(here, "..", ".."), os.path.join(here, "..", "addons")]
+    path = next(p for p in (os.path.join(place, name) for place in places) if os.path.isfile(p))
     with open(path, "rb") as f:
         return f.read()
 
 
-parts = ("kbench.py", "kbench_kernels.py", "kbench.h", "kbench_kernels.cuh")
+parts = ("kbench.py", "kbench_kernels.py", "kbench.h", "kbench_inspect.h", "kbench_report.h", "kbench_kernels.cuh")
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

@@ -2,8 +2,6 @@
 // Entries that a program makes itself and hands to kb_add, as a table of kernels does: what only a GPU can
 // run, where they come from, their place on a ladder, their notes and their data. ADDED names one more, which is not
 // quite right.
-#include "../guarded.h"
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <math.h>
 #include <stdio.h>

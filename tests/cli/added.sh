@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Entries made by the program: listed whether or not this machine can run them, recorded only where it can.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "added.c" $CC -O1 -I. tests/cli/added.c -o "$tmp/added" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program added tests/cli/added.c
+reader
 quick="--iters 3 --warmup 1 --no-progress"
 run "$tmp/added" --list-ops
 check_rc "--list-ops" 0

@@ -3,9 +3,10 @@
 # What stands around a measurement changes neither its numbers nor where they go: standard files that are closed,
 # signals that are ignored, another folder, results of an earlier run, a block that hangs.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "around.c" $CC -O1 -I. tests/cli/around.c -o "$tmp/around" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program around tests/cli/around.c -Wl,--wrap=sysconf
+reader
 build_heeds
 prog=$tmp/around
 quick="--iters 10 --warmup 1 --no-progress"

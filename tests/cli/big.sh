@@ -8,7 +8,7 @@ build "big.c" $CC -O2 -I. -Itests tests/cli/big.c -o "$tmp/big" $libs
 check "20,000 records a side: written, compared" "$tmp/big"
 cp "$tmp/check" "$tmp/said" && sed -n '/a side/s/^/  /p' "$tmp/said"
 build "two files of 500 records" "$tmp/big" 500 "$tmp/a.json" "$tmp/b.json"
-build "the tool" $CC -O2 -I. -x c -DKBENCH_TOOL kbench.h -o "$tmp/tool" $libs
+build "the tool" $CC -O2 examples/addons/kbench.c -o "$tmp/tool" $libs
 # counts WHAT LIMIT COMMAND...: thousands of instructions a record
 counts() {
     what=$1 limit=$2 && shift 2
@@ -20,11 +20,11 @@ counts() {
     if [ $n -le "$limit" ]; then pass; else fail "$what takes $n thousand instructions a record, bound $limit"; fi
 }
 if have valgrind && [ "$(valgrind -q true 2>&1)" = "" ]; then
-    counts "comparing two" 250 "$tmp/tool" --compare "$tmp/a.json" "$tmp/b.json" --fail-on never
-    counts "reading, showing and writing" 400 "$tmp/tool" --load "$tmp/a.json" -q --json "$tmp/c.json"
+    counts "comparing two" 310 "$tmp/tool" --compare "$tmp/a.json" "$tmp/b.json" --fail-on never
+    counts "reading, showing and writing" 640 "$tmp/tool" --load "$tmp/a.json" -q --json "$tmp/c.json"
     sed 's/"operation": "op[0-9]*"/"operation": "op"/' "$tmp/a.json" > "$tmp/one.json"
-    counts "showing one operation" 160 "$tmp/tool" --load "$tmp/one.json" -q
-    counts "showing it in another order" 160 "$tmp/tool" --load "$tmp/one.json" -q --sort -name
+    counts "showing one operation" 185 "$tmp/tool" --load "$tmp/one.json" -q
+    counts "showing it in another order" 185 "$tmp/tool" --load "$tmp/one.json" -q --sort -name
     check "what was read and written is the same" cmp "$tmp/a.json" "$tmp/c.json"
 else
     skip "no valgrind that works: instructions are not counted"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Cases that are never known well enough, one that is at once, and one that takes long: for what --budget gives each.
 #include <time.h>
-#define KBENCH_IMPLEMENTATION
+#include <string.h>
 #include "kbench.h"
+#include "hooks.h"
 
 static void wait_ns(long ns) {
     struct timespec t = { ns / 1000000000, ns % 1000000000 };
@@ -26,10 +27,10 @@ KBENCH_IMPL(slow, only, KB_AXIS("n", 1, 2, 3, 4, 5, 6, 7, 8)) {
 
 static double script(const char* name, int64_t sample, uint64_t* flags) {
     (void)flags;
-    uint64_t h = kbi_hash((uint64_t)(sample + 2) * 0x9e3779b97f4a7c15u, name);
+    uint64_t h = hook_hash((uint64_t)(sample + 2) * 0x9e3779b97f4a7c15u, name);
     return strstr(name, "quiet") ? 50000 : 50000 * (1 + (double)(h >> 11 & 0xffff) / 0xffff);
 }
 int main(int argc, char** argv) {
-    kbi_lab.script = script;
+    hook_script(script);
     return kb_main(argc, argv);
 }

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # --budget: a run ends within its time, every case has some of it, and what had none is said and can be run later.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "budget.c" $CC -O1 -I. tests/cli/budget.c -o "$tmp/prog" $libs
-build "without a report" $CC -O1 -DKBENCH_NO_REPORT -I. tests/cli/budget.c -o "$tmp/bare" $libs
+program prog tests/cli/budget.c
+build "without add-ons" $CC -O1 -DKBENCH_IMPLEMENTATION -I. tests/cli/budget.c -o "$tmp/bare" $libs
 prog="$tmp/prog --device script --no-progress"
 lines=$tmp/l.jsonl
 # takes WHAT LEAST MOST COMMAND...: ms; a machine that others use may take longer

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Bodies on a machine that others use: tests/cli/busy.sh says what their records must hold.
 #define _GNU_SOURCE // sched_getaffinity
-#define KBENCH_IMPLEMENTATION
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "kbench.h"
 #include <sched.h>
 

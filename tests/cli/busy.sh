@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a machine that others use: --cpu, what the record says of the processors, samples that others had them in, Ctrl-Z.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "busy.c" $CC $TEST_CFLAGS -O2 -I. tests/cli/busy.c -o "$tmp/busy" $libs
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+program busy tests/cli/busy.c -O2
+reader
 # of KEY: its value, as JSON, in the record of the last case that was run
 of() { "$tmp/flat" "$tmp/busy.json" | awk -F'\t' -v key="$1" '$2 == key { v = $3 } END { print v }'; }
 # at_least WHAT VALUE LEAST

@@ -3,11 +3,12 @@
 # A page of --html in a browser: nothing on its console, nothing fetched, no text upon another, sorting, filtering, dark
 # and light, at 1200 and at 360 pixels; and on paper. Skipped where there is no Chromium.
 . tests/lib.sh
+. tests/cli/kit.sh
 
 browser=
 for b in chromium chromium-browser google-chrome chrome; do [ -z "$browser" ] && have $b && browser=$b; done
 [ -n "$browser" ] || { skip "no Chromium: pages are not shown"; finish; }
-build "pages.c" $CC -O1 -I. tests/cli/pages.c -o "$tmp/prog" $libs
+program prog tests/cli/pages.c
 here=$(cd "$tmp" && pwd)
 run "$tmp/prog" --iters 40 --warmup 1 --no-progress --html "$tmp/page.html"
 check_rc "a page is made" 1

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The command line, as a user types it: every option, every kind of wrong input, the exit codes.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program prog tests/cli/prog.c
+reader
 prog=$tmp/prog
 quick="--iters 3 --warmup 1 --no-progress"
 total=$($prog --list | wc -l)
@@ -401,7 +402,7 @@ for s in 42 7; do
 done
 
 # --- memory as it comes, without guarded.h: glibc fills it with this byte's complement
-build "prog.c, not guarded" $CC -O1 -DTEST_SANITIZE -I. tests/cli/prog.c -o "$tmp/plain" $libs
+plain plain tests/cli/prog.c
 cases=$($prog --list --op mse,softmax | wc -l)
 for byte in 1 255; do
     for where in "" --no-isolate; do

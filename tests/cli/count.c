@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Numbers of a program's own beside the times, and what is none of that.
-#define KBENCH_IMPLEMENTATION
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include "kbench.h"
 
 static void block(kb_state* kb) {

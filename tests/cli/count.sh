@@ -3,8 +3,9 @@
 # kb_count: a program's own numbers in the record, in every format, in the table's columns, order and goals; what is no
 # such number ends its case with a word.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "count.c" $CC -O1 -I. tests/cli/count.c -o "$tmp/prog" $libs
+program prog tests/cli/count.c
 prog=$tmp/prog
 some="--iters 30 --warmup 1 --no-progress"
 run "$prog" $some --op counted,none,many --json "$tmp/a.json" --csv "$tmp/a.csv" --md "$tmp/a.md" --gbench "$tmp/g.json" --go "$tmp/a.go"

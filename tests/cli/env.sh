@@ -3,8 +3,9 @@
 # What two sets of records' machines differ in: all of it is named with both values, and what keeps times from being
 # compared is marked; --env --load shows that alone.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
+program prog tests/cli/prog.c
 prog=$tmp/prog
 "$prog" --op softmax,silu --device cpu --max-time 20ms --no-progress --json "$tmp/a.json" > "$tmp/out" 2>&1 || fail "no records: $(cat "$tmp/out")"
 field() { sed "s/\"$1\": [^,]*,/\"$1\": $2,/"; }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Every way a benchmark can go wrong on the CPU, each between two good ones: a fault costs its own case only.
 // faults.sh knows which word each must get.
-#include "../guarded.h"
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <signal.h>
 #include <stdlib.h>

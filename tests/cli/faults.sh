@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Faults in a case cost that case and no other: each gets its word and no number, the good case after it has one.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "faults.c" $CC -O1 -I. tests/cli/faults.c -o "$tmp/faults" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program faults tests/cli/faults.c
+reader
 options="--iters 30 --warmup 1 --timeout 1s --no-progress"
 # field OPERATION IMPLEMENTATION KEY: its value as JSON writes it
 field() {

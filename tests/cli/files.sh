@@ -3,9 +3,10 @@
 # Files that options name: other people's files, one file under two options, pipes without a reader, full disks, links,
 # modes, long names, a stdout that does not block. What is there stays, what is measured is written, nothing waits.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program prog tests/cli/prog.c
+reader
 prog=$PWD/$tmp/prog
 quick="--iters 3 --warmup 1 --no-progress -q --op mse"
 plain="json jsonl csv md gbench go html svg trace" # options that take a file; --svg needs --plot

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # --csv, --md, --gbench, --go, --report, --github: from a run and from its file, for the tools that read them.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-build "odd.c" $CC -O1 -I. tests/cli/odd.c -o "$tmp/odd" $libs
-build "the tool" $CC -O1 -x c -DKBENCH_TOOL kbench.h -o "$tmp/kbench" $libs
+program prog tests/cli/prog.c
+program odd tests/cli/odd.c
+tool kbench
 quick="--iters 30 --warmup 1 --no-progress --op layernorm,softmax,dropout"
 python=
 have python3 && python3 -c 'import json, csv' > /dev/null 2>&1 && python=python3
@@ -110,17 +111,17 @@ fi
 # the tool alone, and a program without all this
 run "$tmp/kbench"
 check_rc "the tool without --load" 2
-check_err "the tool without --load" 'this is the tool.*--load'
+check_err "the tool without --load" 'the tool.*--load'
 run "$tmp/kbench" --help
 check_out "the tool's --help" '--load FILE'
-build "KBENCH_NO_REPORT" $CC -O1 -Wall -Wextra -Werror -DKBENCH_NO_REPORT -I. tests/cli/prog.c -o "$tmp/small" $libs
+build "without add-ons" $CC -O1 -Wall -Wextra -Werror -DKBENCH_IMPLEMENTATION -I. tests/cli/prog.c -o "$tmp/small" $libs
 run "$tmp/small" $quick --op silu --json "$tmp/small.json"
-check_rc "KBENCH_NO_REPORT measures" 0
-for option in "--load $tmp/a.json" "--csv $tmp/x" "--md $tmp/x" "--gbench $tmp/x" "--go $tmp/x" "--report $tmp/x" --github "--benchmark_out=$tmp/x" "--benchmark_repetitions=10"; do
+check_rc "without add-ons measures" 0
+for option in "--load $tmp/a.json" "--md $tmp/x" "--gbench $tmp/x" "--go $tmp/x" "--report $tmp/x" --github "--benchmark_out=$tmp/x" "--benchmark_repetitions=10"; do
     run "$tmp/small" $quick $option
-    check_rc "KBENCH_NO_REPORT: $option" 2
-    check_err "KBENCH_NO_REPORT: $option" 'is not in this program: it was built with KBENCH_NO_REPORT'
+    check_rc "without add-ons: $option" 2
+    check_err "without add-ons: $option" 'is an option of examples/addons/kbench_report.h: include it after kbench.h'
 done
 run "$tmp/small" --help
-check_not_out "KBENCH_NO_REPORT: --help" '--load|--csv'
+check_not_out "without add-ons: --help" '--load|--md'
 finish

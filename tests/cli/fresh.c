@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Bodies whose kernels remember results instead of computing them: tests/cli/fresh.sh says what --fresh has to call them.
-#define KBENCH_IMPLEMENTATION
+#include <string.h>
 #include "kbench.h"
 
 enum { N = 4096 };

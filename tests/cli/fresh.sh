@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # --fresh: results that a kernel remembers get a word, computed ones keep their number.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "fresh.c" $CC $TEST_CFLAGS -O2 -I. tests/cli/fresh.c -o "$tmp/fresh" $libs
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+program fresh tests/cli/fresh.c -O2
+reader
 # of NAME KEY: its value, as JSON
 of() { awk -F'\t' -v name="\"$1\"" -v key="$2" '$2 == "name" { at[$3] = $1 } { v[$1, $2] = $3 } END { print v[at[name], key] }' "$tmp/flat.txt"; }
 notes() { of "$1" message | sed -E 's/; (other programs|the hypervisor)[^"]*//'; } # NAME: what its function said

@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-#define KBENCH_IMPLEMENTATION
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 #include "kbench.h"
+#include "hooks.h"
 
 #ifndef SLOWER
 #define SLOWER 0
@@ -62,6 +65,6 @@ int main(int argc, char** argv) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     state = (uint64_t)t.tv_nsec * 2654435761u + (uint64_t)getpid();
-    kbi_lab.script = script;
+    hook_script(script);
     return kb_main(argc, argv);
 }

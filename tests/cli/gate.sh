@@ -6,8 +6,9 @@
 #   sh tests/cli/gate.sh            20 repeats of one program, 20 of one with something planted
 #   sh tests/cli/gate.sh --full     100 of each
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "gate.c" $CC -O1 -I. tests/cli/gate.c -o "$tmp/prog" $libs
+program prog tests/cli/gate.c
 work=$(cd "$tmp" && pwd)
 prog="$work/prog --device script --no-progress --iters 20"
 repeats=20

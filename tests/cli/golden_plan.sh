@@ -5,7 +5,7 @@
 . tests/golden.lib
 unset SLURM_ARRAY_TASK_ID GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS
 
-build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
+build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DKBENCH_IMPLEMENTATION -I. tests/cli/prog.c -o "$tmp/prog" $libs
 cd "$tmp" || exit 2
 tmp=.
 : > said

@@ -3,10 +3,11 @@
 # Records of runs whose clock is a script's or the virtual GPU's, field by field as they were: see tests/golden.lib. What
 # comes from this machine, and what it had to do meanwhile, is left out.
 . tests/lib.sh
+. tests/cli/kit.sh
 . tests/golden.lib
 
 # what only optimised code says of itself is said in every build
-build "table.c" $CC -O1 -w -D__OPTIMIZE__=1 -I. tests/cli/table.c -o "$tmp/script" $libs
+program script tests/cli/table.c
 own='wall_ms|date|command|run_id|preemptions|cpu_waited|cpu_stolen|host|cpu|cpus|cpu_clock_mhz|cpu_governor|cpu_boost'
 own="$own|kernel_version|environment|binary|git_commit|build|samples_ms|kbench_version|schema"
 # records FILE: a field a line, four digits of each number

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Functions that harm more than their own case: what they fork, leave behind, or stop. hostile.sh knows what each must
 // cost.
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <signal.h>
 #include <stdlib.h>

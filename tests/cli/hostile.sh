@@ -3,9 +3,10 @@
 # Functions that harm more than their own case, and mains that hide what a worker is: each loss has a name, and there is
 # no other.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "hostile.c" $CC -O1 -I. tests/cli/hostile.c -o "$tmp/hostile" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program hostile tests/cli/hostile.c
+reader
 options="--iters 30 --warmup 1 --timeout 3s --no-progress"
 # field OPERATION IMPLEMENTATION KEY: its value as JSON writes it
 field() {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Names: formed by macros, given as literals, with brackets and commas in them; with -DTWICE and -DORDER registered twice.
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
 static void work(kb_state* kb) {

@@ -3,8 +3,9 @@
 # A case has one name, and a name is of one case: names as macros form them, two benchmarks of one name, values that are
 # there twice, and what becomes of older files that hold duplicates.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "identity.c" $CC -O1 -I. tests/cli/identity.c -o "$tmp/names" $libs
+program names tests/cli/identity.c
 quick="--iters 3 --warmup 1 --no-progress"
 
 # --- names from macros and literals
@@ -22,7 +23,7 @@ check "identity.c as C++11" $CXX -std=c++11 -Wall -Wextra -Wpedantic -Werror -fs
 check "identity.c as C11" $CC -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. tests/cli/identity.c
 
 # --- two benchmarks of one name
-build "identity.c, twice" $CC -O1 -I. -DTWICE=bar_2 tests/cli/identity.c -o "$tmp/twice" $libs
+program twice tests/cli/identity.c -DTWICE=bar_2
 first=$(grep -n 'JOIN(bar, 2), plain' tests/cli/identity.c | cut -d: -f1) second=$(grep -n '^ROW(2)' tests/cli/identity.c | cut -d: -f1)
 for o in "" --list --list-ops "--json $tmp/none.json" "-a n=2"; do
     run "$tmp/twice" $quick $o
@@ -33,7 +34,7 @@ done
 if [ -e "$tmp/none.json" ]; then fail "a plan with duplicates writes a file"; else pass; fi
 run "$tmp/twice" --list --op sized
 check_rc "twice, but not chosen" 0
-build "identity.c, axes in another order" $CC -O1 -I. -DORDER tests/cli/identity.c -o "$tmp/order" $libs
+program order tests/cli/identity.c -DORDER
 run "$tmp/order" --list
 check_rc "axes in another order" 2
 check_err "axes in another order" 'bar_2/impl=plain/n=1/alpha=0.5 is registered twice'

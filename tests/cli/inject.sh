@@ -4,10 +4,11 @@
 # records. Whatever fails: the records and lines that were there stay, no line is torn, exit code 0 says that all is
 # there, and nothing hangs. INJECT_CALLS=N takes N calls of each kind, spread evenly; make test-all takes all of them.
 . tests/lib.sh
+. tests/cli/kit.sh
 
 have strace || { skip "no strace: no system call fails" && finish; }
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program prog tests/cli/prog.c
+reader
 strace -o "$tmp/trace" true 2> /dev/null || { skip "strace may trace no process here" && finish; }
 prog=$tmp/prog
 lines=$tmp/d/l.jsonl

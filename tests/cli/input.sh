@@ -3,8 +3,9 @@
 # Command lines that would take a process with them, or a file: refused at once, in little memory, with one line that
 # says why. And where a program runs that is started oddly, or with little of what a system gives.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
+program prog tests/cli/prog.c
 prog=$tmp/prog
 quick="--iters 3 --warmup 1 --no-progress"
 # small COMMAND...: in 200 MB, and in seconds

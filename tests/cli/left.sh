@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # What a run that is killed leaves beside its --json file: the next one removes that, and nothing else.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program prog tests/cli/prog.c
+reader
 prog=$tmp/prog
 quick="--iters 3 --warmup 1 --no-progress --op mse"
 mkdir "$tmp/dir" "$tmp/other"

@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #ifdef __x86_64__
 #include <xmmintrin.h>

@@ -3,9 +3,10 @@
 # What a benchmark changes in its process does not reach the next one: it is put back, or the next one gets a fresh
 # process, or its failure is tried again alone.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "leftovers.c" $CC $TEST_CFLAGS -O1 -I. tests/cli/leftovers.c -o "$tmp/leftovers" $libs
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+program leftovers tests/cli/leftovers.c
+reader
 LEFTOVERS_NICE=$(nice) LEFTOVERS_CPUS=$(nproc 2> /dev/null || echo 0)
 export LEFTOVERS_NICE LEFTOVERS_CPUS
 of() { awk -F'\t' -v name="\"$1\"" -v key="$2" '$2 == "name" { at[$3] = $1 } { v[$1, $2] = $3 } END { print v[at[name], key] }' "$tmp/flat.txt"; }

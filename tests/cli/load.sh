@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # --load: what a run printed and wrote, again from its files, without running anything.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
+program prog tests/cli/prog.c
 cat > "$tmp/empty.c" << 'end'
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 KBENCH_MAIN()
 end
-build "a program without benchmarks" $CC -O1 -I. "$tmp/empty.c" -o "$tmp/empty" $libs
+program empty "$tmp/empty.c"
 quick="--iters 30 --warmup 1 --no-progress"
 
 run "$tmp/prog" $quick --json "$tmp/a.json" --jsonl "$tmp/a.jsonl"

@@ -26,7 +26,6 @@ int clock_gettime(clockid_t clock, struct timespec* t) {
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
 static void work(kb_state* kb) {

@@ -3,10 +3,11 @@
 # Programs whose main does more than to call kb_main, signals that are ignored from the start, clocks that cannot be
 # trusted: each run ends, with its times or with a message.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "mains.c" $CC $TEST_CFLAGS -O1 -I. tests/cli/mains.c -o "$tmp/mains" $libs
+program mains tests/cli/mains.c
 build "a clock" $CC -O1 -DSHIM -shared -fPIC tests/cli/mains.c -o "$tmp/clock.so"
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+reader
 prog=$tmp/mains
 quick="--iters 5 --warmup 1 --no-progress"
 of() { awk -F'\t' -v name="\"$1/impl=default\"" -v key="$2" '$2 == "name" { at[$3] = $1 } { v[$1, $2] = $3 } END { print v[at[name], key] }' "$tmp/flat.txt"; }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // A table of many benchmarks, as a program that generates its kernels has: MANY operations with one implementation
 // each, half of them with sizes, and RIVALS implementations of one operation.
-#define KBENCH_IMPLEMENTATION
+#include <stdio.h>
+#include <stdlib.h>
 #include "kbench.h"
 
 static const kb_axis plain[] = { KB_AXIS("n", 8), KBI_AXES_END };

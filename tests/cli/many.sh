@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Many benchmarks are registered, planned and listed in a time that grows as their number does; what the lists hold.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "many.c" $CC -O1 -I. tests/cli/many.c -o "$tmp/many" $libs
+plain many tests/cli/many.c
 # takes WHAT LIMIT COMMAND...: the best of three runs, in ms
 takes() {
     what=$1 limit=$2 best=100000 && shift 2
@@ -42,7 +43,7 @@ check_out "a run of one of 10,000" '^op9998 '
 
 # --- what the lists hold
 cat > "$tmp/lists.c" << 'end'
-#define KBENCH_IMPLEMENTATION
+#include <math.h>
 #include "kbench.h"
 #define SHAPE KB_AXIS_STR("dir", "fwd", "f16"), KB_DTYPE("f32", "f16"), KB_AXIS("n", 1), KB_AXIS_REAL("p", 0.5, INFINITY), \
     KB_AXIS_STR("mode", "a", "b")
@@ -51,7 +52,7 @@ KBENCH_IMPL(op, fwd, SHAPE) { KB_TIME(kb) { kb_keep(kb); } }
 KBENCH_IMPL(op, g32, SHAPE) { KB_TIME(kb) { kb_keep(kb); } }
 KBENCH_MAIN()
 end
-build "lists.c" $CC -O1 -I. "$tmp/lists.c" -o "$tmp/lists" $libs
+program lists "$tmp/lists.c"
 run "$tmp/lists" --list-ops
 check_same "--list-ops: an implementation that is named like a dtype or a direction" "$(cat "$out")" \
     "op fwd f16  f32 f16  f32 fwd g32"

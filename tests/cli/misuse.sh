@@ -3,9 +3,10 @@
 # Functions that misuse the kit's calls get a word and no number; names and notes of any length and with anything in
 # them go whole into the records, and nowhere to a terminal as what it would obey.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "misuse.c" $CC -O1 -I. tests/cli/misuse.c -o "$tmp/misuse" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program misuse tests/cli/misuse.c
+reader
 quick="--iters 5 --warmup 1 --no-progress"
 run "$tmp/misuse" $quick --json "$tmp/r.json" --csv "$tmp/r.csv" --md "$tmp/r.md" --go "$tmp/r.go" --gbench "$tmp/r.gb"
 check_rc "all in one run" 1

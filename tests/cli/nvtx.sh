@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # A profiler sees which case runs and what it is at: ranges of NVTX, heard by a library that speaks it as tools do.
 . tests/lib.sh
+. tests/cli/kit.sh
 
 cat > "$tmp/prog.c" << 'EOF'
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 static double sum(const double* x, int n) { double s = 0; for (int i = 0; i < n; i++) s += x[i]; return s; }
 KBENCH_IMPL(sum, one, KB_AXIS("n", 100)) {
@@ -22,7 +22,7 @@ KBENCH_IMPL(sum, other, KB_AXIS("n", 100)) {
 KBENCH(alone) { KB_TIME(kb) { kb_keep(1 + kb->seed); } }
 KBENCH_MAIN()
 EOF
-build "a program" $CC -O2 -I. "$tmp/prog.c" -o "$tmp/prog" $libs
+program prog "$tmp/prog.c" -O2
 
 include=
 for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do

@@ -2,7 +2,6 @@
 // Strings that are awkward in JSON and in a table: in names, values and messages.
 #include <locale.h>
 #include <stdlib.h>
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
 KBENCH_IMPL(odd, text,

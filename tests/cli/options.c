@@ -3,6 +3,8 @@
 // that is not there: the program prints what kbench answers.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 
 static struct {
     const char* file;
@@ -30,12 +32,12 @@ static const kb_option options[] = {
     { "level", "N", "of this program", "how much", take_level, sizeof(const char*), 1, 9, NULL, 0 },
     { "loud", NULL, "of this program", "says more", NULL, 0, 0, 0, NULL, 0 },
 };
-static bool agree(void* of) {
-    if (of != &values || !given[1] || !given[2]) return true;
+static bool agree(void) {
+    if (!given[1] || !given[2]) return true;
     return fprintf(stderr, "--level and --loud exclude each other\n"), false;
 }
 
-static kb_option_set set = { options, 3, &values, given, agree, NULL };
+static kb_option_set set = { options, 3, &values, given, NULL, agree, false, NULL };
 
 KBENCH(nothing) {
     KB_TIME(kb) { kb_keep(1); }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // What a report has pictures of: rivals swept along two axes, one that is wrong, one alone.
-#include "../guarded.h"
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
 static void scale(kb_state* kb, int64_t step) {

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // What --procs makes of cases: with times from a script (--device script), which differ by the process, or with buffers
 // of which every call says where they lie. tests/cli/procs.sh drives it.
-#define KBENCH_IMPLEMENTATION
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include "kbench.h"
+#include "hooks.h"
 
 static int seed = 42; // another run's processes are others
-
-static double normal(const char* name, int a) { // of a name and a number, the same on every run
-    uint32_t counter[4] = { (uint32_t)kbi_hash(1469598103934665603u, name), (uint32_t)a, 0, 0 }, word[4];
-    uint32_t key[2] = { 20261122, 11 };
-    float z[2];
-    kbi_philox(counter, key, word);
-    kbi_random_normal(word[0], word[1], z);
-    return z[0];
-}
 
 // All samples of a process are the same. Short cases scatter farther; of one in ten the processes do, threefold.
 static double script(const char* name, int64_t i, uint64_t* flags) {
@@ -22,7 +18,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     (void)i, (void)flags;
     if (strstr(name, "impl=faster")) time /= 1.05;
     if (strstr(name, "impl=slower")) time *= 8;
-    return time * exp(sd * normal(name, kbi_lab.placement + 100 * seed));
+    return time * exp(sd * hook_normal(name, hook_placement() + 100 * seed));
 }
 
 static void body(kb_state* kb) {
@@ -41,7 +37,7 @@ KBENCH(before) { body(kb); }
 KBENCH(waits) {
     const char* where = getenv("WAIT_IN");
     KB_TIME(kb) {
-        while (where && kbi_lab.placement == atoi(where)) kbi_readable(-1, 10);
+        while (where && hook_placement() == atoi(where)) usleep(10000);
         for (int i = 0; i < 20; i++) kb_keep(i);
     }
 }
@@ -68,6 +64,6 @@ KBENCH_IMPL(both, two) { placed(kb, 5000); }
 int main(int argc, char** argv) {
     for (int i = 1; i + 1 < argc; i++)
         if (strcmp(argv[i], "--seed") == 0) seed = atoi(argv[i + 1]);
-    kbi_lab.script = script;
+    hook_script(script);
     return kb_main(argc, argv);
 }

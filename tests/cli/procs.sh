@@ -3,10 +3,11 @@
 # --procs: what is refused, what is printed, intervals against formulas worked out elsewhere, laps that outlive a killed
 # run, an interrupted one, and buffers that lie elsewhere in every process.
 . tests/lib.sh
+. tests/cli/kit.sh
 unset COLUMNS NO_COLOR
 
-build "procs.c" $CC ${TEST_CFLAGS:--O2 -Wall -Wextra} -I. tests/cli/procs.c -o "$tmp/procs" $libs
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+program procs tests/cli/procs.c
+reader
 procs=$tmp/procs
 script="--device script --iters 6 --no-progress"
 # of NAME KEY: a value of the records in flat.txt

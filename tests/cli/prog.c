@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // A program with several operations, implementations, axes, dtypes and sizes: what cli.sh and record.sh
 // drive. PROG_BUILD makes another executable of it, whatever the compiler is told besides.
-#include "../guarded.h"
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #ifndef PROG_BUILD
 #define PROG_BUILD 1

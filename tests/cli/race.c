@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Planted work: MORE percent beside what the program does without.
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
 #ifndef MORE

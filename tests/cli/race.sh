@@ -6,13 +6,14 @@
 #   sh tests/cli/race.sh            10 races of a program against itself, 10 against one that is 3 % slower
 #   sh tests/cli/race.sh --full     100 of each, and 20 with real work that is 3 % more
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "gate.c" $CC -O1 -I. tests/cli/gate.c -o "$tmp/old" $libs
-build "gate.c, 3 % slower" $CC -O1 -DSLOWER=3 -I. tests/cli/gate.c -o "$tmp/slow3" $libs
-build "gate.c, 15 % slower" $CC -O1 -DSLOWER=15 -I. tests/cli/gate.c -o "$tmp/slow15" $libs
-build "race.c" $CC -O1 -I. tests/cli/race.c -o "$tmp/work" $libs
-build "race.c, 60 % more" $CC -O1 -DMORE=60 -I. tests/cli/race.c -o "$tmp/more60" $libs
-build "race.c, 3 % more" $CC -O1 -DMORE=3 -I. tests/cli/race.c -o "$tmp/more3" $libs
+program old tests/cli/gate.c
+program slow3 tests/cli/gate.c -DSLOWER=3
+program slow15 tests/cli/gate.c -DSLOWER=15
+program work tests/cli/race.c
+program more60 tests/cli/race.c -DMORE=60
+program more3 tests/cli/race.c -DMORE=3
 old=$tmp/old
 TMPDIR=$(cd "$tmp" && pwd)
 export TMPDIR

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The record: every key, in order, always; numbers and null where they belong; strings that survive; files that do too.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-build "odd.c" $CC -O1 -I. tests/cli/odd.c -o "$tmp/odd" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program prog tests/cli/prog.c
+program odd tests/cli/odd.c
+reader
 quick="--iters 30 --warmup 1 --no-progress"
 python=
 for p in python3 python; do if have $p && $p -c 'import json' > /dev/null 2>&1; then python=$p && break; fi; done
@@ -133,7 +134,7 @@ else
 fi
 
 # --- a compiler that was told there is no NaN writes the same nulls and numbers
-if $CC -Ofast -w -I. tests/cli/prog.c -o "$tmp/fast" $libs 2> "$tmp/check"; then
+if $CC -Ofast -w -DKBENCH_IMPLEMENTATION -I. tests/cli/prog.c -o "$tmp/fast" $libs 2> "$tmp/check"; then
     run "$tmp/fast" $quick --op mse --json "$tmp/fast.json"
     check_rc "-Ofast" 0
     build "-Ofast: a right file" "$tmp/flat" "$tmp/fast.json"

@@ -3,11 +3,12 @@
 # --resume: a run that was killed goes on where it was, and every case has one record in the end. Whoever is killed,
 # and when: RESUME_KILLS=N kills N times.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-build "prog.c, another build" $CC -O2 -DPROG_BUILD=2 -I. tests/cli/prog.c -o "$tmp/other" $libs
-build "faults.c" $CC -O1 -I. tests/cli/faults.c -o "$tmp/faults" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program prog tests/cli/prog.c
+program other tests/cli/prog.c -O2 -DPROG_BUILD=2
+program faults tests/cli/faults.c
+reader
 prog=$tmp/prog
 options="--iters 3 --warmup 1 --no-progress"
 lines=$tmp/l.jsonl

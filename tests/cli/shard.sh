@@ -3,9 +3,10 @@
 # --shard K/N and what stands for it in the environment: every case is in exactly one shard, with all its rivals, and
 # shards have about the same to do; what is put together again is the plan.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-build "many.c" $CC -O1 -I. tests/cli/many.c -o "$tmp/many" $libs
+program prog tests/cli/prog.c
+program many tests/cli/many.c
 unset SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_MAX SLURM_ARRAY_TASK_STEP SLURM_ARRAY_TASK_COUNT
 unset GTEST_TOTAL_SHARDS GTEST_SHARD_INDEX GTEST_SHARD_STATUS_FILE
 prog=$tmp/prog

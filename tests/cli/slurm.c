@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "hooks.h"
 
 // Where the job array's task $HELD_TASK has records in the file $HELD, its first run stays here until it is killed.
 static void held(void) {
@@ -26,10 +26,10 @@ KBENCH_IMPL(alone, only, KB_AXIS("n", 1)) { body(kb); }
 
 static double script(const char* name, int64_t sample, uint64_t* flags) {
     (void)flags;
-    double of = 5000 + (double)(kbi_hash(14695981039346656037u, name) >> 40) / 1e4;
+    double of = 5000 + (double)(hook_hash(14695981039346656037u, name) >> 40) / 1e4;
     return of * (1 + 0.001 * (double)((sample + 1) * 7 % 5 - 2));
 }
 int main(int argc, char** argv) {
-    kbi_lab.script = script;
+    hook_script(script);
     return kb_main(argc, argv);
 }

@@ -3,6 +3,7 @@
 # examples/slurm on a real Slurm of one node, started here on loopback as whoever runs this: a job array of a sweep, one
 # task of which is killed half-way and requeued; merged, it is the sweep that one process makes.
 . tests/lib.sh
+. tests/cli/kit.sh
 
 PATH=$PATH:/usr/sbin:/sbin
 for program in munged slurmctld slurmd sbatch srun squeue scancel scontrol; do
@@ -77,8 +78,8 @@ i=0
 while [ "$(sinfo -h -o %T 2> /dev/null)" != idle ] && [ $i -lt 100 ]; do sleep 0.1 && i=$((i + 1)); done
 starts "a node" test "$(sinfo -h -o %T)" = idle
 
-build "slurm.c" $CC -O1 -I. tests/cli/slurm.c -o "$tmp/sweep" $libs
-build "the tool" $CC -O1 -x c -DKBENCH_TOOL kbench.h -o "$tmp/kbench" $libs
+program sweep tests/cli/slurm.c
+tool kbench
 options="--device script --rounds 16 --warmup 1"
 export RESULTS="$tmp/results" KBENCH="$tmp/kbench"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Rivals on one stage: each finds its own data at the address where all have theirs, whatever the others left there.
 // tests/cli/stage.sh drives it.
-#include "../guarded.h"
-#define KBENCH_IMPLEMENTATION
+#include <stdio.h>
+#include <stdlib.h>
 #include "kbench.h"
 
 enum { N = 3000 };

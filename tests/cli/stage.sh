@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Rivals have their data at the same addresses, each its own; what the record says of that.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "stage.c" $CC $TEST_CFLAGS -O2 -I. tests/cli/stage.c -o "$tmp/stage" $libs
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+program stage tests/cli/stage.c -O2
+reader
 run "$tmp/stage" --fast --json "$tmp/stage.json" --no-isolate
 check_rc "rivals on one stage" 0
 "$tmp/flat" "$tmp/stage.json" > "$tmp/flat.txt"

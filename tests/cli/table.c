@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Everything that a table can show, with times from a script (--device script) or from the clock: what table.sh compares
 // with the table that another program makes of the records.
-#include "../guarded.h"
-#define KBENCH_IMPLEMENTATION
+#include <string.h>
 #include "kbench.h"
+#include "hooks.h"
 
 static double noise(int64_t i) { // -1 to 1, the same on every run: SplitMix64
     uint64_t z = ((uint64_t)i + 1) * 0x9E3779B97F4A7C15u;
@@ -87,6 +87,6 @@ KBENCH_IMPL(rates, default, KB_AXIS("n", 1, 1024, 1048576)) {
 }
 
 int main(int argc, char** argv) {
-    kbi_lab.script = script;
+    hook_script(script);
     return kb_main(argc, argv);
 }

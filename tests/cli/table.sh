@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The table is made of the records and of nothing else: what another program makes of the file is the same bytes.
 . tests/lib.sh
+. tests/cli/kit.sh
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG
 
-build "table.c" $CC -O1 -I. tests/cli/table.c -o "$tmp/table" $libs
+program table tests/cli/table.c
 build "shows.c" $CC -O1 -Wall -Wextra -I. -Itests tests/cli/shows.c -o "$tmp/shows" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+reader
 script="--device script --no-progress --max-time 20ms"
 clock="--iters 10 --warmup 1 --no-progress"
 

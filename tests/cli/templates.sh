@@ -3,6 +3,7 @@
 # A file of examples/ and kbench.h, alone in a folder: the command in its head builds it there, it runs, and its check
 # finds a kernel that is wrong. Templates are short, and mark the lines to change in one way.
 . tests/lib.sh
+. tests/cli/kit.sh
 
 # alone NAME.EXT OPTIONS: what its head says builds it, in a folder where nothing else is; leaves $dir and $exe
 alone() {
@@ -48,8 +49,8 @@ fi
 # --- what goes wrong in a first file of one's own, and what it is told
 # own WHAT FLAGS: the benchmark on stdin, run
 own() {
-    { printf '#define KBENCH_IMPLEMENTATION\n#include "kbench.h"\n' && cat && printf 'KBENCH_MAIN()\n'; } > "$tmp/own.c"
-    check "$1 compiles" $CC -I. $2 "$tmp/own.c" -o "$tmp/own" $libs && run "$tmp/own" --fast --no-progress
+    { printf '#include "kbench.h"\n' && cat && printf 'KBENCH_MAIN()\n'; } > "$tmp/own.c"
+    program own "$tmp/own.c" $2 && run "$tmp/own" --fast --no-progress
 }
 own "a result that nobody reads" -O2 << 'EOT'
 KBENCH(sum) {
@@ -65,7 +66,6 @@ check_out "a result that nobody reads" '^sum +NO_WORK'
 check_out "a result that nobody reads: what helps" '^ *-> kb_keep\(result\)'
 check_not_out "a result that nobody reads: nothing of GPUs" 'stream|launch'
 cat > "$tmp/apart.c" << 'EOT'
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #define APART(nops) \
     KBENCH(apart_##nops) { \
@@ -77,7 +77,7 @@ KBENCH_MAIN()
 EOT
 for c in $CC clang; do # wherever the loop lies: across two lines of the cache it takes twice as long
     if ! have $c; then skip "no $c" && continue; fi
-    check "empty loops, $c" $c -O2 -I. "$tmp/apart.c" -o "$tmp/apart" $libs && run "$tmp/apart" --fast --no-progress
+    check "empty loops, $c" $c -O2 -I. "$tmp/apart.c" "$kit/kit.o" -o "$tmp/apart" $libs && run "$tmp/apart" --fast --no-progress
     check_same "empty loops, $c" "$(grep -c '^apart_.* NO_WORK' "$out")" 11
 done
 own "an implementation named by KBENCH" "-O0 -w" << 'EOT'

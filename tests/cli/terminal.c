@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // What a person looks at in a window: a sweep of two axes, several types, a contest, cases that fail, names that are long
 // or that a terminal would obey. Driven by terminal.sh.
-#define KBENCH_IMPLEMENTATION
-#include "../../kbench.h"
+#include "kbench.h"
 
 static void body(kb_state* kb, int turns) {
     float* x = KB_ALLOC(kb, float, 4096);

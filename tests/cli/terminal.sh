@@ -3,9 +3,10 @@
 # What a person sees in a window: rows that fit, one line of progress that goes away, colour on request, and nothing that
 # a terminal would obey, whatever the names hold.
 . tests/lib.sh
+. tests/cli/kit.sh
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG
 
-build "terminal.c" $CC -O1 -I. tests/cli/terminal.c -o "$tmp/terminal" $libs
+program terminal tests/cli/terminal.c
 quick="--warmup 1 --iters 5"
 esc=$(printf '\033')
 

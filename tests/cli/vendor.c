@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Benchmarks that ncu and nsys are started on, with times from a script (--device script).
 #include <signal.h>
-#define KBENCH_IMPLEMENTATION
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include "kbench.h"
+#ifndef WITHOUT_ADDONS
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
+#endif
+#include "hooks.h"
 
 static double script(const char* name, int64_t sample, uint64_t* flags) {
     (void)name, (void)sample, (void)flags;
@@ -26,6 +33,6 @@ KBENCH_IMPL(op, wrong) {
 }
 
 int main(int argc, char** argv) {
-    kbi_lab.script = script;
+    hook_script(script);
     return kb_main(argc, argv);
 }

@@ -4,10 +4,11 @@
 # line with its cure for each way in which they fail. The last part has the virtual GPU of tests/host/cuda.c, whose
 # launches the tools see; it needs CUDA's headers. tests/gpu/vendor.sh has the real tools.
 . tests/lib.sh
+. tests/cli/kit.sh
 unset COLUMNS NO_COLOR CUDA_HOME CUDA_PATH KBENCH_LOOK
 
-build "vendor.c" $CC ${TEST_CFLAGS:--O2 -Wall -Wextra} -I. tests/cli/vendor.c -o "$tmp/prog" $libs
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+program prog tests/cli/vendor.c
+reader
 folder=$(cd "$tmp" && pwd)
 TMPDIR=$folder/left
 FAKE=$folder/fake
@@ -294,10 +295,10 @@ done
 run "$prog" --ncu
 check_rc "no CUDA" 2
 check_err "no CUDA" 'built without CUDA'
-build "without reports" $CC -O1 -DKBENCH_NO_REPORT -I. tests/cli/vendor.c -o "$tmp/less" $libs
+build "without add-ons" $CC -O1 -DWITHOUT_ADDONS -DKBENCH_IMPLEMENTATION -I. tests/cli/vendor.c -o "$tmp/less" $libs
 run "$tmp/less" $script --ncu
-check_rc "KBENCH_NO_REPORT" 2
-check_err "KBENCH_NO_REPORT" '--ncu is not in this program'
+check_rc "without add-ons" 2
+check_err "without add-ons" '--ncu is an option of examples/addons/kbench_inspect.h: include it after kbench.h'
 
 # --- with a virtual GPU
 include=$(cuda_headers)

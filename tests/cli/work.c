@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Bodies that do their work once, seldom or in place: tests/cli/work.sh says what each has to be called.
-#define KBENCH_IMPLEMENTATION
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "kbench.h"
+#include "hooks.h"
 
 enum { N = 4096 };
 static float* numbers(kb_state* kb) {
@@ -302,8 +308,8 @@ static void copies(kb_state* kb, size_t bytes, int times, bool own) {
 KBENCH(in_cache) { copies(kb, 256 << 10, 1, false); }
 KBENCH(in_cache_again) { copies(kb, 256 << 10, 4000, false); } // more bytes than any cache has, of data that fits
 KBENCH(in_cache_own) { copies(kb, 256 << 10, 1, true); }
-KBENCH(in_memory) { copies(kb, (size_t)kbi_core_cache() + (1 << 20), 1, false); }
-KBENCH(in_memory_own) { copies(kb, (size_t)kbi_core_cache() + (1 << 20), 1, true); }
+KBENCH(in_memory) { copies(kb, hook_core_cache() + (1 << 20), 1, false); }
+KBENCH(in_memory_own) { copies(kb, hook_core_cache() + (1 << 20), 1, true); }
 static void own_main(void) { // the same without a registry
     kb_desc d;
     memset(&d, 0, sizeof d);

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Work that must have happened in every launch gets a word where it did not; honest blocks keep their number.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "work.c" $CC $TEST_CFLAGS -O2 -I. tests/cli/work.c -o "$tmp/work" $libs
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+program work tests/cli/work.c -O2
+reader
 run "$tmp/work" --fast --json "$tmp/work.json"
 check_rc "some bodies are wrong" 1
 "$tmp/flat" "$tmp/work.json" > "$tmp/flat.txt"

@@ -3,9 +3,10 @@
 # Several processes write to one file of records at once: runs, shards and --resume. Nothing that a process measured is
 # lost, and no line is torn. WRITERS_ROUNDS=N plays N rounds: 200 for make test-all.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+program prog tests/cli/prog.c
+reader
 prog=$tmp/prog
 lines=$tmp/l.jsonl
 some="--iters 3 --warmup 1 --no-progress -q --op softmax,mse,silu"

@@ -5,7 +5,7 @@
 . tests/lib.sh
 
 # --- the header's text, as C sees it
-sed -n '/^\/\/ Compiled by nvcc from CUDA C/,/^\/\/ clang-format on/p' kbench.h > "$tmp/block.h"
+for f in kbench.h examples/addons/selftest.cu; do sed -n '/^\/\/ Compiled by nvcc from CUDA C/,/^\/\/ clang-format on/p' $f; done > "$tmp/block.h"
 cat > "$tmp/print.c" << 'EOT'
 #include "kbench.h"
 #include <stdio.h>
@@ -42,7 +42,7 @@ entries() {
         sed -E 's/\.entry //; s/\.param \.//g; s/ kbi_[a-z0-9]+_[0-9]+//g; s/, +/ /g' | sort
 }
 # loaded ARRAY: the names in it
-loaded() { sed -n "/$1\\[\\] = {/,/};/p" kbench.h | grep -oE '"kbi_[a-z0-9]+"' | tr -d '"' | sort; }
+loaded() { cat kbench.h examples/addons/selftest.cu | sed -n "/$1\\[\\] = {/,/};/p" | grep -oE '"kbi_[a-z0-9]+"' | tr -d '"' | sort; }
 check_same "entries and their parameters" "$(entries engine | tr '\n' ';')" \
     "kbi_clock(u64 u64);kbi_copy(u64 u64 u64);kbi_fill(u64 u64 u32 u32 u64 u32);kbi_fma(u64 u64);kbi_fma64(u64 u64);kbi_gate(u64 u64);kbi_null();kbi_read(u64 u64 u64);kbi_spin(u64);kbi_write(u64 u64 u32);"
 same="(u64 u64 u32 u64 u64);"

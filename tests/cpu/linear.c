@@ -2,7 +2,6 @@
 // Work of a known ratio: chains of multiplications, each of which waits for the one before, from 8 (some ns) to a
 // million (about a ms). The shorter ones are straight code, the longer ones loops of it whose own cost hides behind the
 // chain. They are measured in turn, so that the processor's clock is the same for all. tests/cpu/linear.sh compares.
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
 // One step: the compiler may neither compute nor leave out what it cannot see through.

@@ -3,9 +3,10 @@
 # Time is linear in the work from 10 ns to 1 ms: what is taken off for reading the clock, and what the loop costs, are
 # right for blocks of every length.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "linear.c" $CC -O2 -I. tests/cpu/linear.c -o "$tmp/linear" $libs
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+plain linear tests/cpu/linear.c -O2
+reader
 run "$tmp/linear" --fast --quiet --json "$tmp/linear.json"
 check_rc "run" 0
 # a line for each length: steps, ns of a launch, and a step over the baseline's, from common rounds

@@ -3,7 +3,9 @@
 // "same_3") are the very same function, and one takes 5 % longer, by a chain of multiplications behind the work.
 // Kernels that move memory, reduce, multiply, count and gather, on buffers of 4 KiB to 16 MiB, 0.5 us to some ms.
 // tests/cpu/rivals.py runs it and counts.
-#define KBENCH_IMPLEMENTATION
+#include <math.h>
+#include <string.h>
+#include <time.h>
 #include "kbench.h"
 
 #define ALONE __attribute__((noinline, aligned(64)))

@@ -6,12 +6,13 @@
 #   sh tests/cpu/rivals.sh --full    210 comparisons in some minutes; where hardly anybody else used the machine, 95 % of
 #                                    those that are 5 % slower are found as well, from 1.5 us
 . tests/lib.sh
+. tests/cli/kit.sh
 
 if ! have python3; then
     skip "no python3"
     finish
 fi
-build "rivals.c" $CC -O2 -I. tests/cpu/rivals.c -o "$tmp/rivals" $libs
+plain rivals tests/cpu/rivals.c -O2
 if [ "${1-}" != --full ]; then set -- --short --exclude product -a n=1024,16384,131072 --max-time 0.1s; fi
 run python3 tests/cpu/rivals.py "$tmp/rivals" "$tmp/rivals.json" "$@"
 cat "$out"

@@ -5,8 +5,7 @@
 static FILE* said_to; // what kbench.h knows as stderr
 #undef stderr
 #define stderr said_to
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 #undef stderr
 
 static char said[1 << 16];

@@ -2,8 +2,7 @@
 // kb_check and its kin: what passes, what fails, and that NaN never passes, also where the compiler was told
 // that there is no NaN (check.sh builds this file with -ffast-math and as C++, too).
 #include "test.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 static float nan_f(void) { // by its bits: fast-math folds NAN away
     uint32_t bits = 0x7fc00000u;

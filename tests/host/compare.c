@@ -5,8 +5,7 @@
 //     compare        asserts the bars
 //     compare -v     and prints the figure behind each
 #include "test.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 #ifdef TEST_SANITIZE
 enum { SHARE = 10 }; // of the runs: memory is looked at here, and the bars widen with fewer

@@ -9,8 +9,7 @@
 // of a binomial at the bar, one case in a hundred where the truth lies on the bar itself. Seeds are fixed, so a test that
 // passes goes on passing until the code changes.
 #include "test.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 #ifdef TEST_SANITIZE
 enum { SHARE = 10 }; // of the runs: memory is looked at here, and the bars widen with fewer

@@ -5,6 +5,8 @@
 #include "test.h"
 #include "json.h"
 #include "virtual_gpu.h"
+#define KBENCH_SELFTEST_PART
+#include "examples/addons/selftest.cu"
 
 #ifdef TEST_SANITIZE
 enum { STAGES = 0 }; // each buffer is an allocation by itself, so that a sanitizer sees behind its end

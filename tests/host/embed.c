@@ -2,8 +2,7 @@
 // A contest of functions inside another program: kb_compare, its checks, its records, and what it leaves alone.
 #include "test.h"
 #include "guarded.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 #include <signal.h>
 #include <sys/time.h>
 #include <sys/wait.h>

@@ -4,8 +4,7 @@
 // use too.
 #include "test.h"
 #include "guarded.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 #ifdef TEST_SANITIZE
 #define SLOWER 30 // what instrumentation may add

@@ -4,8 +4,7 @@
 #include "test.h"
 #include <stdlib.h>
 #include <sys/stat.h>
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 static char root[300];
 

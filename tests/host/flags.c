@@ -7,8 +7,7 @@
 //     flags        asserts the bars
 //     flags -v     and prints each flag's share by kind of case
 #include "test.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 #ifdef TEST_SANITIZE
 enum { SHARE = 10 }; // of the cases: memory is looked at here

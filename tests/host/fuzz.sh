@@ -35,7 +35,7 @@ seed ranges 200ms
 seed ranges 0,4-7
 seed ranges '0,-00,10^400,10^-400,nan^0'
 seed ranges 'softmax/.*(rows=[0-9]+|p=0\.5){1,2}$'
-sanitize="-g -O1 -I. -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+sanitize="-g -O1 -I. -Itests -fsanitize=address,undefined -fno-sanitize-recover=undefined"
 cat > "$tmp/try.c" << 'end'
 #include <stddef.h>
 int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) { return data == NULL && size > 0; }

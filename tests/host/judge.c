@@ -6,8 +6,7 @@
 #include "json.h"
 #include <stdlib.h>
 #include "guarded.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 static double noise(int64_t i) { // -1 to 1, the same on every run: SplitMix64
     uint64_t z = ((uint64_t)i + 1) * 0x9E3779B97F4A7C15u;

@@ -2,8 +2,7 @@
 // The time left: what is shown over whole runs that are played, case by case, without any being measured.
 #include "test.h"
 #include "guarded.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 // A run of so many groups of n cases each. The k-th of these takes took(k, n, allowed) seconds.
 typedef struct played {

@@ -3,8 +3,7 @@
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 static void test_times(void) {
     CHECK_REAL(kbi_parse_time("200ms"), 0.2, 1e-12);

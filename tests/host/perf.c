@@ -73,8 +73,7 @@ static int virtual_open(const char* path, int flags, ...) {
 #define syscall(number, ...) virtual_syscall((number), FIFTH(__VA_ARGS__, 0, 0, 0, 0))
 #define open virtual_open // members of this name are renamed with it
 #define ioctl(file, call, argument) virtual_ioctl((file), (unsigned long)(call), (void*)(uintptr_t)(argument))
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 #undef ioctl
 #undef syscall
 #undef open

@@ -4,8 +4,7 @@
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 // --- the command line ---
 

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <signal.h>
 #include <unistd.h>
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 #define IS(op) (strncmp(name, op "/", strlen(op) + 1) == 0)
 static const double alone_ns[] = { 10000, 10100, 9900, 10050, 9980 };

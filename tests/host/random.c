@@ -3,8 +3,7 @@
  * splitting. */
 #include "test.h"
 #include <stdlib.h>
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 static void test_philox(void) {
     /* Random123, kat_vectors, philox4x32 with 10 rounds: counter, key, output */

@@ -2,8 +2,7 @@
 // Records read back: every key as it was written, from arrays and lines, old files and damaged ones.
 #include "test.h"
 #include <stdlib.h>
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 static const char* const path = "build/test/reader_host.json";
 static const char* const said_path = "build/test/reader_host.txt";

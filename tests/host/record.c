@@ -68,8 +68,7 @@ static ssize_t played_read(int file, void* to, size_t n) {
 #define localeconv played_localeconv
 #define snprintf played_snprintf
 #define strtod played_strtod
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 #undef localeconv
 #undef snprintf
 #undef strtod
@@ -111,7 +110,7 @@ static double some_double(void) {
     return next() & 1 ? -x : x;
 }
 
-// Written and read without printf and strtod, where nothing is rounded: the same text and the same value.
+// The shortest text of 15 to 17 digits that reads back to the same value, and any text read as strtod does.
 static void test_exactly(void) {
     char out[40], want[40];
     int other_text = 0, other_value = 0;
@@ -130,40 +129,6 @@ static void test_exactly(void) {
     }
     CHECK_INT(other_text, 0);
     CHECK_INT(other_value, 0);
-}
-
-// Nanoseconds that a number takes, in each of four ways. They take turns, a few numbers at a time, so that others who are
-// at work leave some turns of each alone: the best one counts.
-static void cost(double best[4], double* samples, char (*texts)[40]) {
-    enum { TURNS = 100, NUMBERS = 200 };
-    for (int k = 0; k < 4 * TURNS; ++k) {
-        int how = k % 4;
-        int64_t start = kbi_now();
-        for (int i = 0; i < NUMBERS; ++i) {
-            kbi_scanned read;
-            const char* end;
-            if (how == 0) snprintf(texts[i], 40, "%.17g", samples[i]);
-            if (how == 1) kbi_number(samples[i], texts[i]);
-            if (how == 2) samples[i] = strtod(texts[i], NULL);
-            if (how == 3 && kbi_scan(texts[i], &read, &end)) samples[i] = read.x;
-        }
-        best[how] = fmin(best[how], (double)(kbi_now() - start) / NUMBERS);
-    }
-}
-
-// What a file of records costs is the cost of its samples: no more than one printf and one strtod each. It is a third of
-// that and a half; trying how many digits a number needs, or asking strtod as well, would be above the bars.
-static void test_cost(void) {
-    static double samples[200];
-    static char texts[200][40];
-    double best[4] = { NAN, NAN, NAN, NAN };
-    for (int i = 0; i < 200; ++i) samples[i] = (double)(next() >> 11) * 1e-15;
-    for (int attempt = 0; attempt < 8 && !(best[1] < best[0] && best[3] < 1.3 * best[2]); attempt++)
-        cost(best, samples, texts);
-#if defined(__OPTIMIZE__) && !defined(TEST_SANITIZE)
-    CHECK_THAT(best[1] < best[0], "a number takes %.0f ns to write, printf %.0f", best[1], best[0]);
-    CHECK_THAT(best[3] < 1.3 * best[2], "a number takes %.0f ns to read, strtod %.0f", best[3], best[2]);
-#endif
 }
 
 // A signal that interrupts the writing or the reading loses nothing; what fails, fails at once.
@@ -498,7 +463,6 @@ int main(void) {
     test_hash();
     test_numbers();
     test_exactly();
-    test_cost();
     test_interrupted();
     test_input();
     test_file();

@@ -6,8 +6,7 @@
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 #define SECONDS 1e-5
 static double script(const char* name, int64_t i, uint64_t* flags) {

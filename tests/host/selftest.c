@@ -3,8 +3,9 @@
 // should, and on this CPU it says of each whether it was passed. Started with arguments it is a program of benchmarks.
 #include "test.h"
 #include <stdlib.h>
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
+#define KBENCH_SELFTEST_PART
+#include "examples/addons/selftest.cu"
 
 static void test_bars(void) {
     // the least k for which the tail of a binomial of 5 % beyond k is below 1 %, summed in rationals elsewhere

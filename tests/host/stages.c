@@ -22,8 +22,7 @@ int played_gettime(int clock, struct timespec* out) {
     return 0;
 }
 #define clock_gettime played_gettime
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 #define RAISED(r, flag) ((int)((r).flags >> KB_FLAG_##flag & 1))
 

@@ -43,8 +43,7 @@ static int played_poll(struct pollfd* p, nfds_t n, int milliseconds) {
 #define write(file, from, n) played_write((file), (from), (n))
 #define fsync(file) played_fsync(file)
 #define read(file, to, n) played_read((file), (to), (n))
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 #undef write
 #undef read
 #undef fsync

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // What the CUDA calls of a block mean for its time: which work kb->stream waits for, and what is wrong with others.
 #include "test.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 enum { KB = 100, A, B, C, E = 200, F, G };
 static kbi_cuda_call calls[600];

@@ -20,8 +20,7 @@ static int played_kill(pid_t process, int number) {
 }
 #define poll played_poll
 #define kill played_kill
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 #undef poll
 #undef kill
 

@@ -4,8 +4,7 @@
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 static kb_result records[64];
 static int count;
@@ -289,13 +288,12 @@ static void test_flags(void) {
 // each flag says what happened, why that matters and what mends it; the last in one line of a narrow window
 static void test_words(void) {
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        const char *name = kb_flag_name((kb_flag)f), *mark = kbi_flag_words[f].mark;
-        const char* parts[] = { kbi_flag_words[f].what, kbi_flag_words[f].why, kbi_flag_advice((kb_flag)f, true),
+        const char *name = kb_flag_name((kb_flag)f), *mark = kbi_flags[f].mark;
+        const char* parts[] = { kbi_flags[f].what, kbi_flags[f].why, kbi_flag_advice((kb_flag)f, true),
                                 kbi_flag_advice((kb_flag)f, false) };
-        CHECK_STR(kbi_flag_words[f].name, name); // in the order of the flags
         CHECK_THAT(strlen(mark) == (kb_flag_is_error((kb_flag)f) ? 0 : 2), "%s: the mark '%s'", name, mark);
         for (int k = 0; k < f; k++)
-            CHECK_THAT(!*mark || strcmp(mark, kbi_flag_words[k].mark), "%s: the mark '%s' twice", name, mark);
+            CHECK_THAT(!*mark || strcmp(mark, kbi_flags[k].mark), "%s: the mark '%s' twice", name, mark);
         for (int i = 0; i < 4; i++) {
             CHECK_THAT(strlen(parts[i]) >= 12 && !strchr(parts[i], '\n') && parts[i][strlen(parts[i]) - 1] != '.',
                        "%s: '%s'", name, parts[i]);

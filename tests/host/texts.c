@@ -5,8 +5,7 @@
 #include "guarded.h"
 #include <stdlib.h>
 #include <unistd.h>
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 // What a stream gets until it is caught again.
 static struct {

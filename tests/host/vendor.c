@@ -3,8 +3,7 @@
 // between, and launches put together by the marks around each case. The files are composed after the columns that the
 // tools' versions are known to write.
 #include "test.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 
 static kbi_looks looks;
 

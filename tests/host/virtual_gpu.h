@@ -66,8 +66,7 @@ static int virtual_dlclose(void* library);
 #define dlsym virtual_dlsym
 #define dlclose virtual_dlclose
 #include "guarded.h"
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 #undef mmap
 #undef signal
 #undef fork

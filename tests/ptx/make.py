@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Makes the PTX text in kbench.h (section >>ptx) from engine.cu, and compares or replaces it.
+"""Makes the PTX text in kbench.h (section >>ptx) and examples/addons/selftest.cu from engine.cu; compares or replaces it.
 
-    python3 tests/ptx/make.py                    compares kbench.h's text with what nvcc makes of engine.cu here
-    python3 tests/ptx/make.py --write kbench.h   replaces it; format and layout are this script's, so edit nothing there
-    python3 tests/ptx/make.py --text             prints the header's text as the driver gets it, one module behind the
-                                                 other; needs no nvcc
+    python3 tests/ptx/make.py                    compares both texts with what nvcc makes of engine.cu here
+    python3 tests/ptx/make.py --write FILE       replaces that of one of them; format and layout are this script's, so
+                                                 edit nothing there
+    python3 tests/ptx/make.py --text             prints the texts as the driver gets them, one module behind the other;
+                                                 needs no nvcc
 
---header FILE names another header, --nvcc FILE another nvcc. Exit code 0: the same (or written); 1: differs, although
+--header FILE names one file, whose name ends as theirs do; --nvcc FILE another nvcc. Exit code 0: the same (or written); 1: differs, although
 this nvcc is the one that the block in the header names; 3: differs, and this nvcc is another one; 2: cannot be run.
 
 Lowering: nvcc writes for the newest PTX and for GPUs since Turing; nothing in these functions needs either, so the
@@ -27,6 +28,7 @@ import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "engine.cu")
+FILES = [os.path.normpath(os.path.join(HERE, "..", "..", name)) for name in ("kbench.h", "examples/addons/selftest.cu")]
 BEGIN = "// Compiled by nvcc from CUDA C"
 END = "// clang-format on"
 VERSION, TARGET, ARCH = "6.4", "sm_70", 70
@@ -230,29 +232,29 @@ def codes_check():
     return textwrap.wrap(text, COLUMNS, subsequent_indent=" " * 33)
 
 
-def block(release, ptx, source):
-    """The lines of the block in the header."""
+def block(release, ptx, source, own):
+    """The lines of the block in a file; own: of the second module, the self-test's."""
     said = comments(source)
     text = ("%s (no contraction, no flush to zero) and lowered to PTX %s for %s, so that every driver since CUDA 10.1 "
             "loads it on every GPU since Volta. tests/ptx/engine.cu is the source, tests/ptx/make.py made the text, "
             "with nvcc %s: change it there. The pieces of an array are to be joined in order; C promises no more than %d "
-            "characters in one literal. kbi_ptx is loaded at start, kbi_ptx_proving by the self-test. The numbers of "
-            "dtypes and kinds are compiled into kbi_fill: a change of the enums stops the division." % (BEGIN[3:], VERSION, TARGET, release, LITERAL))
+            "characters in one literal.%s" % (BEGIN[3:], VERSION, TARGET, release, LITERAL, "" if own else " The numbers of dtypes and kinds are compiled into "
+             "kbi_fill: a change of the enums stops the division."))
     macros = []
     apart = APART.search(source) or stop("engine.cu does not say where its second module begins")
     second = re.findall(r"__global__ void (\w+)", source[apart.end():])
     begin = pieces([".version " + VERSION, ".target " + TARGET, ".address_size 64"])
-    array = ["static const char* const kbi_ptx[] = {"] + begin
+    array = ["static const char* const %s[] = {" % (apart.group(1) if own else "kbi_ptx")] + begin
     for name, lines in lower(ptx):
         if name not in said:
             stop("%s has no comment right above it in engine.cu" % name)
-        if name == second[0]:
-            array += ["};", "", "static const char* const %s[] = {" % apart.group(1)] + begin
+        if (name in second) != own:
+            continue
         macro, code = macro_of(name, lines)
         macros += macro
         array += textwrap.wrap("// " + said[name], COLUMNS, initial_indent="    ", subsequent_indent="    // ") + code
     head = textwrap.wrap("// " + text, COLUMNS, subsequent_indent="// ")
-    return head + ["// clang-format off"] + codes_check() + [""] + macros + array + ["};", END]
+    return head + ["// clang-format off"] + ([] if own else codes_check() + [""]) + macros + array + ["};", END]
 
 
 def find_block(path):
@@ -297,21 +299,27 @@ def header_text(lines):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", metavar="FILE", help="the header whose block is replaced")
-    parser.add_argument("--header", default=os.path.normpath(os.path.join(HERE, "..", "..", "kbench.h")), metavar="FILE")
+    parser.add_argument("--header", metavar="FILE")
     parser.add_argument("--text", action="store_true")
     parser.add_argument("--nvcc", default=None, metavar="FILE")
     options = parser.parse_args()
-    path = options.write or options.header
-    lines, first, last = find_block(path)
+    paths = [options.write or options.header] if options.write or options.header else FILES
     if options.text:
-        sys.stdout.write(header_text(lines[first:last + 1]))
+        for path in paths:
+            lines, first, last = find_block(path)
+            sys.stdout.write(header_text(lines[first:last + 1]))
         return 0
     nvcc = options.nvcc or find_nvcc() or stop("no nvcc; set CUDA_HOME, put it on the PATH, or name it by --nvcc")
     release = nvcc_release(nvcc)
     with open(SOURCE) as f:
         source = f.read()
-    made = block(release, compile_ptx(nvcc), source)
-    if options.write:
+    ptx = compile_ptx(nvcc)
+    return max(compare(path, block(release, ptx, source, path.endswith(".cu")), release, options.write) for path in paths)
+
+
+def compare(path, made, release, write):
+    lines, first, last = find_block(path)
+    if write:
         with open(path, "w") as f:
             f.write("\n".join(lines[:first] + made + lines[last + 1:]))
         return 0

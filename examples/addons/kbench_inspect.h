@@ -1,0 +1,2704 @@
+/* kbench_inspect.h - an add-on of kbench.h: what a timed block does inside - C11, C++11, CUDA C++17
+   MIT or public domain, as you choose; both texts stand at the end of kbench.h.
+
+    #define KBENCH_IMPLEMENTATION
+    #include "kbench.h"
+    #include "kbench_inspect.h"        behind it, in the file that defines KBENCH_IMPLEMENTATION
+
+   It gives a program --profile, --counters, --trace, --energy, --sass, --ncu and --nsys. What looks on runs in processes
+   of its own, which measure no time.
+
+CONTENTS (search for the tag)
+
+    >>options       the add-on's options: one row each
+    >>summed        kernels, copies and calls of a block, summed up. Pure functions
+    >>perf          the processor's counters over host work, from the kernel's perf_event_open
+    >>energy        what a launch takes of the GPU's energy, by NVML's counter, apart from the times
+    >>activity      the block's kernels, copies and calls, run by run, from CUPTI's records
+    >>counters      the hardware's counters over the block, through CUPTI's range profiler
+    >>counted       what was counted of a case against what it declared, and what bounds it
+    >>looks         what a profiler saw of cases, from its CSV: kernels and their metrics, added up
+    >>profile       what was found inside of a case: below its row in the table, and as a timeline
+    >>machine_code  the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler
+    >>vendor        ncu and nsys, started on this very program, which then runs each block once for them
+    >>registered    the add-on's instruments and outputs
+*/
+#ifndef KBENCH_INSPECT_H
+#define KBENCH_INSPECT_H
+#ifndef KBENCH_VERSION
+#error "kbench_inspect.h: include kbench.h before it"
+#endif
+#ifdef KBENCH_IMPLEMENTED
+KBI_CODE_BEGIN
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>options   the add-on's options: one row each.
+---------------------------------------------------------------------------------------------------------------*/
+
+// clang-format off
+#define KBI_INSPECT_OPTIONS(x)                                                                                  \
+    KBI_BARE(x, profile, "profile", "look inside", "kernels, copies, calls of each block (CUPTI)", KBI_GPU)     \
+    x(counters, "counters", "[=SET]", "look inside", "hardware counters: few, usual, all or names", const char*,\
+        kbi_take_counters, KBI_ANY, 0)                                                                          \
+    KBI_TEXT(x, trace, "trace", "FILE", "look inside", "the same as a timeline for Perfetto",                   \
+        KBI_GPU | KBI_WRITES)                                                                 \
+    KBI_BARE(x, energy, "energy", "look inside", "joules of a launch, by NVML: 3 s a case more",                \
+        KBI_GPU | KBI_MEASURES)                                                                                 \
+    KBI_BARE(x, sass, "sass", "look inside", "machine code of what takes most, by cuobjdump",                   \
+        KBI_GPU)                                                                              \
+    x(ncu, "ncu", "[=SET]", "look inside", "counters by ncu: a set of its, or metrics A,B", const char*,        \
+        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES)                                        \
+    x(nsys, "nsys", "[=FILE]", "look inside", "kernels and copies by nsys; keeps its report", const char*,      \
+        kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES)
+// clang-format on
+
+enum kbi_inspect_id {
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) KBI_INSPECT_##id,
+    KBI_INSPECT_OPTIONS(KBI_X)
+#undef KBI_X
+        KBI_INSPECT_COUNT
+};
+
+static struct kbi_inspect_values {
+    bool on[KBI_INSPECT_COUNT]; // whether an option was given
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) type id;
+    KBI_INSPECT_OPTIONS(KBI_X)
+#undef KBI_X
+} kbi_sought;
+
+// A set is a word, metrics have "__" in their names.
+static bool kbi_take_counters(const kb_option* option, void* values, const char* value) {
+    kbi_take_text(option, values, value);
+    bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
+    if (set || (strstr(value, "__") && kbi_only_letters(value, "_.,"))) return true;
+    return kbi_error(
+               "--counters takes few, usual or all, or names of metrics, as in --counters=dram__bytes.sum, not '%s'",
+               value),
+           false;
+}
+
+static bool kbi_take_ncu(const kb_option* option, void* values, const char* value) {
+    kbi_take_text(option, values, value);
+    if (!value || (*value && kbi_only_letters(value, "_.,:"))) return true;
+    return kbi_error("--ncu takes a set of ncu's, as in --ncu=full, or names of metrics, not '%s'", value), false;
+}
+
+static bool kbi_take_nsys(const kb_option* option, void* values, const char* value) {
+    kbi_take_text(option, values, value);
+    if (!value || *value) return true;
+    return kbi_error("--nsys takes a file for the report, as in --nsys=look, or nothing and no ="), false;
+}
+
+static const kb_option kbi_inspect_rows[] = {
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) \
+    { name, argument, group, help, read, offsetof(struct kbi_inspect_values, id), limits, traits },
+    KBI_INSPECT_OPTIONS(KBI_X)
+#undef KBI_X
+};
+
+static void kbi_inspect_start(void) { memset(&kbi_sought, 0, sizeof kbi_sought); }
+
+// Options that inspect a GPU's work need one GPU.
+static bool kbi_inspect_agree(void) {
+    const kbi_options* o = kbi_options_now;
+    static const int looks[] = { KBI_INSPECT_ncu, KBI_INSPECT_nsys, KBI_INSPECT_energy };
+    for (int i = 0; i < KBI_COUNT(looks); i++) {
+        const char* why = NULL;
+        if (!kbi_sought.on[looks[i]]) continue;
+        if (kbi_is(o->device, "all") && looks[i] != KBI_INSPECT_energy)
+            why = "it looks at one GPU: --device N says which";
+        else if (kbi_is(o->device, "cpu"))
+            why = "it looks at a GPU's work, and --device cpu uses none";
+        else if (!KBI_CUDA && !o->device)
+            why = "it looks at a GPU's work, and this program was built without CUDA; use nvcc";
+        if (why) return kbi_error("--%s: %s", kbi_inspect_rows[looks[i]].name, why), false;
+    }
+    return true;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>summed    kernels, copies and calls of a block, summed up. Pure functions.
+---------------------------------------------------------------------------------------------------------------*/
+
+#define KBI_RANGE_TIME "gpu_time_ns" // of the range in which was counted
+
+static kbi_counter* kbi_counters_at(kbi_inside* in) {
+    return (kbi_counter*)(void*)((char*)in + ((const char*)kbi_counters_of(in) - (const char*)in));
+}
+
+static const char* kbi_event_name(const kbi_inside* in, const kbi_event* e) { return kbi_texts_of(in) + e->name; }
+
+// As if that counter had not been asked for.
+static void kbi_inside_drop(kbi_inside* in, int64_t counter) {
+    kbi_counter* at = kbi_counters_at(in) + counter;
+    size_t behind = kbi_inside_size(in) - (size_t)((const char*)(at + 1) - (const char*)in);
+    memmove(at, at + 1, behind);
+    in->counters--;
+}
+
+static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: it was not
+    for (int64_t i = 0; i < in->counters; i++)
+        if (kbi_is(kbi_counters_of(in)[i].name, name)) return kbi_counters_of(in)[i].value;
+    return NAN;
+}
+
+typedef struct kbi_sum { // of events that are alike: name, grid and block
+    const kbi_event* of; // the first of them
+    int64_t calls;
+    double total, least, most; // ns
+} kbi_sum;
+
+typedef struct kbi_profile {
+    kbi_sum *device, *host; // kernels, copies and memsets; calls; what takes most first
+    int n_device, n_host;
+    double device_ns, host_ns; // all of these
+    double span, busy, run;    // ns a run: first start to last end; something at work; the block's own on the host
+    double gaps, gap_ns;       // a run: how often nothing was at work in between, and for how long
+    double launch_ns;          // of the host, for a call that submits work
+    double overlap,
+        concurrent; // shares: of the copies' time with a kernel at work; of busy with two at work. NaN: none
+} kbi_profile;
+
+static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
+
+static int kbi_sums_order(const void* a, const void* b) {
+    const kbi_sum *x = (const kbi_sum*)a, *y = (const kbi_sum*)b;
+    if (x->total < y->total || x->total > y->total) return x->total < y->total ? 1 : -1;
+    return (x->of > y->of) - (x->of < y->of);
+}
+
+static void kbi_sums_add(kbi_sum* sums, int* n, kbi_map* known, const kbi_event* e) {
+    uint64_t key = 14695981039346656037u;
+    const int32_t like[] = { e->kind,    e->name,     e->grid[0],  e->grid[1],
+                             e->grid[2], e->block[0], e->block[1], e->block[2] };
+    double ns = (double)(e->end - e->start);
+    for (int i = 0; i < KBI_COUNT(like); i++) key = (key ^ (uint32_t)like[i]) * 1099511628211u;
+    kbi_mapped* slot = kbi_map_find(known, key);
+    if (!slot->key) {
+        kbi_sum fresh = { e, 0, 0, INFINITY, 0 };
+        kbi_map_take(known, slot, key, *n);
+        sums[(*n)++] = fresh;
+    }
+    kbi_sum* s = &sums[slot->at];
+    s->calls++;
+    s->total += ns;
+    s->least = KBI_MIN(s->least, ns);
+    s->most = KBI_MAX(s->most, ns);
+}
+
+typedef struct kbi_edge { // where an event begins, or ends
+    int64_t at;
+    int32_t run, copy, step;
+} kbi_edge;
+
+static int kbi_edges_order(const void* a, const void* b) { // what ends goes before what begins then
+    const kbi_edge *x = (const kbi_edge*)a, *y = (const kbi_edge*)b;
+    if (x->run != y->run) return x->run < y->run ? -1 : 1;
+    return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->step - y->step;
+}
+
+// What was at work at the same time, and when nothing was.
+static void kbi_profile_sweep(kbi_profile* p, const kbi_edge* edges, int64_t n, int runs) {
+    double busy = 0, both = 0, many = 0, copying = 0, gap_ns = 0, span = 0, gaps = 0;
+    int64_t kernels = 0, copies = 0;
+    for (int64_t i = 0; i < n; i++) {
+        bool first = i == 0 || edges[i].run != edges[i - 1].run;
+        double ns = first ? 0 : (double)(edges[i].at - edges[i - 1].at);
+        busy += kernels + copies > 0 ? ns : 0;
+        both += kernels > 0 && copies > 0 ? ns : 0;
+        many += kernels + copies > 1 ? ns : 0;
+        copying += copies > 0 ? ns : 0;
+        gaps += !first && kernels + copies == 0 && ns > 0;
+        gap_ns += kernels + copies == 0 ? ns : 0;
+        span += ns;
+        *(edges[i].copy ? &copies : &kernels) += edges[i].step;
+    }
+    p->span = span / runs, p->busy = busy / runs, p->gaps = gaps / runs, p->gap_ns = gap_ns / runs;
+    p->overlap = copying > 0 ? both / copying : (double)NAN;
+    p->concurrent = busy > 0 ? many / busy : (double)NAN;
+}
+
+static void kbi_profile_free(kbi_profile* p) {
+    KBENCH_FREE(p->device);
+    KBENCH_FREE(p->host);
+}
+
+static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
+    size_t n = (size_t)in->events + 1;
+    kbi_map known = KBI_BLANK;
+    kbi_edge* edges = (kbi_edge*)kbi_grow(NULL, sizeof(kbi_edge) * 2 * n);
+    char* causes = (char*)kbi_grow(NULL, n);
+    int64_t n_edges = 0, launches = 0;
+    double launching = 0;
+    memset(p, 0, sizeof *p);
+    memset(causes, 0, n);
+    p->device = (kbi_sum*)kbi_grow(NULL, sizeof(kbi_sum) * n);
+    p->host = (kbi_sum*)kbi_grow(NULL, sizeof(kbi_sum) * n);
+    for (int64_t i = 0; i < in->events; i++) {
+        const kbi_event* e = &kbi_events_of(in)[i];
+        double ns = (double)(e->end - e->start);
+        kbi_edge begins = { e->start, e->run, e->kind != KBI_EVENT_KERNEL, 1 },
+                 ends = { e->end, e->run, begins.copy, -1 };
+        if (e->kind == KBI_EVENT_RUN) p->run += ns / in->runs;
+        if (e->kind == KBI_EVENT_CALL) kbi_sums_add(p->host, &p->n_host, &known, e), p->host_ns += ns;
+        if (!kbi_event_on_device(e)) continue;
+        kbi_sums_add(p->device, &p->n_device, &known, e);
+        p->device_ns += ns;
+        edges[n_edges++] = begins;
+        edges[n_edges++] = ends;
+        if (e->cause >= 0) causes[e->cause] = 1;
+    }
+    for (int64_t i = 0; i < in->events; i++) {
+        const kbi_event* e = &kbi_events_of(in)[i];
+        if (causes[i]) launches++, launching += (double)(e->end - e->start);
+    }
+    p->launch_ns = launches ? launching / (double)launches : (double)NAN;
+    qsort(edges, (size_t)n_edges, sizeof(kbi_edge), kbi_edges_order);
+    kbi_profile_sweep(p, edges, n_edges, KBI_MAX(in->runs, 1));
+    qsort(p->device, (size_t)p->n_device, sizeof(kbi_sum), kbi_sums_order);
+    qsort(p->host, (size_t)p->n_host, sizeof(kbi_sum), kbi_sums_order);
+    KBENCH_FREE(known.slots);
+    KBENCH_FREE(causes);
+    KBENCH_FREE(edges);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>perf      the processor's counters over host work, from the kernel's perf_event_open.
+---------------------------------------------------------------------------------------------------------------*/
+
+#if defined(__linux__) && defined(SYS_perf_event_open)
+#define KBI_PERF_HERE 1
+enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 }; // linux/perf_event.h's
+enum { KBI_PERF_EVENTS = 8, KBI_PERF_SLOTS = KBI_PERF_EVENTS, KBI_PERF_BACKEND, KBI_PERF_MEMORY, KBI_PERF_ALL };
+
+static const struct {
+    const char* name;
+    uint32_t type; // 0: the hardware's; 1: the kernel's own
+    uint64_t event;
+} kbi_perf_events[KBI_PERF_EVENTS] = { { "cycles", 0, 0 },           { "instructions", 0, 1 },
+                                       { "branches", 0, 4 },         { "branch_misses", 0, 5 },
+                                       { "cache_references", 0, 2 }, { "cache_misses", 0, 3 },
+                                       { "stalled_cycles", 0, 8 },   { "page_faults", 1, 2 } };
+
+// Where the kernel says what the processor's own events are called: that of slots leads the two others' group.
+static const char* const kbi_perf_cores[] = { "cpu", "cpu_core" };
+static const char* const kbi_perf_slots[] = { "slots", "topdown-be-bound", "topdown-mem-bound" };
+
+static struct kbi_perf {
+    int files[KBI_PERF_ALL]; // -1: not to be had
+    int64_t runs, began;
+} kbi_perf;
+
+// Of this thread, and of those that it starts; user code only, which needs no right on most systems.
+static int kbi_perf_event(uint32_t type, uint64_t event, int leader) {
+    enum { KBI_PERF_SIZE = 64, KBI_OFF = 1, KBI_INHERIT = 2, KBI_USER = 0x60, KBI_TIMES = 3 };
+    struct { // the first version of perf_event_attr
+        uint32_t type, size;
+        uint64_t config, period, sample, read, flags, wakeup, breakpoint;
+    } a = { type, KBI_PERF_SIZE, event, 0, 0, KBI_TIMES, KBI_OFF | KBI_INHERIT | KBI_USER, 0, 0 };
+    return (int)syscall(SYS_perf_event_open, &a, 0, -1, leader, 0);
+}
+
+// "event=0x00,umask=0x83"; false: nothing of the kind.
+static bool kbi_perf_config(const char* text, uint64_t* event) {
+    unsigned code = 0, mask = 0;
+    const char *at = strstr(text, "event="), *more = strstr(text, "umask=");
+    if (!at || sscanf(at, "event=%x", &code) != 1 || (more && sscanf(more, "umask=%x", &mask) != 1)) return false;
+    return *event = code | (uint64_t)mask << 8, code < 256 && mask < 256;
+}
+
+// How many of the slots in which the processor could have done something waited for memory, or for whatever else.
+static void kbi_perf_open_slots(void) {
+    static const char root[] = "/sys/bus/event_source/devices";
+    char path[160], line[160];
+    uint64_t event = 0;
+    for (int core = 0; core < KBI_COUNT(kbi_perf_cores) && kbi_perf.files[KBI_PERF_SLOTS] < 0; core++) {
+        snprintf(path, sizeof path, "%s/%s/type", root, kbi_perf_cores[core]);
+        uint32_t type = kbi_first_line(path, line, (int)sizeof line) ? (uint32_t)strtoul(line, NULL, 10) : 0;
+        for (int i = 0; i < KBI_COUNT(kbi_perf_slots) && type; i++) {
+            int leader = i ? kbi_perf.files[KBI_PERF_SLOTS] : -1;
+            snprintf(path, sizeof path, "%s/%s/events/%s", root, kbi_perf_cores[core], kbi_perf_slots[i]);
+            if ((i && leader < 0) || !kbi_first_line(path, line, (int)sizeof line) || !kbi_perf_config(line, &event))
+                continue;
+            kbi_perf.files[KBI_PERF_SLOTS + i] = kbi_perf_event(type, event, leader);
+        }
+    }
+}
+
+static void kbi_perf_say(int error) {
+    if (error == EACCES || error == EPERM)
+        kbi_insight_say(
+            "this system forbids its counters: sysctl kernel.perf_event_paranoid=2 allows them, and a container "
+            "wants --cap-add PERFMON");
+    else if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV)
+        kbi_insight_say("this processor shows no counters; virtual machines often hide them");
+    else
+        kbi_insight_say("this system has no counters: perf_event_open: %s", strerror(error));
+}
+
+static bool kbi_perf_open(kb_state* kb) {
+    (void)kb;
+    int error = 0, n = 0;
+    for (int i = 0; i < KBI_PERF_EVENTS; i++) {
+        kbi_perf.files[i] = kbi_perf_event(kbi_perf_events[i].type, kbi_perf_events[i].event, -1);
+        if (kbi_perf.files[i] < 0 && !error) error = errno;
+        n += kbi_perf.files[i] >= 0 && kbi_perf_events[i].type == 0;
+    }
+    if (!n) kbi_perf_say(error);
+    for (int i = KBI_PERF_SLOTS; i < KBI_PERF_ALL; i++) kbi_perf.files[i] = -1;
+    if (n) kbi_perf_open_slots();
+    kbi_perf.runs = 1;
+    return true; // what there is, is told
+}
+
+static void kbi_perf_all(unsigned long call) {
+    for (int i = 0; i < KBI_PERF_ALL; i++)
+        if (kbi_perf.files[i] >= 0) ioctl(kbi_perf.files[i], call, 0);
+}
+
+static int64_t kbi_perf_begin(kb_state* kb) {
+    kbi_run* run = kb->run;
+    if (run->call.sampled) kbi_perf.runs = 1;
+    kbi_perf_all(KBI_PERF_RESET);
+    kbi_perf.began = kbi_now();
+    kbi_perf_all(KBI_PERF_ENABLE);
+    return kbi_perf.runs;
+}
+
+// As many runs as take a millisecond: what the calls themselves add is nothing then.
+static bool kbi_perf_end(kb_state* kb) {
+    kbi_run* run = kb->run;
+    enum { KBI_PERF_MOST = 1 << 24 };
+    kbi_perf_all(KBI_PERF_DISABLE);
+    if (run->call.sampled || kbi_now() - kbi_perf.began > 1000000 || kbi_perf.runs >= KBI_PERF_MOST) return false;
+    return kbi_perf.runs *= 8, true;
+}
+
+static void kbi_perf_close(kb_state* kb) {
+    (void)kb;
+    double values[KBI_PERF_ALL];
+    for (int i = 0; i < KBI_PERF_ALL; i++) {
+        uint64_t read[3] = { 0, 0, 0 }; // value; ns that it was wanted, and at work: there may be fewer than events
+        values[i] = NAN;
+        if (kbi_perf.files[i] < 0) continue;
+        if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
+            values[i] = (double)read[0] * ((double)read[1] / (double)read[2]) / (double)kbi_perf.runs;
+        if (i < KBI_PERF_EVENTS) kbi_insight_count(kbi_perf_events[i].name, "", values[i]);
+        close(kbi_perf.files[i]);
+    }
+    double slots = values[KBI_PERF_SLOTS], cycles = values[0], stalled = values[6];
+    if (slots > 0) kbi_insight_count("memory_bound_pct", "%", 100 * values[KBI_PERF_MEMORY] / slots);
+    if (slots > 0) kbi_insight_count("backend_bound_pct", "%", 100 * values[KBI_PERF_BACKEND] / slots);
+    if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles); // unless it is known
+}
+
+#else
+#define KBI_PERF_HERE 0
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>energy    what a launch takes of the GPU's energy, by NVML's counter, apart from the times.
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+typedef struct kbi_joules { // the counter, and when it stood there
+    double mj;
+    int64_t at, launches; // ns; so many were done
+} kbi_joules;
+
+// The counter goes up in steps, every 20 to 100 ms: what lies between two steps is known well, what lies between two
+// readings is not. So only readings count in which it has just gone up.
+static struct kbi_energy { // one case's
+    cudaGraphExec_t many;  // the block many times in a row; NULL: it runs by itself
+    bool capturing, failed;
+    double last, batch_ns;    // the latest reading; what the latest batch took
+    int64_t began, launches;  // ns; done since then
+    int64_t submitting;       // ns: when the batch began
+    int64_t each;             // launches of a batch, some 10 ms
+    kbi_joules first, latest; // steps; at 0: not seen yet
+} kbi_energy;
+
+static bool kbi_energy_read(double* mj) {
+    unsigned long long now = 0;
+    const kbi_nvml* n = &kbi_lab.nvml;
+    if (!n->device || !n->energy || n->energy(n->device, &now) != 0) return false;
+    return *mj = (double)now, true;
+}
+
+// Looks whether the counter has gone up; of what happened in so many ns after the begin nothing counts.
+static void kbi_energy_note(int64_t skip) {
+    struct kbi_energy* e = &kbi_energy;
+    kbi_joules step = { NAN, 0, e->launches };
+    if (!kbi_energy_read(&step.mj)) e->failed = true;
+    step.at = kbi_now();
+    if (e->failed || !(step.mj > e->last)) return;
+    e->last = step.mj;
+    if (step.at - e->began < skip) return;
+    *(e->first.at ? &e->latest : &e->first) = step;
+}
+
+static void kbi_energy_restart(void) {
+    struct kbi_energy* e = &kbi_energy;
+    memset(&e->first, 0, sizeof e->first);
+    memset(&e->latest, 0, sizeof e->latest);
+    e->launches = 0;
+    e->failed = !kbi_energy_read(&e->last);
+    e->began = kbi_now();
+}
+
+static double kbi_energy_span(void) { // ns between the steps that count
+    const struct kbi_energy* e = &kbi_energy;
+    return e->latest.at ? (double)(e->latest.at - e->first.at) : 0;
+}
+
+// The GPU at rest; its clocks have some time to fall.
+static void kbi_energy_idle(void) {
+    static const int64_t falls = 100000000, rest = 500000000, patience = 2000000000; // ns
+    struct timespec pause = { 0, 5000000 };
+    cudaDeviceSynchronize();
+    kbi_energy_restart();
+    while (!kbi_energy.failed && kbi_energy_span() < (double)rest && kbi_now() - kbi_energy.began < patience) {
+        nanosleep(&pause, NULL);
+        kbi_energy_note(falls);
+    }
+    if (kbi_energy_span() > 0)
+        kbi_lab.insight.idle_w = (kbi_energy.latest.mj - kbi_energy.first.mj) / kbi_energy_span() * 1e6;
+}
+
+static bool kbi_energy_open(kb_state* kb) {
+    kbi_run* run = kb->run;
+    struct kbi_energy* e = &kbi_energy;
+    memset(e, 0, sizeof *e);
+    if (run->call.sampled)
+        return kbi_insight_say("the energy of a block with KB_SAMPLE cannot be told from that of its resets"), false;
+    if (!kbi_energy_read(&e->last))
+        return kbi_insight_say("this GPU has no counter of its energy: NVML tells it of whole GPUs, Volta and later"),
+               false;
+    kbi_energy_idle();
+    e->capturing = kbi_graph_repeats(run, 1) > 0;
+    kbi_energy_restart();
+    return true;
+}
+
+static int64_t kbi_energy_begin(kb_state* kb) {
+    kbi_run* run = kb->run;
+    enum { KBI_BATCH_NS = 10000000, KBI_MOST = 1000 };
+    kbi_graph* g = (kbi_graph*)run->work.graph;
+    if (kbi_energy.capturing) {
+        kbi_graph_capture_begin();
+        return kbi_energy.each = g->launches;
+    }
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // of its first run, which may have loaded code
+    kbi_energy.submitting = kbi_now();
+    if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < 0.5 * (double)KBI_BATCH_NS)
+        return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
+    if (kbi_energy.batch_ns > 0) return kbi_energy.each;
+    return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
+}
+
+// A batch is under way: whether another one is wanted when it has ended. Long ones want a longer window.
+static bool kbi_energy_batch(int64_t launches) {
+    const double window = 2e9, most = 10e9, batches = 20; // ns
+    struct kbi_energy* e = &kbi_energy;
+    kbi_energy_note(300000000);
+    if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) e->failed = true;
+    e->launches += launches;
+    e->batch_ns = (double)(kbi_now() - e->submitting);
+    double wanted = KBI_MAX(window, KBI_MIN(batches * e->batch_ns, most));
+    return !e->failed && kbi_energy_span() < wanted && (double)(kbi_now() - e->began) < 2 * wanted + 1e9;
+}
+
+static bool kbi_energy_end(kb_state* kb) {
+    (void)kb;
+    enum { KBI_GRAPHS = 64, KBI_SHORT_NS = 5000000 };
+    struct kbi_energy* e = &kbi_energy;
+    int64_t graphs = 1;
+    if (!e->capturing) return kbi_energy_batch(e->each);
+    e->capturing = false;
+    e->many = kbi_graph_capture_end();
+    kbi_energy_restart();
+    if (!e->many) return true;
+    do {
+        if (e->launches && e->batch_ns < (double)KBI_SHORT_NS) graphs = KBI_MIN(2 * graphs, (int64_t)KBI_GRAPHS);
+        e->submitting = kbi_now();
+        for (int64_t i = 0; i < graphs; i++) cudaGraphLaunch(e->many, kbi_lab.gpu.stream);
+    } while (kbi_energy_batch(graphs * e->each));
+    return false;
+}
+
+static void kbi_energy_close(kb_state* kb) {
+    kbi_run* run = kb->run;
+    const struct kbi_energy* e = &kbi_energy;
+    double mj = e->latest.mj - e->first.mj, launches = (double)(e->latest.launches - e->first.launches);
+    if (e->many) cudaGraphExecDestroy(e->many);
+    if (kbi_failed(run)) return;
+    if (e->failed || !(kbi_energy_span() >= 2e9) || !(launches > 0))
+        kbi_insight_say("NVML's counter of energy %s", e->failed ? "failed while the block ran" : "stood still");
+    else
+        kbi_lab.insight.energy_mj = mj / launches;
+}
+
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>activity  the block's kernels, copies and calls, run by run, from CUPTI's records.
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+enum { KBI_INSIDE_EVENTS = 1 << 16 }; // of a case, at most
+
+typedef struct kbi_recorded { // an event, and what ties what runs on the device to the call that submitted it
+    kbi_event event;
+    uint32_t correlation;
+} kbi_recorded;
+
+static void kbi_activity_keep(const kbi_recorded* r) {
+    kbi_insight* in = &kbi_lab.insight;
+    if (in->events.n / sizeof *r >= 4 * (size_t)KBI_INSIDE_EVENTS)
+        in->dropped++;
+    else
+        kbi_put(&in->events, (const char*)r, sizeof *r);
+}
+
+// "cudaLaunchKernel" of "cudaLaunchKernel_v7000".
+static int32_t kbi_call_name(int domain, uint32_t id) {
+    const char* name = NULL;
+    char plain[128];
+    if (!kbi_lab.cupti.call || kbi_lab.cupti.call(domain, id, &name) != 0 || !name) name = "a call";
+    snprintf(plain, sizeof plain, "%s", name);
+    for (char* v = plain; (v = strstr(v, "_v")) != NULL; v++)
+        if (v[2] && !v[2 + strspn(v + 2, "0123456789")]) *v = 0;
+    return kbi_insight_text((uint64_t)domain << 32 | id, plain);
+}
+
+static int32_t kbi_copy_name(const kbi_activity_copy* r) {
+    static const char* const ways[] = { "memcpy",      "memcpy HtoD", "memcpy DtoH", "memcpy HtoA",
+                                        "memcpy AtoH", "memcpy AtoA", "memcpy AtoD", "memcpy DtoA",
+                                        "memcpy DtoD", "memcpy HtoH", "memcpy PtoP" };
+    int which = r->kind == KBI_ACTIVITY_SET || r->which >= KBI_COUNT(ways) ? 0 : r->which;
+    const char* name = r->kind == KBI_ACTIVITY_SET ? "memset" : ways[which];
+    return kbi_insight_text((uint64_t)(uintptr_t)name, name);
+}
+
+// How many of a kernel's warps fit on a multiprocessor, and for want of what no more do. Registers are given out to
+// warps in units of 256, in four parts; shared memory in units of 128 bytes (CUDA C++ Programming Guide).
+static void kbi_event_occupancy(kbi_event* e) {
+    const kbi_gpu* g = &kbi_lab.gpu;
+    int warps = (e->block[0] * e->block[1] * e->block[2] + 31) / 32, most = g->max_threads / 32;
+    int registers = (e->registers * 32 + 255) / 256 * 256, shared = (e->shared + g->shared_taken + 127) / 128 * 128;
+    double blocks = (double)e->grid[0] * e->grid[1] * e->grid[2];
+    if (warps <= 0 || most <= 0 || !g->all_registers) return;
+    const struct {
+        kbi_limit limit;
+        int blocks;
+    } rows[] = { { KBI_BY_WARPS, most / warps },
+                 { KBI_BY_REGISTERS, registers ? g->all_registers / 4 / registers * 4 / warps : INT32_MAX },
+                 { KBI_BY_SHARED, shared ? g->all_shared / shared : INT32_MAX },
+                 { KBI_BY_BLOCKS, g->most_blocks },
+                 { KBI_BY_GRID, (int)KBI_MIN(ceil(blocks / g->multiprocessors), 1e6) } };
+    int fits = INT32_MAX;
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        if (rows[i].blocks < fits) fits = rows[i].blocks, e->limit = (int32_t)rows[i].limit;
+    e->occupancy = (float)(100.0 * fits * warps / most);
+}
+
+static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
+    kbi_event* e = &to->event;
+    char name[512];
+    kbi_mapped* known = kbi_map_find(&kbi_lab.insight.names, (uint64_t)(uintptr_t)r->name);
+    if (!known->key) kbi_kernel_name(name, sizeof name, r->name ? r->name : "a kernel");
+    e->name = known->key ? (int32_t)known->at : kbi_insight_text((uint64_t)(uintptr_t)r->name, name);
+    e->symbol = r->name ? kbi_insight_text(~(uint64_t)(uintptr_t)r->name, r->name) : e->name;
+    e->kind = KBI_EVENT_KERNEL;
+    e->start = (int64_t)r->start, e->end = (int64_t)r->end;
+    e->lane = r->stream;
+    e->registers = r->registers, e->local = (int32_t)r->local, e->shared = r->static_shared + r->dynamic_shared;
+    uint32_t version = 0;
+    bool clusters = kbi_lab.cupti.version && kbi_lab.cupti.version(&version) == 0 && version >= 18;
+    for (int i = 0; i < 3; i++) {
+        e->grid[i] = r->grid[i], e->block[i] = r->block[i];
+        e->cluster[i] = clusters ? r->cluster[i] : 0;
+    }
+    kbi_event_occupancy(e);
+    to->correlation = r->correlation;
+}
+
+// One record; on a thread of CUPTI's while the engine waits.
+static void kbi_activity_look(const kbi_activity* r) {
+    kbi_recorded to;
+    memset(&to, 0, sizeof to);
+    to.event.cause = -1;
+    if (r->kind == KBI_ACTIVITY_KERNEL) {
+        kbi_activity_kernel(r, &to);
+    } else if (r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET) {
+        const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
+        to.event.kind = c->kind == KBI_ACTIVITY_SET ? KBI_EVENT_SET : KBI_EVENT_COPY;
+        to.event.name = kbi_copy_name(c);
+        to.event.start = (int64_t)c->start, to.event.end = (int64_t)c->end, to.event.bytes = (int64_t)c->bytes;
+        to.event.lane = c->stream;
+        to.correlation = c->correlation;
+    } else if (r->kind == KBI_ACTIVITY_DRIVER || r->kind == KBI_ACTIVITY_RUNTIME) {
+        const kbi_activity_call* c = (const kbi_activity_call*)(const void*)r;
+        to.event.kind = KBI_EVENT_CALL;
+        to.event.name = kbi_call_name(c->kind == KBI_ACTIVITY_DRIVER ? 1 : 2, c->id);
+        to.event.start = (int64_t)c->start, to.event.end = (int64_t)c->end;
+        to.event.lane = c->thread;
+        to.correlation = c->correlation;
+    } else {
+        return;
+    }
+    kbi_activity_keep(&to);
+}
+
+static const int kbi_activities[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET, KBI_ACTIVITY_RUNTIME,
+                                      KBI_ACTIVITY_DRIVER };
+
+static void kbi_activity_off(int n) {
+    for (int i = 0; i < n && kbi_lab.cupti.disable; i++)
+        if (!kbi_lab.cupti.open || kbi_activities[i] != KBI_ACTIVITY_KERNEL) kbi_lab.cupti.disable(kbi_activities[i]);
+}
+
+static bool kbi_activity_open(kb_state* kb) {
+    (void)kb;
+    kbi_cupti* c = &kbi_lab.cupti;
+    char why[400];
+    int error = 0, n = 0;
+    if (!kbi_cupti_load() || !c->time) {
+        kbi_insight_say(
+            "libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its folder");
+        return false;
+    }
+    for (; n < KBI_COUNT(kbi_activities) && !error; n++) error = c->enable(kbi_activities[n]);
+    if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_why("cuptiActivityEnable", error, why));
+    if (error) return false;
+    c->flush(1); // what set-up did
+    c->look = kbi_activity_look;
+    kbi_lab.insight.runs = -1;
+    kbi_lab.insight.began = kbi_now();
+    return true;
+}
+
+static int64_t kbi_activity_now(void) {
+    uint64_t ns = 0;
+    return kbi_lab.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
+}
+
+static void kbi_activity_gauge(void) {
+    kbi_gauge g = { kbi_activity_now(), NAN, NAN };
+    kbi_nvml_gauge(&g.sm_mhz, &g.power_w);
+    if (kbi_finite(g.sm_mhz) || kbi_finite(g.power_w)) kbi_put(&kbi_lab.insight.gauges, (const char*)&g, sizeof g);
+}
+
+// A run as the timed ones are: cold or hot, behind the gate if it can wait there.
+static int64_t kbi_activity_begin(kb_state* kb) {
+    kbi_run* run = kb->run;
+    kbi_insight* in = &kbi_lab.insight;
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0 || kbi_copies_wait(run);
+    if (in->runs >= 0) kbi_activity_gauge();
+    kbi_sample_open(run->sampling.gated && !waits && run->work.nodes < KBI_GATE_NODES, 1);
+    kbi_launch_begin(run->recipe->mode != KBI_HOT);
+    in->window[KBI_MAX(in->runs, 0)][0] = kbi_activity_now();
+    return 1;
+}
+
+static bool kbi_activity_end(kb_state* kb) {
+    kbi_run* run = kb->run;
+    kbi_insight* in = &kbi_lab.insight;
+    int64_t ends = kbi_activity_now();
+    kbi_launch_end();
+    kbi_lab.gpu.at = 0;
+    if (kbi_lab.gpu.alarmed && run->sampling.gated)
+        return run->sampling.gated = false, true; // it waits behind the gate
+    if (in->runs >= 0) in->window[in->runs][1] = ends, kbi_activity_gauge();
+    in->runs++;
+    bool long_enough = in->runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
+    return in->runs < KBI_INSIDE_RUNS && !long_enough;
+}
+
+static int kbi_recorded_order(const void* a, const void* b) { // what another one lies in goes behind it
+    const kbi_event *x = &((const kbi_recorded*)a)->event, *y = &((const kbi_recorded*)b)->event;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    if (x->kind != y->kind) return x->kind - y->kind; // a call before what it submits
+    return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
+}
+
+// The runs, and the calls inside of them; of calls that others make the outermost. Where each correlation belongs.
+static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* events, kbi_map* callers) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_event outer;
+    int64_t at = -1;
+    memset(&outer, 0, sizeof outer);
+    for (int r = 0; r < in->runs; r++) {
+        kbi_event run = outer;
+        run.start = in->window[r][0], run.end = in->window[r][1], run.run = r, run.cause = -1;
+        run.name = kbi_insight_text(1, "the block");
+        kbi_put(events, (const char*)&run, sizeof run);
+    }
+    for (size_t i = 0; i < n; i++) {
+        kbi_event e = all[i].event;
+        e.run = -1;
+        for (int r = 0; r < in->runs && e.kind == KBI_EVENT_CALL; r++)
+            if (e.start >= in->window[r][0] && e.start <= in->window[r][1]) e.run = r;
+        if (e.run < 0) continue;
+        bool inner = at >= 0 && e.lane == outer.lane && e.start >= outer.start && e.end <= outer.end;
+        if (!inner) at = (int64_t)(events->n / sizeof e), outer = e, kbi_put(events, (const char*)&e, sizeof e);
+        kbi_mapped* slot = kbi_map_find(callers, all[i].correlation);
+        if (!slot->key) kbi_map_take(callers, slot, all[i].correlation, (intptr_t)at);
+    }
+}
+
+// From all that was recorded to what the block did.
+static void kbi_activity_collect(kbi_run* run) {
+    kbi_insight* in = &kbi_lab.insight;
+    kbi_recorded* all = (kbi_recorded*)(void*)in->events.s;
+    kbi_text events = KBI_BLANK;
+    kbi_map callers = KBI_BLANK;
+    size_t n = in->events.n / sizeof *all;
+    int64_t found = 0;
+    if (n) qsort(all, n, sizeof *all, kbi_recorded_order);
+    kbi_activity_calls(all, n, &events, &callers);
+    for (size_t i = 0; i < n; i++) {
+        kbi_event e = all[i].event;
+        const kbi_mapped* slot = kbi_map_find(&callers, all[i].correlation);
+        if (e.kind == KBI_EVENT_CALL || !slot->key) continue;
+        if (events.n / sizeof e >= KBI_INSIDE_EVENTS) {
+            in->dropped++;
+            continue;
+        }
+        e.cause = (int32_t)slot->at;
+        e.run = ((const kbi_event*)(void*)events.s)[slot->at].run;
+        kbi_put(&events, (const char*)&e, sizeof e);
+        found++;
+    }
+    if (!found && run->work.nodes)
+        kbi_insight_say("CUPTI recorded nothing of what the block submits: is another profiler attached?");
+    kbi_text_free(&in->events);
+    in->events = events;
+    KBENCH_FREE(callers.slots);
+}
+
+static void kbi_activity_close(kb_state* kb) {
+    kbi_run* run = kb->run;
+    size_t lost = 0;
+    cudaDeviceSynchronize();
+    kbi_lab.cupti.flush(1);
+    kbi_lab.cupti.look = NULL;
+    kbi_activity_off(KBI_COUNT(kbi_activities));
+    if (kbi_lab.cupti.dropped && kbi_lab.cupti.dropped(NULL, 0, &lost) == 0) kbi_lab.insight.dropped += (int64_t)lost;
+    kbi_activity_collect(run);
+}
+
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>counters  the hardware's counters over the block, through CUPTI's range profiler.
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+// The profiler's functions take one structure each, whose fields all begin at multiples of 8 bytes, or share such a
+// word: so they are written as words. Their sizes end with the last field; tests/compile/cupti.cpp holds both against
+// CUPTI's.
+typedef enum kbi_range_call {
+    KBI_RANGE_INIT,
+    KBI_RANGE_SUPPORTED, // 2: device; then, halves: supported, architecture, sli, vGpu, confidential, cmp, wsl; 6: api
+    KBI_RANGE_CHIP,      // 2: device; 3: its name
+    KBI_RANGE_AVAILABLE,   // 2: context; 3: size; 4: image
+    KBI_RANGE_HOST,        // 2: kind; 3: chip; 4: image; 5: the object
+    KBI_RANGE_METRIC,      // 2: object; 3: name
+    KBI_RANGE_ADD,         // 2: object; 3: names; 4: how many
+    KBI_RANGE_CONFIG_SIZE, // 2: object; 3: size
+    KBI_RANGE_CONFIG,      // 2: object; 3: size; 4: image
+    KBI_RANGE_PASSES,      // 2: size; 3: image; 4: passes
+    KBI_RANGE_ENABLE,      // 2: context; 3: the profiler
+    KBI_RANGE_DATA_SIZE,   // 2: profiler; 3: names; 4: how many; 5: ranges; 6: nodes; 7: size
+    KBI_RANGE_DATA,        // 2: profiler; 3: size; 4: image
+    KBI_RANGE_SET, // 2: profiler; 3, 4: config; 5, 6: data; 7: range, replay; 8: ranges; 9: nesting; 10: pass; 11: aim
+    KBI_RANGE_START, // 2: profiler
+    KBI_RANGE_PUSH,  // 2: profiler; 3: name
+    KBI_RANGE_POP,
+    KBI_RANGE_STOP, // 2: profiler; 5, first byte: all passes are submitted
+    KBI_RANGE_DECODE,
+    KBI_RANGE_VALUES, // 2: object; 3, 4: data and size; 5: which; 6: names; 7: how many; 8: values
+    KBI_RANGE_DISABLE,
+    KBI_RANGE_HOST_END,
+    KBI_RANGE_CALLS
+} kbi_range_call;
+
+static const struct {
+    const char* name;
+    unsigned size;
+} kbi_range_calls[] = { { "cuptiProfilerInitialize", 16 },
+                        { "cuptiProfilerDeviceSupported", 52 },
+                        { "cuptiDeviceGetChipName", 32 },
+                        { "cuptiProfilerGetCounterAvailability", 40 },
+                        { "cuptiProfilerHostInitialize", 48 },
+                        { "cuptiProfilerHostGetMetricProperties", 60 },
+                        { "cuptiProfilerHostConfigAddMetrics", 40 },
+                        { "cuptiProfilerHostGetConfigImageSize", 32 },
+                        { "cuptiProfilerHostGetConfigImage", 40 },
+                        { "cuptiProfilerHostGetNumOfPasses", 40 },
+                        { "cuptiRangeProfilerEnable", 32 },
+                        { "cuptiRangeProfilerGetCounterDataSize", 64 },
+                        { "cuptiRangeProfilerCounterDataImageInitialize", 40 },
+                        { "cuptiRangeProfilerSetConfig", 90 },
+                        { "cuptiRangeProfilerStart", 24 },
+                        { "cuptiRangeProfilerPushRange", 32 },
+                        { "cuptiRangeProfilerPopRange", 24 },
+                        { "cuptiRangeProfilerStop", 41 },
+                        { "cuptiRangeProfilerDecodeData", 32 },
+                        { "cuptiProfilerHostEvaluateToGpuValues", 72 },
+                        { "cuptiRangeProfilerDisable", 24 },
+                        { "cuptiProfilerHostDeinitialize", 24 } };
+
+// Sets: few takes one pass of the block, usual three, all some 16. Of two rows with one name a chip has one.
+static const struct {
+    const char *name, *metric, *unit;
+    int set;                                                                    // 0: few, 1: usual, 2: all
+} kbi_chip_metrics[] = { { KBI_RANGE_TIME, "gpu__time_duration.sum", "ns", 0 }, // the profiler's own work is in it
+                         { "dram_bytes", "dram__bytes.sum", "B", 0 },
+                         { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
+                         { "occupancy_pct", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", 0 },
+                         { "tensor_pct", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "%", 0 },
+                         { "l2_pct", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed", "%", 0 },
+                         { "l2_bytes", "lts__t_bytes.sum", "B", 1 },
+                         { "l1_hit_pct", "l1tex__t_sector_hit_rate.pct", "%", 1 },
+                         { "l2_hit_pct", "lts__t_sector_hit_rate.pct", "%", 1 },
+                         { "instructions", "smsp__inst_executed.sum", "", 1 },
+                         { "issue_pct", "smsp__issue_active.avg.pct_of_peak_sustained_active", "%", 1 },
+                         { "sm_cycles", "sm__cycles_active.max", "", 1 },
+                         { "dram_read_bytes", "dram__bytes_read.sum", "B", 1 },
+                         { "dram_write_bytes", "dram__bytes_write.sum", "B", 1 },
+                         { "bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "", 1 },
+                         { "fadd", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", "", 1 },
+                         { "fmul", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum", "", 1 },
+                         { "ffma", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "", 1 },
+                         { "dadd", "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum", "", 1 },
+                         { "dmul", "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum", "", 1 },
+                         { "dfma", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", "", 1 },
+                         { "hadd", "smsp__sass_thread_inst_executed_op_hadd_pred_on.sum", "", 1 },
+                         { "hmul", "smsp__sass_thread_inst_executed_op_hmul_pred_on.sum", "", 1 },
+                         { "hfma", "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum", "", 1 },
+                         { "fp32_instructions", "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum", "", 1 },
+                         { "fp64_instructions", "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum", "", 1 },
+                         { "fp16_instructions", "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum", "", 1 },
+                         { "xu_instructions", "sm__inst_executed_pipe_xu.sum", "", 1 },
+                         { "tensor_instructions", "sm__inst_executed_pipe_tensor.sum", "", 1 },
+                         { "tensor_bf16_ops", "sm__ops_path_tensor_src_bf16_dst_fp32.sum", "", 2 },
+                         { "tensor_tf32_ops", "sm__ops_path_tensor_src_tf32_dst_fp32.sum", "", 2 },
+                         { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16.sum", "", 2 },
+                         { "tensor_fp16_ops", "sm__ops_path_tensor_src_fp16_dst_fp32.sum", "", 2 },
+                         { "tensor_fp8_ops", "sm__ops_path_tensor_src_fp8.sum", "", 2 },
+                         { "tensor_int8_ops", "sm__ops_path_tensor_src_int8.sum", "", 2 },
+                         { "sm_pct", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", 2 },
+                         { "memory_pct", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%",
+                           2 } };
+
+enum { KBI_METRICS = 64, KBI_PASSES = 64 };
+static struct kbi_ranging { // one case's
+    int (*calls[KBI_RANGE_CALLS])(uint64_t*);
+    uint64_t host, profiler; // objects of CUPTI's
+    const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
+    char own[512]; // metrics by name
+    int n, passes;
+    bool begun, failed;
+    bool cold_asked; // once in a process
+    double cold;     // what kbi_range_cold said then
+    kbi_text availability, config, data;
+} kbi_ranging;
+
+#define KBI_WORD(p) ((uint64_t)(uintptr_t)(p))
+
+// false after it said why.
+static bool kbi_range(kbi_range_call call, uint64_t* words) {
+    char why[400];
+    int (*f)(uint64_t*) = kbi_ranging.calls[call];
+    words[0] = kbi_range_calls[call].size;
+    int error = f ? f(words) : 27;
+    if (!error || kbi_ranging.failed) return !error;
+    kbi_ranging.failed = true;
+    if (f)
+        kbi_insight_say("%s", kbi_cupti_why(kbi_range_calls[call].name, error, why));
+    else
+        kbi_insight_say("this libcupti.so has no %s; counters want that of CUDA 12.6 or later",
+                        kbi_range_calls[call].name);
+    return false;
+}
+
+static void kbi_range_room(kbi_text* t, uint64_t bytes) {
+    kbi_text_free(t);
+    t->s = (char*)kbi_grow(NULL, (size_t)bytes);
+    memset(t->s, 0, (size_t)bytes);
+    t->n = (size_t)bytes;
+}
+
+// Whether this GPU can be profiled at all, as the library knows it.
+static bool kbi_range_supported(int device) {
+    static const char* const why[] = { "its architecture is not known to this libcupti.so; a newer one may know it",
+                                       "SLI hides its counters",
+                                       "this virtual GPU may not be profiled; the host's administrator can allow it",
+                                       "confidential computing is on, and hides its counters",
+                                       "this card (CMP) has no counters for sale",
+                                       "under WSL its counters cannot be read; take Linux itself" };
+    uint64_t p[7] = { 0, 0, (uint32_t)device, 0, 0, 0, 0 };
+    uint32_t is[8];
+    if (!kbi_range(KBI_RANGE_SUPPORTED, p)) return false;
+    memcpy(is, &p[2], sizeof is); // device, supported, architecture, ...
+    if (is[1] == 3) return true;
+    for (int i = 0; i < KBI_COUNT(why); i++)
+        if (is[2 + i] != 3 && !kbi_ranging.failed) kbi_insight_say("%s", why[i]), kbi_ranging.failed = true;
+    if (!kbi_ranging.failed) kbi_insight_say("this GPU cannot be profiled (is it a part of one, MIG?)");
+    return false;
+}
+
+static void kbi_range_offer(const char* metric, const char* name, const char* unit) {
+    kbi_ranging.metrics[kbi_ranging.n] = metric;
+    kbi_ranging.names[kbi_ranging.n] = name;
+    kbi_ranging.units[kbi_ranging.n++] = unit;
+}
+
+// Those of the set that this chip has: one that it lacks would take the others with it.
+static bool kbi_range_choose(const char* set) {
+    bool named = set && strstr(set, "__");
+    int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2, n = 0;
+    kbi_ranging.n = 0;
+    for (int i = 0; !named && i < KBI_COUNT(kbi_chip_metrics); i++)
+        if (kbi_chip_metrics[i].set <= most)
+            kbi_range_offer(kbi_chip_metrics[i].metric, kbi_chip_metrics[i].name, kbi_chip_metrics[i].unit);
+    snprintf(kbi_ranging.own, sizeof kbi_ranging.own, "%s", named ? set : "");
+    for (char* p = kbi_ranging.own; *p && kbi_ranging.n < KBI_METRICS;) {
+        char* name = p;
+        p += strcspn(p, ",");
+        if (*p) *p++ = 0;
+        if (*name) kbi_range_offer(name, name, "");
+    }
+    for (int i = 0; i < kbi_ranging.n; i++) {
+        uint64_t p[8] = {
+            kbi_range_calls[KBI_RANGE_METRIC].size, 0, kbi_ranging.host, KBI_WORD(kbi_ranging.metrics[i]), 0, 0, 0, 0
+        };
+        bool has = kbi_ranging.calls[KBI_RANGE_METRIC] && kbi_ranging.calls[KBI_RANGE_METRIC](p) == 0;
+        if (!has && named) kbi_insight_say("this chip has no metric %s", kbi_ranging.metrics[i]);
+        if (!has) continue;
+        kbi_ranging.metrics[n] = kbi_ranging.metrics[i];
+        kbi_ranging.names[n] = kbi_ranging.names[i];
+        kbi_ranging.units[n++] = kbi_ranging.units[i];
+    }
+    kbi_ranging.n = n;
+    return n > 0;
+}
+
+// What to program the hardware with for the metrics of a set on a chip: needs no GPU.
+static bool kbi_range_configure(const char* chip, const char* set) {
+    struct kbi_ranging* r = &kbi_ranging;
+    uint64_t host[6] = { 0, 0, 0, KBI_WORD(chip), KBI_WORD(r->availability.s), 0 };
+    if (!kbi_range(KBI_RANGE_HOST, host)) return false;
+    r->host = host[5];
+    if (!kbi_range_choose(set)) return false;
+    uint64_t add[5] = { 0, 0, r->host, KBI_WORD(r->metrics), (uint64_t)r->n }, size[4] = { 0, 0, r->host, 0 };
+    if (!kbi_range(KBI_RANGE_ADD, add) || !kbi_range(KBI_RANGE_CONFIG_SIZE, size)) return false;
+    kbi_range_room(&r->config, size[3]);
+    uint64_t config[5] = { 0, 0, r->host, size[3], KBI_WORD(r->config.s) };
+    uint64_t passes[5] = { 0, 0, size[3], KBI_WORD(r->config.s), 0 };
+    if (!kbi_range(KBI_RANGE_CONFIG, config) || !kbi_range(KBI_RANGE_PASSES, passes)) return false;
+    r->passes = (int)passes[4];
+    return true;
+}
+
+static void kbi_range_find(void* library) {
+    for (int i = 0; i < KBI_RANGE_CALLS; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
+}
+
+static void kbi_range_end(void) {
+    struct kbi_ranging* r = &kbi_ranging;
+    uint64_t profiler[3] = { 0, 0, r->profiler }, host[3] = { 0, 0, r->host };
+    if (r->profiler) kbi_range(KBI_RANGE_DISABLE, profiler);
+    if (r->host) kbi_range(KBI_RANGE_HOST_END, host);
+    r->profiler = r->host = 0;
+    kbi_text_free(&r->availability);
+    kbi_text_free(&r->config);
+    kbi_text_free(&r->data);
+}
+
+// The profiler of this context, set to one range of the block's own that is run again for each pass.
+static bool kbi_range_begin(int device, const char* set_of) {
+    enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
+    struct kbi_ranging* r = &kbi_ranging;
+    int (*current)(void**) = NULL;
+    void *p = kbi_driver_function("cuCtxGetCurrent", 4000), *context = NULL;
+    uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
+    memcpy(&current, &p, sizeof p);
+    if (current) current(&context);
+    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once in a process, which ends with it
+    if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
+    uint64_t room[5] = { 0, 0, KBI_WORD(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD(context), 0 };
+    if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
+    kbi_range_room(&r->availability, room[3]);
+    room[4] = KBI_WORD(r->availability.s);
+    if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
+    if (!kbi_range_configure((const char*)(uintptr_t)chip[3], set_of)) return false;
+    if (!kbi_range(KBI_RANGE_ENABLE, enable)) return false;
+    r->profiler = enable[3];
+    uint64_t size[8] = { 0, 0, r->profiler, KBI_WORD(r->metrics), (uint64_t)r->n, 1, 1, 0 };
+    if (!kbi_range(KBI_RANGE_DATA_SIZE, size)) return false;
+    kbi_range_room(&r->data, size[7]);
+    uint64_t data[5] = { 0, 0, r->profiler, size[7], KBI_WORD(r->data.s) };
+    uint64_t set[12] = { 0,
+                         0,
+                         r->profiler,
+                         r->config.n,
+                         KBI_WORD(r->config.s),
+                         r->data.n,
+                         KBI_WORD(r->data.s),
+                         (uint64_t)KBI_USER_RANGE | (uint64_t)KBI_USER_REPLAY << 32,
+                         1,
+                         1 | 1u << 16,
+                         0,
+                         1 };
+    return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
+}
+
+// One pass: everything between these two is counted. When it is over: whether another pass is needed.
+static void kbi_range_pass(void) {
+    uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD("block") };
+    cudaStreamSynchronize(kbi_lab.gpu.stream);
+    if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
+}
+
+static bool kbi_range_passed(int passes) {
+    uint64_t pop[3] = { 0, 0, kbi_ranging.profiler }, stop[6] = { 0, 0, kbi_ranging.profiler, 0, 0, 0 };
+    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_POP, pop);
+    cudaDeviceSynchronize();
+    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_STOP, stop);
+    return !kbi_ranging.failed && !(stop[5] & 0xff) && passes < KBI_PASSES;
+}
+
+static bool kbi_range_values(double values[KBI_METRICS]) {
+    struct kbi_ranging* r = &kbi_ranging;
+    uint64_t decode[4] = { 0, 0, r->profiler, 0 };
+    uint64_t value[9] = {
+        0, 0, r->host, KBI_WORD(r->data.s), r->data.n, 0, KBI_WORD(r->metrics), (uint64_t)r->n, KBI_WORD(values)
+    };
+    for (int i = 0; i < KBI_METRICS; i++) values[i] = NAN;
+    return !r->failed && kbi_range(KBI_RANGE_DECODE, decode) && kbi_range(KBI_RANGE_VALUES, value);
+}
+
+static bool kbi_range_library(void) {
+    kbi_ranging.failed = false;
+    if (!kbi_cupti_load()) {
+        kbi_insight_say("libcupti.so is not found: it comes with the CUDA Toolkit, and LD_LIBRARY_PATH can name its "
+                        "folder");
+        return false;
+    }
+    kbi_range_find(kbi_lab.cupti.library);
+    return true;
+}
+
+static void kbi_range_evict(void) {
+    if (kbi_lab.gpu.persisting) cudaCtxResetPersistingL2Cache();
+    kbi_evict();
+}
+
+// The second witness of coldness: of an L2's worth of data that was just read, and then evicted, the percent that a
+// read of it has to bring from DRAM. NaN: not known; insight says why.
+static double kbi_range_cold(const kbi_machine* m) {
+    size_t size = (size_t)KBI_MAX(m->l2, (int64_t)0) & ~(size_t)4095;
+    char* probe = NULL;
+    double values[KBI_METRICS];
+    bool good = size && kbi_range_library() && cudaMalloc((void**)&probe, size) == cudaSuccess;
+    if (good) kbi_gpu_fill(probe, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    good = good && kbi_range_begin(m->device, "dram__bytes.sum");
+    int passes = 0;
+    for (bool more = good; more;) {
+        kbi_gpu_read(probe, size);
+        kbi_range_evict();
+        kbi_range_pass();
+        kbi_gpu_read(probe, size);
+        more = kbi_range_passed(++passes);
+    }
+    good = good && kbi_range_values(values);
+    kbi_range_end();
+    cudaFree(probe);
+    cudaGetLastError();
+    return good ? 100 * values[0] / (double)size : (double)NAN;
+}
+
+// For people who ask what the machine does.
+static void kbi_measure_counted_cold(kbi_machine* m) {
+    m->counted_cold = kbi_range_cold(m);
+    snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_lab.insight.message);
+}
+
+static bool kbi_counters_open(kb_state* kb) {
+    kbi_run* run = kb->run;
+    kbi_lab.insight.passes = 0;
+    kbi_look_persisting();
+    if (!kbi_range_library()) return false;
+    bool good = kbi_range_begin(run->machine->device, kbi_sought.counters);
+    if (!good) kbi_range_end();
+    return good;
+}
+
+static int64_t kbi_counters_begin(kb_state* kb) {
+    kbi_run* run = kb->run;
+    if (run->recipe->mode != KBI_HOT) kbi_range_evict();
+    kbi_range_pass();
+    return 1;
+}
+
+static bool kbi_counters_end(kb_state* kb) {
+    (void)kb;
+    return kbi_range_passed(++kbi_lab.insight.passes);
+}
+
+static void kbi_counters_close(kb_state* kb) {
+    kbi_run* run = kb->run;
+    struct kbi_ranging* r = &kbi_ranging;
+    double values[KBI_METRICS];
+    bool good = !kbi_failed(run) && kbi_range_values(values);
+    for (int i = 0; i < r->n && good; i++) kbi_insight_count(r->names[i], r->units[i], values[i]);
+    kbi_range_end();
+    if (!good || run->recipe->mode != KBI_COLD) return;
+    if (!r->cold_asked) r->cold = kbi_range_cold(run->machine);
+    r->cold_asked = true;
+    kbi_insight_count("evicted_pct", "%", r->cold);
+}
+
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>counted   what was counted of a case against what it declared, and what bounds it.
+---------------------------------------------------------------------------------------------------------------*/
+
+// Bytes: where the data is many times L2 and came out of it, what DRAM moved and what may still lie in L2; else what
+// went through L2, as all of it has to. More than declared is honest: of data that is read twice only once is
+// compulsory.
+static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
+    double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
+    bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
+    double most = far ? dram + size : l2;
+    char said[40], seen[40], times[40];
+    if (!(r->bytes > 0) || !kbi_finite(most)) return;
+    kbi_show_bytes(r->bytes, said);
+    kbi_show_bytes(far ? dram : l2, seen);
+    if (r->bytes > 1.1 * most) {
+        kbi_flag_set(r, KB_FLAG_DECLARED_BYTES, true);
+        kbi_judge_say(r, "kb_bytes says %s, and %s moved %s", said, far ? "DRAM" : "L2", seen);
+    } else if (far && dram > 1.1 * r->bytes) {
+        kbi_judge_say(r, "DRAM moved %s, %s times what kb_bytes says", seen, kbi_digits(dram / r->bytes, 3, times));
+    }
+}
+
+// Operations: as many as the instructions can have done at most; of comparisons, roots and exponentials nobody knows
+// how they were counted. What tensor cores do is not held against anything.
+static double kbi_counted_flops(const kbi_inside* in) { // of f32 and f64: that many are sure
+    return kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") + kbi_counted(in, "dadd") +
+           kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
+}
+
+static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
+    double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
+    double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
+    double most = fp32 + kbi_counted(in, "ffma") + fp64 + kbi_counted(in, "dfma") + 4 * fp16 +
+                  32 * kbi_counted(in, "xu_instructions");
+    double sure = kbi_counted_flops(in);
+    char said[40], seen[40];
+    bool whole = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
+    if (!(r->flops > 0) || !kbi_finite(most) || tensor > 0 || whole) return;
+    if (r->flops > 1.1 * most) {
+        kbi_flag_set(r, KB_FLAG_DECLARED_FLOPS, true);
+        kbi_judge_say(r, "kb_flops says %s million operations, and the instructions did %s million at most",
+                      kbi_digits(r->flops * 1e-6, 4, said), kbi_digits(most * 1e-6, 4, seen));
+    } else if (sure > 1.1 * r->flops) {
+        kbi_judge_say(r, "the instructions did %s million operations, %s times what kb_flops says",
+                      kbi_digits(sure * 1e-6, 4, seen), kbi_digits(sure / r->flops, 3, said));
+    }
+}
+
+// Shares of the time that was counted, in which the profiler was at work, too: 40 to 80 us more than the block (an
+// H200). Of the block's own time they are more. The time that was counted goes: it is nobody's.
+static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
+    static const char* const shares[] = { "dram_pct", "l2_pct", "sm_pct", "memory_pct" };
+    const double longer = kbi_counted(in, KBI_RANGE_TIME) / (1e6 * r->time_ms);
+    kbi_counter* of = kbi_counters_at(in);
+    for (int64_t i = 0; i < in->counters; i++)
+        for (int k = 0; k < KBI_COUNT(shares) && longer > 1; k++)
+            if (kbi_is(of[i].name, shares[k])) of[i].value = KBI_MIN(100.0, of[i].value * longer);
+    for (int64_t i = 0; i < in->counters; i++)
+        if (kbi_is(of[i].name, KBI_RANGE_TIME)) kbi_inside_drop(in, i);
+}
+
+// By what is busiest, if that is busy enough; else by the roof, if it is near; else by waiting. (What a short kernel
+// writes may still lie in L2 at its end.)
+static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
+    static const struct {
+        const char *counter, *name, *bound;
+    } rows[] = { { "dram_pct", "DRAM", "memory" },
+                 { "l2_pct", "L2", "L2" },
+                 { "tensor_pct", "tensor cores", "compute" },
+                 { "issue_pct", "issue slots", "compute" },
+                 { "sm_pct", "busiest pipe", "compute" } };
+    const double enough = 60; // percent
+    kbi_text why = KBI_BLANK;
+    double most = 0, warps = kbi_counted(in, "occupancy_pct");
+    const char* bound = "latency";
+    int n = 0;
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        double x = kbi_counted(in, rows[i].counter);
+        if (!kbi_finite(x)) continue;
+        if (x > most && x >= enough) bound = rows[i].bound;
+        most = KBI_MAX(most, x);
+        kbi_putf(&why, "%s%s %.0f %%", n++ ? ", " : "", rows[i].name, x);
+    }
+    bool said = !(r->flags >> KB_FLAG_DECLARED_BYTES & 1) && !(r->flags >> KB_FLAG_DECLARED_FLOPS & 1);
+    bool near = most < enough && said && r->roof && r->gpu_efficiency >= enough;
+    bool moves = near && kbi_roof_is_memory(r->roof);
+    if (moves && kbi_is(r->cache, "hot")) near = false; // it may come from L2
+    if (near) bound = moves ? "memory" : "compute";
+    if (near) kbi_putf(&why, "%s%s roof %.0f %%", n++ ? ", " : "", r->roof, r->gpu_efficiency);
+    if (r->flags >> KB_FLAG_FLOOR & 1 && most < enough && !near) bound = "launch";
+    if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps there", n ? ", " : "", warps);
+    if (n > 1) { // of one alone nothing follows
+        r->bound = bound;
+        kbi_judge_say(r, "bound by %s: %s%s", bound, why.s,
+                      kbi_is(bound, "latency") ? ": nothing is busy enough" : "");
+    }
+    kbi_text_free(&why);
+}
+
+// Operations a byte of each level of memory: those declared, else those counted, if nearly all are. How many levels.
+static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
+    static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
+    double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
+    bool moves = !(tensor > 0) || 32 * tensor == kbi_counted(in, "fp16_instructions"); // some go by the tensor pipe
+    double flops = r->flops > 0 ? r->flops : moves ? sure : 0;
+    int n = 0;
+    if (r->status != KB_OK || !(flops > 0)) return 0;
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        double bytes = kbi_counted(in, names[i][1]);
+        if (!(bytes > 0)) continue;
+        memset(&out[n], 0, sizeof out[n]);
+        snprintf(out[n].name, sizeof out[n].name, "%s", names[i][0]);
+        snprintf(out[n].unit, sizeof out[n].unit, "FLOP/B");
+        out[n++].value = flops / bytes;
+    }
+    return n;
+}
+
+// A cold time is one only where the counters agree that the eviction works.
+static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
+    const double enough = 90;
+    double gone = kbi_counted(in, "evicted_pct");
+    if (!kbi_is(r->cache, "cold") || !kbi_finite(gone) || gone >= enough) return;
+    kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
+    kbi_judge_say(r, "after the eviction a read of as much as L2 holds brought %.0f %% of it from DRAM, as counted",
+                  gone);
+    r->status = KB_FAILED;
+    kbi_judge_withdraw(r);
+}
+
+static void kbi_judge_energy(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
+    (void)machine;
+    if (r->status != KB_OK || !(in->energy_mj > 0)) return; // for a case that --counters found warm no energy either
+    r->energy_mj = in->energy_mj;
+    if (in->idle_w > 0) r->idle_power_w = in->idle_w;
+    if (r->flops > 0) r->flops_per_joule = r->flops / (in->energy_mj * 1e-3);
+    if (r->bytes > 0) r->bytes_per_joule = r->bytes / (in->energy_mj * 1e-3);
+}
+
+// Of host work: how much of the processor waited, where it counts that. From misses nothing follows: most of them are
+// under way beside other work.
+static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
+    double memory = kbi_counted(in, "memory_bound_pct"), backend = kbi_counted(in, "backend_bound_pct");
+    if (!kbi_finite(kbi_counted(in, "cycles"))) return;
+    if (kbi_finite(memory))
+        kbi_judge_say(r, "bound by memory for %.0f %% of what the processor could have done", memory);
+    else if (kbi_finite(backend))
+        kbi_judge_say(r,
+                      "bound by memory, or by units that compute, for %.0f %% of what the processor could have done",
+                      backend);
+    else
+        kbi_judge_say(r, "how far memory binds it is not known: this processor counts neither topdown-be-bound nor "
+                         "stalled-cycles-backend");
+}
+
+// Of a case that has a time.
+static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
+    kbi_counter levels[2];
+    if (r->status == KB_OK) kbi_judge_counted_cold(r, in);
+    kbi_judge_counted_time(r, in);
+    kbi_judge_energy(r, in, machine);
+    if (r->status == KB_OK && in->counters) {
+        r->occupancy_achieved = kbi_counted(in, "occupancy_pct");
+        kbi_judge_declared_bytes(r, in, machine);
+        kbi_judge_declared_flops(r, in);
+        kbi_judge_bound(r, in);
+        kbi_judge_host_bound(r, in);
+    }
+    kbi_record_counters(r, levels, kbi_judge_levels(r, in, levels));
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>looks     what a profiler saw of cases, from its CSV: kernels and their metrics, added up.
+---------------------------------------------------------------------------------------------------------------*/
+
+typedef struct kbi_metric { // one of a kernel's numbers, over its launches
+    const char *name, *unit;
+    double sum, weight; // an average is sum / weight; 0: sum is the value
+} kbi_metric;
+
+typedef struct kbi_look { // the launches of a kernel, in one shape, in a case's timed block; or of all its kernels
+    int number;           // the case's, as its marks have it
+    bool whole;           // all: the mark behind it was seen as well
+    const char* kernel;   // NULL: all
+    const char *grid, *block;
+    int64_t calls;
+    double ns, least, most;
+    kbi_metric* of;
+    int n;
+} kbi_look;
+
+typedef struct kbi_api_sum { // calls of one function of CUDA's, by the whole process
+    const char* name;
+    double calls, ns;
+} kbi_api_sum;
+
+typedef struct kbi_looks { // a case's stand together, all of its kernels first
+    kbi_look* of;
+    int n;
+    kbi_api_sum* api;
+    int n_api;
+    kbi_arena text;
+} kbi_looks;
+
+static void kbi_looks_free(kbi_looks* l) {
+    for (int i = 0; i < l->n; i++) KBENCH_FREE(l->of[i].of);
+    KBENCH_FREE(l->of);
+    KBENCH_FREE(l->api);
+    kbi_arena_free(&l->text);
+    memset(l, 0, sizeof *l);
+}
+
+static const kbi_look* kbi_look_all(const kbi_looks* l, int number) { // NULL: nothing was seen of it
+    for (int i = 0; i < l->n; i++)
+        if (l->of[i].number == number && !l->of[i].kernel && l->of[i].whole) return &l->of[i];
+    return NULL;
+}
+
+static double kbi_metric_value(const kbi_metric* m) { return m->weight > 0 ? m->sum / m->weight : m->sum; }
+
+static double kbi_look_value(const kbi_look* l, const char* name) {
+    for (int i = 0; i < l->n; i++)
+        if (kbi_is(l->of[i].name, name)) return kbi_metric_value(&l->of[i]);
+    return NAN;
+}
+
+// --- added up ---
+
+// The factor that brings a unit to seconds, bytes or hertz, and which of them; 0: it is none of these.
+static double kbi_unit_factor(const char* unit, size_t n, char* base) {
+    static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
+    static const char prefixes[] = "numKMGT";
+    static const double factors[] = { 1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9, 1e12 };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        size_t m = strlen(names[i]);
+        const char* prefix = n == m + 1 ? strchr(prefixes, *unit) : NULL;
+        if ((n != m && !prefix) || strncmp(unit + n - m, names[i], m) != 0) continue;
+        *base = *names[i];
+        return prefix ? factors[prefix - prefixes] : 1;
+    }
+    return 0;
+}
+
+// The factor that brings a unit to ns, byte, or what it is called, per second where it is a rate; `out` says which.
+static double kbi_unit_base(const char* unit, char out[40]) {
+    size_t n = strcspn(unit, "/");
+    char base = 0, below = 0;
+    double factor = kbi_unit_factor(unit, n, &base), per = 1;
+    if (unit[n]) per = kbi_unit_factor(unit + n + 1, strlen(unit + n + 1), &below);
+    if (unit[n] && below != 's') return snprintf(out, 40, "%.30s", unit), 1; // a thread's, a block's
+    snprintf(out, 40, "%.*s%s", base ? 4 : (int)KBI_MIN(n, (size_t)30),
+             base == 's'   ? "ns"
+             : base == 'h' ? "hz"
+             : base        ? "byte"
+                           : unit,
+             unit[n] ? "/s" : "");
+    return (base ? factor : 1) / per * (base == 's' ? 1e9 : 1);
+}
+
+static bool kbi_ends(const char* s, const char* end) {
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+// One launch more, of ns. Sums, times and bytes are added; of what a launch is configured with the largest is kept; all
+// else is a share or a rate, of which a launch has a say for as long as it took.
+static void kbi_metric_add(kbi_looks* l, kbi_look* to, const char* name, const char* unit, double x, double ns) {
+    char base[40];
+    int at = 0;
+    x *= kbi_unit_base(unit, base);
+    while (at < to->n && !kbi_is(to->of[at].name, name)) at++;
+    bool first = at == to->n, whole = !strchr(name, '.') && (kbi_is(base, "ns") || kbi_is(base, "byte"));
+    if (first && to->n++ % 16 == 0) to->of = (kbi_metric*)kbi_grow(to->of, sizeof(kbi_metric) * (size_t)(to->n + 15));
+    kbi_metric* m = &to->of[at];
+    if (first) {
+        m->name = kbi_arena_text(&l->text, name);
+        m->unit = kbi_arena_text(&l->text, base);
+        m->sum = m->weight = 0;
+    }
+    if (kbi_ends(name, ".sum") || whole || strncmp(name, "nsys.", 5) == 0)
+        m->sum += x;
+    else if (kbi_ends(name, ".max") || strncmp(name, "launch__", 8) == 0)
+        m->sum = first ? x : KBI_MAX(m->sum, x);
+    else if (kbi_ends(name, ".min"))
+        m->sum = first ? x : KBI_MIN(m->sum, x);
+    else
+        m->sum += x * ns, m->weight += ns;
+}
+
+static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const char* grid, const char* block) {
+    for (int i = l->n - 1; i >= 0 && l->of[i].number == number; i--)
+        if (kbi_same_text(l->of[i].kernel, kernel) && kbi_same_text(l->of[i].grid, grid) &&
+            kbi_same_text(l->of[i].block, block))
+            return i;
+    if (l->n % 16 == 0) l->of = (kbi_look*)kbi_grow(l->of, sizeof(kbi_look) * (size_t)(l->n + 16));
+    kbi_look* to = &l->of[l->n];
+    memset(to, 0, sizeof *to);
+    to->number = number;
+    to->kernel = kbi_arena_text(&l->text, kernel);
+    to->grid = kbi_arena_text(&l->text, grid);
+    to->block = kbi_arena_text(&l->text, block);
+    return l->n++;
+}
+
+// --- numbers, whatever the tool's version and locale ---
+
+// What a number shows of the locale: the character that is its point, 0 where either reading is possible (1,234).
+static int kbi_point_of(const char* s) {
+    const char *dot = strchr(s, '.'), *comma = strchr(s, ',');
+    if (s[strspn(s, "0123456789.,+-eE")] || (!dot && !comma)) return 0;
+    if (dot && comma) return strrchr(s, '.') > strrchr(s, ',') ? '.' : ',';
+    const char *at = dot ? dot : comma, *last = strrchr(s, *at);
+    if (at != last) return dot ? ',' : '.'; // there are two of it
+    return strspn(at + 1, "0123456789") != 3 || *s == '0' || at - s > 3 ? *at : 0;
+}
+
+// false: no number, as n/a is none.
+static bool kbi_looks_number(const char* s, int point, double* out) {
+    char text[64], *end;
+    size_t n = 0;
+    for (; *s && n + 1 < sizeof text; s++)
+        if (*s == point)
+            text[n++] = '.';
+        else if (strchr("0123456789+-eE", *s))
+            text[n++] = *s;
+        else if (!strchr("., '", *s) && (unsigned char)*s < 0x80) // what groups digits may be a narrow blank
+            return false;
+    text[n] = 0;
+    *out = kbi_real_of(text, &end);
+    return n && !*s && !*end && end != text && kbi_finite(*out);
+}
+
+// --- CSV: a record at a time, in place ---
+
+typedef struct kbi_reading {
+    kbi_looks* to;
+    char* at;
+    char **cells, **head, **units; // of this record; of those that say what the columns are
+    int n, size, n_head;
+    int points[2]; // numbers that showed a point, and a comma in its place
+    int inside;    // the case between whose marks it is; -1
+    double ended;  // ns: the last work between them; NaN: there was none yet
+    bool counts;   // only looks which locale it is
+    char *id, *kernel, *grid, *block;
+    kbi_metric* of; // of the launch that is being read, in its own units
+    int n_of, room;
+    double ns;
+} kbi_reading;
+
+static bool kbi_record_next(kbi_reading* r) {
+    char *p = r->at, *to, end;
+    r->n = 0;
+    do {
+        if (!*p && !r->n) return false;
+        if (r->n == r->size) {
+            r->size = 2 * r->size + 32;
+            r->cells = (char**)kbi_grow(r->cells, sizeof(char*) * (size_t)r->size);
+        }
+        bool quoted = *p == '"';
+        r->cells[r->n++] = to = p += quoted;
+        while (*p && (quoted ? *p != '"' || p[1] == '"' : !strchr(",\r\n", *p)))
+            p += quoted && *p == '"', *to++ = *p++;
+        if (quoted) p += strcspn(p, ",\n");
+        end = *p;
+        *to = 0;
+        p += end != 0;
+    } while (end == ',');
+    r->at = p;
+    return true;
+}
+
+// Which column bears a name, alone or before a unit in parentheses; -1: none.
+static int kbi_column_of(const kbi_reading* r, const char* name) {
+    size_t n = strlen(name);
+    for (int i = 0; i < r->n_head; i++)
+        if (strncmp(r->head[i], name, n) == 0 && (!r->head[i][n] || strchr(" (", r->head[i][n]))) return i;
+    return -1;
+}
+
+static char* kbi_cell_of(const kbi_reading* r, const char* name) { // "": it has none
+    static char none[1] = "";
+    int i = kbi_column_of(r, name);
+    return i >= 0 && i < r->n ? r->cells[i] : none;
+}
+
+static char** kbi_cells_kept(char** old, const kbi_reading* r) {
+    old = (char**)kbi_grow(old, sizeof(char*) * (size_t)r->n);
+    memcpy(old, r->cells, sizeof(char*) * (size_t)r->n);
+    return old;
+}
+
+// A number of a column whose heading has its unit: "Duration (ns)". NaN: none.
+static double kbi_headed(const kbi_reading* r, const char* name) {
+    char unit[40], base[40];
+    double x;
+    int i = kbi_column_of(r, name);
+    if (i < 0 || i >= r->n || !kbi_looks_number(r->cells[i], '.', &x)) return NAN;
+    const char* open = strchr(r->head[i], '(');
+    snprintf(unit, sizeof unit, "%.*s", open ? (int)KBI_MIN(strcspn(open + 1, ")"), (size_t)30) : 0,
+             open ? open + 1 : "");
+    return x * kbi_unit_base(unit, base);
+}
+
+// --- launches ---
+
+// The grid of a mark says which case's block begins (2 n + 1) or is over (2 n + 2).
+static void kbi_mark_seen(kbi_reading* r) {
+    char digits[16];
+    size_t n = 0;
+    const char *p = r->grid, *end = strstr(p, ", "); // in (1,025, 1, 1) the first one is no end
+    for (end = end ? end : p + strcspn(p, ","); p < end && n + 1 < sizeof digits; p++)
+        if (isdigit((unsigned char)*p)) digits[n++] = *p;
+    digits[n] = 0;
+    int grid = (int)strtol(digits, NULL, 10);
+    if (grid % 2 == 0 && r->inside >= 0 && r->inside == grid / 2 - 1)
+        r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)].whole = true;
+    r->inside = grid % 2 ? grid / 2 : -1;
+    if (r->inside >= 0) kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
+    r->ended = NAN;
+}
+
+// A launch has been read: it marks a case, or is one of the case's.
+static void kbi_launch_over(kbi_reading* r) {
+    if (!r->kernel || r->counts) return;
+    if (strncmp(r->kernel, "kbi_null", 8) == 0) {
+        kbi_mark_seen(r);
+        r->kernel = NULL;
+    }
+    for (int k = 0; k < 2 && r->kernel && r->inside >= 0; k++) {
+        int at = k ? kbi_look_find(r->to, r->inside, r->kernel, r->grid, r->block)
+                   : kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
+        kbi_look* l = &r->to->of[at];
+        if (r->ns > 0) {
+            l->least = l->calls ? KBI_MIN(l->least, r->ns) : r->ns;
+            l->most = KBI_MAX(l->most, r->ns);
+            l->ns += r->ns;
+        }
+        l->calls++;
+        for (int i = 0; i < r->n_of; i++)
+            kbi_metric_add(r->to, l, r->of[i].name, r->of[i].unit, r->of[i].sum, r->ns > 0 ? r->ns : 1);
+    }
+    r->kernel = NULL;
+}
+
+static void kbi_launch_begins(kbi_reading* r, char* id, char* kernel, char* grid, char* block) {
+    r->id = id, r->kernel = kernel, r->grid = grid, r->block = block;
+    r->n_of = 0;
+    r->ns = 0;
+}
+
+// The texts are cells, or outlive them.
+static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit, double x) {
+    char base[40];
+    for (int i = 0; i < r->n_of; i++)
+        if (kbi_is(r->of[i].name, name)) return; // a section repeats what another one has
+    if (kbi_is(name, "gpu__time_duration.sum") || kbi_is(name, "duration")) r->ns = x * kbi_unit_base(unit, base);
+    if (r->n_of == r->room) {
+        r->room = 2 * r->room + 32;
+        r->of = (kbi_metric*)kbi_grow(r->of, sizeof(kbi_metric) * (size_t)r->room);
+    }
+    kbi_metric m = { name, unit, x, 0 };
+    r->of[r->n_of++] = m;
+}
+
+// --- ncu: a row a launch with its units in a row above (--page raw), or a row a metric (--page details) ---
+
+// What is no measurement is not kept: facts of the device, and parts of other metrics.
+static bool kbi_ncu_metric(const char* name) {
+    return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
+}
+
+// A name as the key of a record: "L1/TEX Hit Rate" is l1_tex_hit_rate.
+static void kbi_ncu_value(kbi_reading* r, char* name, const char* unit, const char* value) {
+    double x;
+    for (char* p = name; *p; p++)
+        *p = isalnum((unsigned char)*p) || *p == '.' ? (char)tolower((unsigned char)*p) : '_';
+    int point = kbi_point_of(value);
+    if (r->counts)
+        r->points[0] += point == '.', r->points[1] += point == ',';
+    else if (kbi_looks_number(value, r->points[1] > r->points[0] ? ',' : '.', &x))
+        kbi_launch_metric(r, name, unit, x);
+}
+
+static void kbi_ncu_record(kbi_reading* r) {
+    char* id = kbi_cell_of(r, "ID");
+    if (kbi_is(r->cells[0], "ID")) {
+        r->head = kbi_cells_kept(r->head, r);
+        r->n_head = r->n;
+        KBENCH_FREE(r->units);
+        r->units = NULL;
+    } else if (!*id && !r->units && r->n == r->n_head) {
+        r->units = kbi_cells_kept(r->units, r);
+    } else if (isdigit((unsigned char)*id) && r->n > kbi_column_of(r, "Grid Size")) {
+        if (!r->kernel || !kbi_is(r->id, id) || kbi_column_of(r, "Metric Name") < 0) {
+            kbi_launch_over(r);
+            kbi_launch_begins(r, id, kbi_cell_of(r, "Kernel Name"), kbi_cell_of(r, "Grid Size"),
+                              kbi_cell_of(r, "Block Size"));
+        }
+        if (kbi_column_of(r, "Metric Name") >= 0)
+            kbi_ncu_value(r, kbi_cell_of(r, "Metric Name"), kbi_cell_of(r, "Metric Unit"),
+                          kbi_cell_of(r, "Metric Value"));
+        else
+            for (int i = 0; i < r->n && i < r->n_head; i++)
+                if (kbi_ncu_metric(r->head[i]))
+                    kbi_ncu_value(r, r->head[i], r->units ? r->units[i] : "", r->cells[i]);
+    }
+}
+
+// --- nsys: a row a launch, a copy or a memset, by the time of its begin ---
+
+static void kbi_nsys_record(kbi_reading* r) {
+    static const char* const shape[2][3] = { { "GrdX", "GrdY", "GrdZ" }, { "BlkX", "BlkY", "BlkZ" } };
+    char of[2][80], *name = kbi_cell_of(r, "Name");
+    double start = kbi_headed(r, "Start"), ns = kbi_headed(r, "Duration"), bytes = kbi_headed(r, "Bytes");
+    double registers = kbi_headed(r, "Reg/Trd");
+    bool memory = strncmp(name, "[CUDA mem", 9) == 0;
+    if (!*name || !kbi_finite(start) || !kbi_finite(ns)) return;
+    for (int k = 0; k < 2; k++)
+        snprintf(of[k], sizeof of[k], "(%.20s, %.20s, %.20s)", kbi_cell_of(r, shape[k][0]),
+                 kbi_cell_of(r, shape[k][1]), kbi_cell_of(r, shape[k][2]));
+    if (memory) of[0][0] = of[1][0] = 0;
+    kbi_launch_begins(r, name, name, of[0], of[1]);
+    r->ns = ns;
+    kbi_launch_metric(r, memory ? "nsys.memory_operations" : "nsys.kernels", "", 1);
+    kbi_launch_metric(r, memory ? "nsys.memory_ns" : "nsys.kernel_ns", "ns", ns);
+    if (memory && kbi_finite(bytes)) kbi_launch_metric(r, "nsys.memory_bytes", "byte", bytes);
+    if (kbi_finite(registers)) kbi_launch_metric(r, "launch__registers_per_thread", "register/thread", registers);
+    int before = r->inside;
+    kbi_launch_over(r);
+    if (r->inside < 0 || r->inside != before) return;
+    // from the first one's begin to the last one's end, gaps included: grows with each of them
+    double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
+    double more = end - (kbi_finite(r->ended) ? r->ended : start);
+    kbi_look* all = &r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)];
+    kbi_metric_add(r->to, all, "nsys.span_ns", "ns", more, 1);
+    r->ended = end;
+}
+
+// A row a function, added up over the reports that are read.
+static void kbi_api_record(kbi_reading* r) {
+    const char* name = kbi_cell_of(r, "Name");
+    kbi_looks* l = r->to;
+    kbi_api_sum x = { NULL, kbi_headed(r, "Num Calls"), kbi_headed(r, "Total Time") };
+    int i = 0;
+    if (!*name || !(x.calls > 0) || !(x.ns >= 0)) return;
+    while (i < l->n_api && !kbi_is(l->api[i].name, name)) i++;
+    if (i == l->n_api) {
+        if (i % 16 == 0) l->api = (kbi_api_sum*)kbi_grow(l->api, sizeof x * (size_t)(i + 16));
+        x.name = kbi_arena_text(&l->text, name);
+        l->api[l->n_api++] = x;
+        return;
+    }
+    l->api[i].calls += x.calls, l->api[i].ns += x.ns;
+}
+
+// Adds what the text of a file has. false: it is no such file.
+static bool kbi_looks_read(kbi_looks* to, const char* text) {
+    static const char* const heads[] = { "\"ID\"", "Start", "Time (%),", "Time(%)," }; // without a blank until 2021
+    kbi_reading r;
+    const char* begin = NULL;
+    int nsys = 0;
+    for (const char* line = text; line && *line && !begin;) {
+        for (int i = 0; i < KBI_COUNT(heads) && !begin; i++)
+            if (strncmp(line, heads[i], strlen(heads[i])) == 0) begin = line, nsys = i;
+        line = strchr(line, '\n');
+        if (line) line++;
+    }
+    if (!begin) return false;
+    memset(&r, 0, sizeof r);
+    r.to = to;
+    for (int pass = nsys > 0; pass < 2; pass++) { // ncu's numbers follow a locale: first to see which one
+        char* copy = kbi_keep_text(begin);
+        r.at = copy;
+        r.counts = pass == 0;
+        r.inside = -1;
+        for (bool head = true; kbi_record_next(&r); head = false) {
+            if (head) r.head = kbi_cells_kept(r.head, &r), r.n_head = r.n;
+            if (!head && nsys == 1) kbi_nsys_record(&r);
+            if (!head && nsys > 1) kbi_api_record(&r);
+            if (!head && !nsys) kbi_ncu_record(&r);
+            // what tools and programs print in between is no record
+            for (r.at += strspn(r.at, " "); *r.at && *r.at != '"' && !isdigit((unsigned char)*r.at);)
+                r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n', r.at += strspn(r.at, " ");
+        }
+        kbi_launch_over(&r);
+        KBENCH_FREE(r.units);
+        r.units = NULL;
+        r.kernel = NULL;
+        KBENCH_FREE(copy);
+    }
+    KBENCH_FREE(r.head);
+    KBENCH_FREE(r.cells);
+    KBENCH_FREE(r.of);
+    return true;
+}
+
+// What of it stands in a record, beside what the body counted itself.
+static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) {
+    const kbi_look* l = kbi_look_all(looks, number);
+    if (!l || !l->n) return;
+    int64_t n = r->counters.n, u = r->counter_units.n;
+    kb_param* values = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(n + l->n));
+    kb_param* units = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(u + l->n));
+    if (n) memcpy(values, r->counters.of, sizeof(kb_param) * (size_t)n);
+    if (u) memcpy(units, r->counter_units.of, sizeof(kb_param) * (size_t)u);
+    for (const kbi_metric* m = l->of; m < l->of + l->n; m++) {
+        if (kbi_finite(kbi_object_number(&r->counters, m->name))) continue;
+        values[n].name = units[u].name = kbi_arena_text(r->owned, m->name);
+        values[n].type = KB_AXIS_REALS;
+        values[n++].r = kbi_metric_value(m);
+        units[u].type = KB_AXIS_STRINGS;
+        units[u].s = kbi_arena_text(r->owned, m->unit);
+        u += *m->unit != 0;
+    }
+    r->counters.of = values, r->counters.n = n;
+    r->counter_units.of = units, r->counter_units.n = u;
+    double x = kbi_look_value(l, "sm__warps_active.avg.pct_of_peak_sustained_active");
+    if (kbi_finite(x)) r->occupancy_achieved = x;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>profile   what was found inside of a case: below its row in the table, and as a timeline.
+---------------------------------------------------------------------------------------------------------------*/
+
+enum { KBI_PROFILE_ROWS = 10 }; // of each kind are shown
+
+static void kbi_profile_name(kbi_text* t, const char* name, int room) {
+    int most = KBI_MAX(room, 8), used;
+    kbi_text clean = KBI_BLANK;
+    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
+    kbi_puts(t, "      ");
+    if (kbi_width(clean.s, clean.n) > most) { // of a kernel the begin says most
+        clean.n = kbi_fitting(clean.s, clean.n, most - 2, &used);
+        kbi_puts(&clean, "..");
+    }
+    kbi_put(t, clean.s, clean.n);
+    kbi_putf(t, "%*s", KBI_MAX(room - kbi_width(clean.s, clean.n), 0), "");
+    kbi_text_free(&clean);
+}
+
+// Parts of a line, each behind a comma, on as many lines as they need.
+KBI_PRINTF(4, 5) static void kbi_profile_part(kbi_text* t, int* at, int width, const char* format, ...) {
+    enum { KBI_INDENT = 8 };
+    char part[160];
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(part, sizeof part, format, list);
+    va_end(list);
+    if (*at && *at + 2 + n <= width)
+        kbi_puts(t, ", "), *at += 2 + n;
+    else
+        kbi_putf(t, "%s%*s", *at ? ",\n" : "", (int)KBI_INDENT, ""), *at = (int)KBI_INDENT + n;
+    kbi_puts(t, part);
+}
+
+static void kbi_profile_shape(kbi_text* t, const kbi_event* e, int width) {
+    char bytes[40];
+    int at = 0;
+    if (e->kind == KBI_EVENT_KERNEL) {
+        kbi_profile_part(t, &at, width, "%dx%dx%d blocks of %dx%dx%d", e->grid[0], e->grid[1], e->grid[2],
+                         e->block[0], e->block[1], e->block[2]);
+        if (e->cluster[0] * e->cluster[1] * e->cluster[2] > 1)
+            kbi_profile_part(t, &at, width, "clusters of %dx%dx%d", e->cluster[0], e->cluster[1], e->cluster[2]);
+        kbi_profile_part(t, &at, width, "%d registers", e->registers);
+        kbi_profile_part(t, &at, width, "shared %s", kbi_show_bytes(e->shared, bytes));
+        if (e->local) kbi_profile_part(t, &at, width, "local %s", kbi_show_bytes(e->local, bytes));
+        if (e->limit)
+            kbi_profile_part(t, &at, width, "%.0f%% of the warps (%s)", (double)e->occupancy,
+                             kbi_limit_names[e->limit]);
+    } else if (e->bytes) {
+        kbi_profile_part(t, &at, width, "%s each", kbi_show_bytes((double)e->bytes, bytes));
+    }
+    if (at) kbi_puts(t, "\n");
+}
+
+// Events that are alike, a line each, what takes most first.
+static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* title, const kbi_sum* sums, int n,
+                             double all, int width) {
+    bool wide = width >= 100;
+    int room = KBI_MAX(width - (wide ? 64 : 42), 16);
+    char a[40], b[40], c[40], d[40], share[40];
+    double rest = 0;
+    if (!n) return;
+    kbi_putf(t, "    %-*s %6s %10s %6s %10s", room + 2, title, "calls", "total", "share", "mean");
+    if (wide) kbi_putf(t, " %10s %10s", "least", "most");
+    kbi_puts(t, "\n");
+    for (int i = 0; i < n; i++) {
+        const kbi_sum* s = &sums[i];
+        if (i >= KBI_PROFILE_ROWS) rest += s->total;
+        if (i >= KBI_PROFILE_ROWS) continue;
+        kbi_profile_name(t, kbi_event_name(in, s->of), room);
+        kbi_putf(t, " %6lld %10s %6s %10s", (long long)s->calls, kbi_show_time(s->total * 1e-6, a),
+                 kbi_show_percent(all > 0 ? s->total / all : (double)NAN, share),
+                 kbi_show_time(s->total / (double)s->calls * 1e-6, b));
+        if (wide) kbi_putf(t, " %10s %10s", kbi_show_time(s->least * 1e-6, c), kbi_show_time(s->most * 1e-6, d));
+        kbi_puts(t, "\n");
+        kbi_profile_shape(t, s->of, width);
+    }
+    if (n > KBI_PROFILE_ROWS)
+        kbi_putf(t, "      and %d others, %s\n", n - KBI_PROFILE_ROWS, kbi_show_percent(rest / all, share));
+}
+
+// Below the row of a case.
+static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
+    const kbi_inside* in = r->inside;
+    kbi_profile p;
+    char title[64], a[40], b[40], c[40];
+    if (!in || !in->events) return;
+    kbi_profile_of(&p, in);
+    snprintf(title, sizeof title, "on the GPU in %d runs", in->runs);
+    kbi_profile_sums(t, in, title, p.device, p.n_device, p.device_ns, width);
+    kbi_profile_sums(t, in, "calls on the host", p.host, p.n_host, p.host_ns, width);
+    kbi_putf(t, "    a run: %s from first to last, ", kbi_show_time(p.span * 1e-6, a));
+    if (p.gaps > 0)
+        kbi_putf(t, "%s of it busy, %s in %s gaps\n", kbi_show_percent(p.busy / p.span, b),
+                 kbi_show_time(p.gap_ns * 1e-6, c), kbi_digits(p.gaps, 2, title));
+    else
+        kbi_puts(t, "without a gap\n");
+    kbi_putf(t, "    on the host %s a run", kbi_show_time(p.run * 1e-6, a));
+    if (kbi_finite(p.launch_ns)) kbi_putf(t, ", %s a launch", kbi_show_time(p.launch_ns * 1e-6, a));
+    if (p.overlap > 0) kbi_putf(t, "; %s of the copies beside a kernel", kbi_show_percent(p.overlap, a));
+    if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(t, "; no copy beside a kernel");
+    if (p.concurrent > 0) kbi_putf(t, "; two at once for %s of the time", kbi_show_percent(p.concurrent, a));
+    kbi_puts(t, "\n");
+    if (in->dropped) kbi_putf(t, "    %lld records found no room\n", (long long)in->dropped);
+    kbi_profile_free(&p);
+}
+
+// --- the timeline: Chrome's trace events ---
+
+enum { KBI_TRACE_HOST = 1000, KBI_TRACE_LANES = 8, KBI_TRACE_ROWS = 256 };
+
+typedef struct kbi_trace_row { // on which slices stand side by side
+    int process;
+    uint32_t lane;
+    int64_t until[KBI_TRACE_LANES]; // where the last slice of each line ends
+} kbi_trace_row;
+
+typedef struct kbi_tracing {
+    kbi_text* out;
+    int64_t zero; // ns: where the time begins
+    int64_t arrows;
+    kbi_trace_row rows[KBI_TRACE_ROWS];
+    int n_rows;
+    bool any;
+} kbi_tracing;
+
+// The head of an event: {"ph": ..., "pid": ..., "tid": ...
+static void kbi_trace_begin(kbi_tracing* t, char phase, int process, int64_t line) {
+    kbi_putf(t->out, "%s{\"ph\":\"%c\",\"pid\":%d,\"tid\":%lld", t->any ? ",\n" : "\n", phase, process,
+             (long long)line);
+    t->any = true;
+}
+
+static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // in us; digits, whatever the locale
+    kbi_putf(t->out, ",\"%s\":%lld.%03d", key, (long long)(ns / 1000), (int)(ns % 1000));
+}
+
+static void kbi_trace_text(kbi_tracing* t, const char* key, const char* text) {
+    kbi_putf(t->out, ",\"%s\":", key);
+    kbi_json_text(t->out, text);
+}
+
+static void kbi_trace_name(kbi_tracing* t, const char* what, int process, int64_t line, const char* name) {
+    kbi_trace_begin(t, 'M', process, line);
+    kbi_trace_text(t, "name", what);
+    kbi_puts(t->out, ",\"args\":{\"name\":");
+    kbi_json_text(t->out, name);
+    kbi_puts(t->out, "}}");
+}
+
+// A line on which a slice of that time overlaps no other: what runs on one stream may do so at the same time.
+static int64_t kbi_trace_line(kbi_tracing* t, int process, uint32_t lane, int64_t start, int64_t end) {
+    char name[64];
+    int i = 0, line = 0;
+    while (i < t->n_rows && (t->rows[i].process != process || t->rows[i].lane != lane)) i++;
+    if (i == t->n_rows && i == KBI_TRACE_ROWS) i--;
+    kbi_trace_row* row = &t->rows[i];
+    if (i == t->n_rows) {
+        t->n_rows++;
+        row->process = process, row->lane = lane;
+        for (int k = 0; k < KBI_TRACE_LANES; k++) row->until[k] = INT64_MIN;
+    }
+    while (line < KBI_TRACE_LANES - 1 && row->until[line] > start) line++;
+    if (row->until[line] == INT64_MIN) {
+        const char* what = process < KBI_TRACE_HOST ? "stream" : lane ? "thread" : "block";
+        snprintf(name, sizeof name, lane || process < KBI_TRACE_HOST ? "%s %u%s" : "%s", what, lane,
+                 line ? ", at the same time" : "");
+        kbi_trace_name(t, "thread_name", process, (int64_t)i * KBI_TRACE_LANES + line + 1, name);
+    }
+    row->until[line] = KBI_MAX(row->until[line], end);
+    return (int64_t)i * KBI_TRACE_LANES + line + 1;
+}
+
+static void kbi_trace_arrow(kbi_tracing* t, char phase, int process, int64_t line, int64_t at, int64_t id) {
+    kbi_trace_begin(t, phase, process, line);
+    kbi_puts(t->out, ",\"cat\":\"submits\",\"name\":\"submits\"");
+    kbi_trace_time(t, "ts", at - t->zero);
+    kbi_putf(t->out, ",\"id\":%lld%s}", (long long)id, phase == 'f' ? ",\"bp\":\"e\"" : "");
+}
+
+static void kbi_trace_arguments(kbi_tracing* t, const kb_result* r, const kbi_event* e) {
+    kbi_puts(t->out, ",\"args\":{\"case\":");
+    kbi_json_text(t->out, r->name);
+    kbi_putf(t->out, ",\"run\":%d", e->run);
+    if (e->kind == KBI_EVENT_KERNEL)
+        kbi_putf(
+            t->out,
+            ",\"grid\":\"%dx%dx%d\",\"block\":\"%dx%dx%d\",\"registers\":%d,\"shared_bytes\":%d,\"local_bytes\":%d",
+            e->grid[0], e->grid[1], e->grid[2], e->block[0], e->block[1], e->block[2], e->registers, e->shared,
+            e->local);
+    else if (kbi_event_on_device(e))
+        kbi_putf(t->out, ",\"bytes\":%lld", (long long)e->bytes);
+    kbi_puts(t->out, "}}");
+}
+
+// One event as a slice; what a call submitted with an arrow from that.
+static void kbi_trace_event(kbi_tracing* t, const kb_result* r, const kbi_event* e, int64_t* lines) {
+    static const char* const kinds[] = { "block", "call", "kernel", "copy", "memset" };
+    const kbi_inside* in = r->inside;
+    const kbi_event* all = kbi_events_of(in);
+    bool device = kbi_event_on_device(e);
+    int process = device ? in->device : KBI_TRACE_HOST;
+    int64_t line = kbi_trace_line(t, process, e->lane, e->start, e->end);
+    const char* name = e->kind == KBI_EVENT_RUN ? r->name : kbi_event_name(in, e);
+    lines[e - all] = line;
+    kbi_trace_begin(t, 'X', process, line);
+    kbi_trace_text(t, "cat", kinds[e->kind]);
+    kbi_trace_text(t, "name", name ? name : "");
+    kbi_trace_time(t, "ts", e->start - t->zero);
+    kbi_trace_time(t, "dur", KBI_MAX(e->end - e->start, (int64_t)0));
+    kbi_trace_arguments(t, r, e);
+    if (!device || e->cause < 0) return;
+    kbi_trace_arrow(t, 's', KBI_TRACE_HOST, lines[e->cause], all[e->cause].start, ++t->arrows);
+    kbi_trace_arrow(t, 'f', process, line, e->start, t->arrows);
+}
+
+static void kbi_trace_gauges(kbi_tracing* t, const kbi_inside* in) {
+    for (int64_t i = 0; i < 2 * in->gauges; i++) {
+        const kbi_gauge* g = &kbi_gauges_of(in)[i / 2];
+        double x = i % 2 ? g->power_w : g->sm_mhz;
+        if (!kbi_finite(x) || g->at < t->zero) continue;
+        kbi_trace_begin(t, 'C', in->device, 0);
+        kbi_trace_text(t, "name", i % 2 ? "power" : "SM clock");
+        kbi_trace_time(t, "ts", g->at - t->zero);
+        kbi_putf(t->out, ",\"args\":{\"%s\":", i % 2 ? "W" : "MHz");
+        kbi_json_real(t->out, x);
+        kbi_puts(t->out, "}}");
+    }
+}
+
+static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
+    kbi_tracing t;
+    int named[64];
+    int n_named = 0;
+    memset(&t, 0, sizeof t);
+    t.out = out;
+    t.zero = INT64_MAX;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; records[i].inside && k < records[i].inside->events; k++)
+            t.zero = KBI_MIN(t.zero, kbi_events_of(records[i].inside)[k].start);
+    kbi_puts(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench " KBENCH_VERSION
+                  "\"},\"traceEvents\":[");
+    if (t.zero < INT64_MAX) kbi_trace_name(&t, "process_name", KBI_TRACE_HOST, 0, "host");
+    for (int64_t i = 0; i < n; i++) {
+        const kb_result* r = &records[i];
+        char name[160];
+        int k = 0;
+        if (!r->inside || !r->inside->events) continue;
+        while (k < n_named && named[k] != r->inside->device) k++;
+        snprintf(name, sizeof name, "GPU %d: %.120s", r->inside->device, r->gpu ? r->gpu : "");
+        if (k == n_named && k < KBI_COUNT(named))
+            named[n_named++] = r->inside->device, kbi_trace_name(&t, "process_name", r->inside->device, 0, name);
+        int64_t* lines = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)r->inside->events);
+        memset(lines, 0, sizeof(int64_t) * (size_t)r->inside->events);
+        for (int64_t e = 0; e < r->inside->events; e++) kbi_trace_event(&t, r, &kbi_events_of(r->inside)[e], lines);
+        kbi_trace_gauges(&t, r->inside);
+        KBENCH_FREE(lines);
+    }
+    kbi_puts(out, "\n]}\n");
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>machine_code the machine code of the kernel that takes most, by the CUDA Toolkit's disassembler.
+---------------------------------------------------------------------------------------------------------------*/
+
+// Where a program of the toolkit's lies; "": nowhere.
+static void kbi_toolkit_program(const char* name, char path[512]) {
+    const char *home = getenv("CUDA_HOME"), *folders = getenv("PATH");
+    kbi_text all = KBI_BLANK;
+    kbi_putf(&all, "%s:%s%s/usr/local/cuda/bin", folders ? folders : "", home ? home : "", home ? "/bin:" : "");
+    for (const char* p = all.s; *p; p += strcspn(p, ":"), p += *p == ':') {
+        snprintf(path, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
+        if (access(path, X_OK) == 0) break;
+        *path = 0;
+    }
+    kbi_text_free(&all);
+}
+
+// The command that prints it, and false where a name is none that a shell can be given.
+static bool kbi_code_command(kbi_text* command, const char* tool, const char* symbol) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
+    char* self = realpath("/proc/self/exe", NULL);
+    bool good = self && !symbol[strspn(symbol, letters)] && !strchr(tool, '\'') && !strchr(self, '\'');
+    if (good) kbi_putf(command, "'%s' -sass -fun %s '%s' 2>/dev/null", tool, symbol, self);
+    free(self); // the library's own malloc
+    return good;
+}
+
+// Below the case's row, or those of its rivals; a line on stderr where there is none.
+static void kbi_code_show(const kb_result* r) {
+    FILE* out = kbi_desk.run.table.how.out;
+    kbi_profile p;
+    char tool[512] = "", line[512];
+    kbi_text command = KBI_BLANK;
+    const kbi_event* hot = NULL;
+    int lines = 0;
+    kbi_table_flush(&kbi_desk.run.table);
+    if (!r->inside || !r->inside->events) return;
+    kbi_profile_of(&p, r->inside);
+    for (int i = 0; i < p.n_device && !hot; i++)
+        if (p.device[i].of->kind == KBI_EVENT_KERNEL) hot = p.device[i].of;
+    kbi_toolkit_program("cuobjdump", tool);
+    bool good = hot && *tool && kbi_code_command(&command, tool, kbi_texts_of(r->inside) + hot->symbol);
+    FILE* f = good ? popen(command.s, "r") : NULL;
+    for (bool on = false; f && kbi_get_line(line, (int)sizeof line, f);) {
+        line[strcspn(line, "\r\n")] = 0;
+        if (!on && (on = strstr(line, "Function :") != NULL))
+            fputs("\n", out), kbi_print_line(out, "  machine code of %s", r->name);
+        if (on) kbi_print_line(out, "    %s", line), lines++;
+    }
+    if (f) pclose(f);
+    fflush(out);
+    if (hot && !*tool)
+        kbi_warn("--sass: cuobjdump is not found: it comes with the CUDA Toolkit, and PATH can name its folder");
+    else if (hot && !lines)
+        kbi_warn("--sass: %s is not in this program's own code: a library's, or compiled while it ran",
+                 kbi_event_name(r->inside, hot));
+    kbi_text_free(&command);
+    kbi_profile_free(&p);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>vendor    ncu and nsys, started on this very program, which then runs each block once for them.
+---------------------------------------------------------------------------------------------------------------*/
+
+// For a profiler: the block once more in a call of its own, hot behind a first run.
+static void kbi_look_call(kbi_run* run, int number) {
+    run->call.mark = number;
+    run->call.looks = run->recipe->mode == KBI_COLD ? 1 : 2;
+    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
+    kbi_call_function(run);
+    kbi_body_ended(run);
+}
+
+#define KBI_LOOK "KBENCH_LOOK" // the file in which a program that is looked at says how far it has come
+
+// --- what is looked at: this program, in another process ---
+
+// How far the program came, -1: nowhere. over: to its end. False: the file holds something else.
+static bool kbi_look_told(const char* path, int* at, bool* over) {
+    kbi_text text = KBI_BLANK;
+    *at = -1;
+    *over = false;
+    bool good = true;
+    if (kbi_file_text(path, &text))
+        for (const char* p = text.s; *p && good; p += strcspn(p, "\n"), p += *p == '\n') {
+            bool done = strncmp(p, "done\n", 5) == 0 || strncmp(p, "no GPU\n", 7) == 0;
+            good = done || strncmp(p, "at ", 3) == 0;
+            if (!done && good) *at = (int)strtol(p + 3, NULL, 10);
+            *over |= done;
+        }
+    kbi_text_free(&text);
+    return good;
+}
+
+// Each case's check, and its block between marks. The file is there with the cases done when this begins again behind
+// one that ended it: "at 3", "done", or why there is nothing to see.
+static int kbi_look_main(const kbi_options* o) {
+    kbi_supervisor* s = &kbi_desk.run;
+    kbi_plan plan;
+    int64_t device;
+    bool all;
+    bool over;
+    int first;
+    struct stat about;
+    const char* told = getenv(KBI_LOOK);
+    int file = kbi_open_file(told, O_RDWR | O_CREAT | O_APPEND);
+    if (file >= 0 && (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))) close(file), file = -1, errno = ESPIPE;
+    if (file < 0) return kbi_error("%s %s: %s", KBI_LOOK, told, kbi_why_not_open(errno)), KBI_EXIT_USAGE;
+    if (!kbi_look_told(told, &first, &over))
+        return kbi_error("%s %s: that file is not one of --ncu or --nsys, so it is left as it is", KBI_LOOK, told),
+               KBI_EXIT_USAGE;
+    FILE* f = over && ftruncate(file, 0) != 0 ? NULL : fdopen(file, "a");
+    if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
+    unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
+    first = over ? 0 : first + 1;
+    if (!kbi_options_pin(o) || !kbi_device_option(o, &device, &all) || !kbi_plan_here(&plan, o))
+        return KBI_EXIT_USAGE;
+    kbi_recipe_of(&s->recipe, o);
+    s->recipe.device = (int)device;
+    s->recipe.looked = true;
+    s->recipe.fresh = false;
+    s->backend = kbi_backend_open(&s->recipe, &s->machine);
+    bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_SCRIPT;
+    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
+    for (int i = first; i < plan.n && here; i++) {
+        if (!kbi_runs_here(s, &plan.cases[i])) continue;
+        fprintf(f, "at %d\n", i), fflush(f);
+        kbi_run_init(run, s->backend, &s->machine, &s->recipe);
+        kbi_run_case(run, &plan.cases[i]);
+        kbi_check_call(run);
+        if (run->m.status == KB_OK) kbi_look_call(run, i);
+        if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device goes with this process
+    }
+    KBENCH_FREE(run);
+    fputs(here ? "done\n" : "no GPU\n", f);
+    fclose(f);
+    return KBI_EXIT_FINE;
+}
+
+// --- who looks ---
+
+typedef struct kbi_vendor { // a tool at work
+    kbi_supervisor* s;
+    const char *name, *report; // report: without its extension
+    char tool[512];
+    char folder[200], told[240], csv[240], words[240], own[240];
+    kbi_text command; // each word ended by a zero
+    int n;
+    kbi_looks* looks;
+} kbi_vendor;
+
+// In PATH, else in the toolkit.
+static bool kbi_tool_find(const char* name, char out[512]) {
+    const char *path = getenv("PATH"), *home = getenv("CUDA_HOME");
+    struct stat about;
+    kbi_text all = KBI_BLANK;
+    bool found = false;
+    kbi_putf(&all, "%s:%s/bin:/usr/local/cuda/bin", path ? path : "", home ? home : "/usr/local/cuda");
+    for (const char* p = all.s; *p && !found; p += strcspn(p, ":"), p += *p == ':') {
+        snprintf(out, 512, "%.*s/%s", (int)KBI_MIN(strcspn(p, ":"), (size_t)400), p, name);
+        found = *p != ':' && stat(out, &about) == 0 && S_ISREG(about.st_mode) && access(out, X_OK) == 0;
+    }
+    kbi_text_free(&all);
+    return found;
+}
+
+enum { KBI_NCU, KBI_NSYS };
+static const struct {
+    const char *name, *what;
+} kbi_vendors[] = { { "ncu", "Nsight Compute" }, { "nsys", "Nsight Systems" } };
+static kbi_looks kbi_vendor_looks[KBI_COUNT(kbi_vendors)]; // what they saw
+
+// What the command line asks for and is not there, before anything runs; false after an error message.
+static bool kbi_vendor_there(int vendor) {
+    char tool[512];
+    const char* name = kbi_vendors[vendor].name;
+    if (getenv(KBI_LOOK)) return true; // this is the program that it looks at
+    if (kbi_profiled())
+        return kbi_error("--%s: this program runs under a profiler already, and a GPU has room for one: leave out "
+                         "either",
+                         name),
+               false;
+    if (!kbi_tool_find(name, tool))
+        return kbi_error("--%s: %s is not found, neither in PATH nor in the CUDA Toolkit (CUDA_HOME): it comes with "
+                         "NVIDIA %s, which has a package of its own",
+                         name, name, kbi_vendors[vendor].what),
+               false;
+    return true;
+}
+
+static void kbi_vendor_word(kbi_vendor* v, const char* word) {
+    kbi_put(&v->command, word, strlen(word) + 1);
+    v->n++;
+}
+
+static void kbi_vendor_begin(kbi_vendor* v) {
+    v->command.n = 0, v->n = 0;
+    kbi_vendor_word(v, v->tool);
+}
+
+static void kbi_vendor_words(kbi_vendor* v, const char* words) { // with blanks between them
+    char word[80];
+    for (; *words; words += strcspn(words, " "), words += *words == ' ') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(words, " "), words);
+        kbi_vendor_word(v, word);
+    }
+}
+
+// This program with its own command line, whatever its main makes of that; less what starts tools.
+static void kbi_vendor_self(kbi_vendor* v) {
+    char** own = kbi_own_words(v->s->o);
+    char* path = strchr(own[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
+    kbi_vendor_word(v, path ? path : own[0]);
+    free(path);
+    for (int i = 1; own[i]; i++) {
+        bool starts = false;
+        for (int k = 0; k < KBI_COUNT(kbi_vendors); k++) {
+            size_t length = strlen(kbi_vendors[k].name) + 2;
+            starts |= strncmp(own[i], "--", 2) == 0 && strncmp(own[i] + 2, kbi_vendors[k].name, length - 2) == 0 &&
+                      (!own[i][length] || own[i][length] == '=');
+        }
+        if (!starts) kbi_vendor_word(v, own[i]);
+    }
+}
+
+// Metrics that every GPU from sm_75 on has, in few passes; those of a launch cost none.
+#define KBI_NCU_METRICS                                                                                           \
+    "gpu__time_duration.sum,dram__bytes.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_bytes.sum," \
+    "l1tex__t_sector_hit_rate.pct,lts__t_sector_hit_rate.pct,sm__warps_active.avg.pct_of_peak_sustained_active,"  \
+    "sm__maximum_warps_per_active_cycle_pct,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active,"      \
+    "smsp__inst_executed.sum,smsp__sass_thread_inst_executed_op_fadd_pred_on.sum,"                                \
+    "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"    \
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,launch__registers_per_thread"
+
+// Clocks as they are when we time; caches emptied before a kernel where our samples are cold.
+static void kbi_ncu_words(kbi_vendor* v) {
+    const char* set = kbi_sought.ncu;
+    kbi_vendor_words(v, "--profile-from-start off --target-processes application-only --clock-control none");
+    kbi_vendor_words(v, v->s->recipe.mode == KBI_COLD ? "--cache-control all" : "--cache-control none");
+    kbi_vendor_words(v, "--print-units base --page raw --csv --log-file");
+    kbi_vendor_word(v, v->csv);
+    kbi_vendor_word(v, !set || strstr(set, "__") ? "--metrics" : "--set");
+    kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
+}
+
+// All of the process is traced, which costs the blocks nothing: what lies between marks counts.
+static void kbi_nsys_words(kbi_vendor* v) {
+    kbi_vendor_words(v, "profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
+    kbi_vendor_words(v, "--force-overwrite=true --output");
+    kbi_vendor_word(v, v->report);
+}
+
+// The sums come from single launches: those that nsys makes know of no cases.
+static void kbi_nsys_stats(kbi_vendor* v, const char* report) {
+    struct stat about;
+    char file[300];
+    snprintf(file, sizeof file, "%.280s.nsys-rep", v->report);
+    if (stat(file, &about) != 0) snprintf(file, sizeof file, "%.280s.qdrep", v->report); // until 2021
+    kbi_vendor_begin(v);
+    kbi_vendor_words(v, "stats --format csv --force-export=true --report");
+    kbi_vendor_word(v, report);
+    kbi_vendor_word(v, file);
+}
+
+// As a shell would be given it, for people.
+static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
+    kbi_text line = KBI_BLANK;
+    kbi_puts(&line, " LC_ALL=C");
+    if (looked) kbi_putf(&line, " %s=%s", KBI_LOOK, v->told);
+    const char* word = v->command.s;
+    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
+        kbi_puts(&line, " ");
+        kbi_put_quoted(&line, word);
+    }
+    kbi_warn("--%s:%s", v->name, line.s);
+    kbi_text_free(&line);
+}
+
+static int64_t kbi_size_of(const char* path) {
+    struct stat about;
+    return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
+}
+
+static const double kbi_stalls = 10; // times --timeout: under a profiler a case takes longer
+
+// Starts the command and waits; words: the file for what it says. What does not get on with a case is ended. The
+// status that waitpid gives, -1: there was no process, or it was stopped.
+static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
+    char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(v->n + 1));
+    char* word = v->command.s;
+    int status = -1;
+    double limit = kbi_stalls * v->s->o->timeout;
+    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) argv[i] = word;
+    argv[v->n] = NULL;
+    fflush(NULL);
+    pid_t parent = getpid(), process = fork(), ended = 0;
+    if (process < 0) kbi_error("no process: %s", strerror(errno));
+    if (process == 0) {
+        setpgid(0, 0);
+        if (looked) setenv(KBI_LOOK, v->told, 1);
+        setenv("LC_ALL", "C", 1);
+        kbi_exec(argv, words, true, parent);
+    }
+    KBENCH_FREE(argv);
+    if (process < 0) return -1;
+    int64_t moved = kbi_now(), size = 0;
+    bool stopped = false;
+    while ((ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        int64_t now = kbi_size_of(v->told) + kbi_size_of(words);
+        if (now != size) size = now, moved = kbi_now();
+        bool late = kbi_seconds_since(moved) > limit;
+        if ((late || kbi_desk.interrupted) && !stopped) kill(-process, SIGTERM), stopped = true, moved = kbi_now();
+        if (stopped && kbi_seconds_since(moved) > 2) kill(-process, SIGKILL);
+        kbi_readable(-1, 20);
+    }
+    return stopped ? -1 : status;
+}
+
+// --- what went wrong ---
+
+static const struct {
+    const char *sign, *cure;
+} kbi_vendor_ills[] = {
+    { "ERR_NVGPUCTRPERM",
+      "the driver lets only an administrator read the GPU's counters (RmProfilingAdminOnly: 1 in "
+      "/proc/driver/nvidia/params): run as root, start the container with --cap-add=SYS_ADMIN, or load the driver with "
+      "NVreg_RestrictProfilingToAdminUsers=0" },
+    { "MIG",
+      "this is a part of a GPU (MIG) whose counters others share: take an instance that has the GPU for itself, or "
+      "turn MIG off (nvidia-smi -mig 0)" },
+    { "resource was unavailable",
+      "another profiler holds the GPU's counters: end it, or pause it (DCGM: dcgmi profile --pause)" },
+    { "nsight-compute-lock",
+      "another user's lock lies in the folder for temporary files: set TMPDIR to a folder of yours" },
+    { "InterprocessLock",
+      "another user's lock lies in the folder for temporary files: set TMPDIR to a folder of yours" },
+    { "not supported on device",
+      "this ncu cannot profile this GPU: a newer one may know it; under WSL and on a virtual GPU "
+      "the host has to allow it" },
+    { "driver is not compatible", "the driver is too old for this ncu: take that of the driver's CUDA version" },
+    { "nrecogni", "this version does not know the options above: a newer one does" }, // -sed or -zed option
+};
+
+// One line of what the tool said: the cure where the ill is known, else its own words.
+static void kbi_vendor_explain(const kbi_vendor* v, int status) {
+    kbi_text said = KBI_BLANK;
+    const char *cure = NULL, *first = "", *last = "nothing";
+    kbi_file_text(v->csv, &said), kbi_puts(&said, "\n");
+    kbi_file_text(v->words, &said), kbi_puts(&said, "\n");
+    for (char *line = said.s, *next; *line; line = next) {
+        next = line + strcspn(line, "\n");
+        if (*next) *next++ = 0;
+        bool wrong = strstr(line, "rror") || strstr(line, "ERR");
+        for (int i = 0; i < KBI_COUNT(kbi_vendor_ills) && wrong && !cure; i++)
+            if (strstr(line, kbi_vendor_ills[i].sign)) cure = kbi_vendor_ills[i].cure;
+        if (wrong && !*first) first = line;
+        if (*line) last = line;
+    }
+    if (cure)
+        kbi_error("--%s: %s", v->name, cure);
+    else if (status >= 0 && WIFSIGNALED(status))
+        kbi_error("--%s: %s was ended by signal %d; the command above shows more", v->name, v->name,
+                  WTERMSIG(status));
+    else if (status < 0)
+        kbi_error("--%s: %s was stopped: nothing moved in %g s; a larger --timeout waits longer", v->name, v->name,
+                  kbi_stalls * v->s->o->timeout);
+    else
+        kbi_error("--%s: %s failed (exit code %d); it said: %.200s", v->name, v->name, WEXITSTATUS(status),
+                  *first ? first : last);
+    kbi_text_free(&said);
+}
+
+// --- a look ---
+
+// What a tool wrote, or makes of its report under one of these names, the second until 2022.
+static void kbi_vendor_report(kbi_vendor* v, const char* const names[2], bool say) {
+    bool read = false;
+    for (int i = 0; i < 2 && !read && !kbi_desk.interrupted; i++) {
+        kbi_text csv = KBI_BLANK;
+        if (names) kbi_nsys_stats(v, names[i]);
+        if (names) kbi_vendor_run(v, v->csv, false);
+        if (kbi_file_text(v->csv, &csv)) read = kbi_looks_read(v->looks, csv.s);
+        if (read && names && say) kbi_vendor_say(v, false);
+        kbi_text_free(&csv);
+        if (!names) return;
+    }
+}
+
+static void kbi_vendor_read(kbi_vendor* v, bool say) {
+    static const char* const launches[] = { "cuda_gpu_trace", "gputrace" };
+    static const char* const calls[] = { "cuda_api_sum", "cudaapisum" };
+    bool nsys = kbi_is(v->name, "nsys");
+    kbi_vendor_report(v, nsys ? launches : NULL, say);
+    if (nsys && v->looks->n) kbi_vendor_report(v, calls, say);
+}
+
+// Once, and once more behind each case that ended the program. false: the tool saw nothing.
+static bool kbi_vendor_look(kbi_vendor* v) {
+    const kbi_plan* plan = v->s->plan;
+    bool over = false;
+    for (int before = -1, at;; before = at) {
+        kbi_vendor_begin(v);
+        if (kbi_is(v->name, "ncu"))
+            kbi_ncu_words(v);
+        else
+            kbi_nsys_words(v);
+        kbi_vendor_self(v);
+        if (before < 0) kbi_vendor_say(v, true);
+        int status = kbi_vendor_run(v, v->words, true);
+        if (kbi_desk.interrupted) return true;
+        kbi_vendor_read(v, before < 0);
+        kbi_look_told(v->told, &at, &over);
+        if (over && at < 0) return true; // no GPU, and the run says so
+        if (over && status == 0 && v->looks->n) return true;
+        if (over || at == before) return kbi_vendor_explain(v, status), false;
+        kbi_warn("--%s: %s ended the program under %s; going on behind it", v->name, plan->cases[at].name, v->name);
+        unlink(v->csv);
+    }
+}
+
+static bool kbi_vendor_files(kbi_vendor* v) {
+    const char *folder = getenv("TMPDIR"), *file = kbi_sought.nsys;
+    struct {
+        char* of;
+        const char* name;
+    } files[] = { { v->told, "told" }, { v->csv, "csv" }, { v->words, "words" }, { v->own, "report" } };
+    snprintf(v->folder, sizeof v->folder, "%.150s/kbench-%s-%ld", folder && *folder ? folder : "/tmp", v->name,
+             (long)getpid());
+    if (mkdir(v->folder, 0700) != 0)
+        return kbi_error("--%s: cannot make %s: %s", v->name, v->folder, strerror(errno)), false;
+    for (int i = 0; i < KBI_COUNT(files); i++) snprintf(files[i].of, 240, "%.200s/%s", v->folder, files[i].name);
+    v->report = v->own;
+    if (!file) return true;
+    size_t n = strlen(file);
+    v->report = kbi_arena_text_n(&v->looks->text, file, kbi_ends(file, ".nsys-rep") ? n - 9 : n);
+    return true;
+}
+
+static void kbi_vendor_remove(const kbi_vendor* v) {
+    static const char* const left[] = { "told", "csv", "words", "report.nsys-rep", "report.qdrep", "report.sqlite" };
+    char path[240];
+    for (int i = 0; i < KBI_COUNT(left); i++) {
+        snprintf(path, sizeof path, "%.200s/%s", v->folder, left[i]);
+        unlink(path);
+    }
+    rmdir(v->folder);
+}
+
+// Before anything is measured: what the tool saw goes into the records as these are made.
+static bool kbi_vendor_before(int vendor) {
+    kbi_vendor v;
+    memset(&v, 0, sizeof v);
+    v.s = &kbi_desk.run;
+    v.name = kbi_vendors[vendor].name;
+    v.looks = &kbi_vendor_looks[vendor];
+    bool seen = kbi_tool_find(v.name, v.tool) && kbi_vendor_files(&v);
+    if (seen) {
+        seen = kbi_vendor_look(&v);
+        kbi_vendor_remove(&v);
+    }
+    kbi_text_free(&v.command);
+    return seen;
+}
+
+// --- shown ---
+
+static const struct {
+    const char *title, *metric;
+    double scale;
+} kbi_look_columns[] = { { "DRAM MB", "dram__bytes.sum", 1e-6 },
+                         { "DRAM %", "dram__throughput.avg.pct_of_peak_sustained_elapsed", 1 },
+                         { "L2 hit %", "lts__t_sector_hit_rate.pct", 1 },
+                         { "L1 hit %", "l1tex__t_sector_hit_rate.pct", 1 },
+                         { "occupied %", "sm__warps_active.avg.pct_of_peak_sustained_active", 1 },
+                         { "tensor %", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", 1 },
+                         { "copied MB", "nsys.memory_bytes", 1e-6 },
+                         { "registers", "launch__registers_per_thread", 1 } };
+
+static void kbi_look_name(kbi_table* t, const char* before, const char* name) { // of a tool's table
+    enum { KBI_LOOK_NAME = 100 };
+    int used;
+    kbi_text clean = KBI_BLANK;
+    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
+    size_t n = kbi_fitting(clean.s, clean.n, KBI_LOOK_NAME, &used);
+    kbi_puts(&t->text, before), kbi_put(&t->text, clean.s, n), kbi_puts(&t->text, n < clean.n ? "..." : "");
+    kbi_text_free(&clean);
+}
+
+static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, unsigned wanted) {
+    char out[40];
+    snprintf(out, sizeof out, "%lld", (long long)l->calls);
+    kbi_table_pad(t, 7, out);
+    kbi_table_pad(t, 12, l->ns > 0 ? kbi_show_time(l->ns * 1e-6, out) : "-");
+    kbi_table_pad(t, 8, all->ns > 0 ? kbi_show_percent(l->ns / all->ns, out) : "-");
+    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++)
+        if (wanted >> c & 1)
+            kbi_table_pad(
+                t, (int)strlen(kbi_look_columns[c].title) + 2,
+                kbi_show(kbi_look_value(l, kbi_look_columns[c].metric) * kbi_look_columns[c].scale, 4, out));
+    kbi_look_name(t, "  ", l->kernel);
+    if (l->grid && *l->grid) {
+        kbi_puts(&t->text, "  "), kbi_clean(&t->text, l->grid);
+        kbi_puts(&t->text, " x "), kbi_clean(&t->text, l->block ? l->block : "");
+    }
+    kbi_puts(&t->text, "\n");
+}
+
+static int kbi_api_order(const void* a, const void* b) {
+    const kbi_api_sum *x = (const kbi_api_sum*)a, *y = (const kbi_api_sum*)b;
+    return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : strcmp(x->name, y->name);
+}
+
+// Calls have no marks around them: those of set-up and checks are among them.
+static void kbi_api_show(kbi_table* t, const kbi_looks* looks) {
+    enum { KBI_API_ROWS = 12 };
+    double all = 0;
+    char out[40];
+    if (!looks->n_api) return;
+    qsort(looks->api, (size_t)looks->n_api, sizeof(kbi_api_sum), kbi_api_order);
+    for (int i = 0; i < looks->n_api; i++) all += looks->api[i].ns;
+    kbi_puts(&t->text, "calls of the whole process, set-up and checks as well\n");
+    for (int i = 0; i < looks->n_api && i < KBI_API_ROWS; i++) {
+        const kbi_api_sum* x = &looks->api[i];
+        kbi_table_pad(t, 7, kbi_show_count(x->calls, out));
+        kbi_table_pad(t, 12, kbi_show_time(x->ns * 1e-6, out));
+        kbi_table_pad(t, 8, kbi_show_percent(x->ns / all, out));
+        kbi_table_pad(t, 12, kbi_show_time(x->ns / x->calls * 1e-6, out));
+        kbi_look_name(t, " each  ", x->name), kbi_puts(&t->text, "\n");
+    }
+    if (looks->n_api > KBI_API_ROWS) kbi_putf(&t->text, "        and %d others\n", looks->n_api - KBI_API_ROWS);
+}
+
+static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* looks, const char* tool) {
+    unsigned wanted = 0; // a bit for each of kbi_look_columns
+    int cases = 0;
+    for (int i = 0; i < looks->n; i++) cases += looks->of[i].whole;
+    kbi_putf(&t->text, "\n%s, one run of each timed block: %d of %d cases\n", tool, cases, plan->n);
+    kbi_table_pad(t, 7, "calls"), kbi_table_pad(t, 12, "time"), kbi_table_pad(t, 8, "share");
+    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++) {
+        for (int i = 0; i < looks->n; i++)
+            if (kbi_finite(kbi_look_value(&looks->of[i], kbi_look_columns[c].metric))) wanted |= 1u << c;
+        if (wanted >> c & 1) kbi_table_pad(t, (int)strlen(kbi_look_columns[c].title) + 2, kbi_look_columns[c].title);
+    }
+    kbi_puts(&t->text, "  kernel, grid x block\n");
+    for (int i = 0; i < plan->n; i++) {
+        const kbi_look *all = kbi_look_all(looks, i), *end = looks->of + looks->n;
+        const char* word = !all ? ": not seen" : all->calls ? "" : ": nothing on the GPU";
+        kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", word);
+        for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
+    }
+    kbi_api_show(t, looks);
+}
+
+static void kbi_vendor_after(int vendor) {
+    kbi_supervisor* s = &kbi_desk.run;
+    kbi_looks* seen = &kbi_vendor_looks[vendor];
+    if (seen->n) kbi_looks_show(&s->table, s->plan, seen, kbi_vendors[vendor].name);
+    kbi_looks_free(seen);
+    kbi_table_flush(&s->table);
+}
+
+static bool kbi_ncu_ready(const char* value) { return (void)value, kbi_vendor_there(KBI_NCU); }
+static bool kbi_ncu_before(void) { return kbi_vendor_before(KBI_NCU); }
+static void kbi_ncu_amend(kb_result* r, int64_t number) {
+    kbi_record_looked(r, &kbi_vendor_looks[KBI_NCU], (int)number);
+}
+static void kbi_ncu_after(void) { kbi_vendor_after(KBI_NCU); }
+static bool kbi_nsys_ready(const char* value) { return (void)value, kbi_vendor_there(KBI_NSYS); }
+static bool kbi_nsys_before(void) { return kbi_vendor_before(KBI_NSYS); }
+static void kbi_nsys_amend(kb_result* r, int64_t number) {
+    kbi_record_looked(r, &kbi_vendor_looks[KBI_NSYS], (int)number);
+}
+static void kbi_nsys_after(void) { kbi_vendor_after(KBI_NSYS); }
+static int kbi_look_instead(const char* value) {
+    return (void)value, getenv(KBI_LOOK) ? kbi_look_main(kbi_options_now) : -1;
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>registered  the add-on's instruments and outputs.
+---------------------------------------------------------------------------------------------------------------*/
+
+static bool kbi_activity_wanted(const char* value) {
+    (void)value;
+    for (kb_instrument* i = kbi_process.instruments; i; i = i->next) // no option of its own
+        if (i->ready == kbi_activity_wanted)
+            i->on = kbi_sought.on[KBI_INSPECT_profile] || kbi_sought.on[KBI_INSPECT_trace] ||
+                    kbi_sought.on[KBI_INSPECT_sass];
+    return true;
+}
+
+#if KBI_CUDA
+// With --counters they say first whether the case was cold.
+static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
+    if (!kbi_sought.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
+}
+#endif
+
+static kb_instrument* kbi_inspect_instrument_of(const char* option) {
+    enum { KBI_INSPECT_INSTRUMENTS = 8 };
+    static kb_instrument all[KBI_INSPECT_INSTRUMENTS];
+    static int n;
+    all[n].option = option;
+    kb_add_instrument(&all[n]);
+    return &all[n++];
+}
+
+static kb_output* kbi_inspect_output(const char* option) { // NULL: always on
+    enum { KBI_INSPECT_OUTPUTS = 4 };
+    static kb_output all[KBI_INSPECT_OUTPUTS];
+    static int n;
+    all[n].option = option;
+    kb_add_output(&all[n]);
+    return &all[n++];
+}
+
+KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
+    static kb_option_set set;
+    kb_instrument* i;
+    set.options = kbi_inspect_rows, set.count = KBI_INSPECT_COUNT;
+    set.values = &kbi_sought, set.given = kbi_sought.on;
+    set.start = kbi_inspect_start, set.agree = kbi_inspect_agree;
+    kb_add_options(&set);
+#if KBI_CUDA
+    i = kbi_inspect_instrument_of("energy");
+    i->open = kbi_energy_open, i->begin = kbi_energy_begin, i->end = kbi_energy_end, i->close = kbi_energy_close;
+    i->judge = kbi_judge_energy_alone, i->seconds = 3;
+    i = kbi_inspect_instrument_of(NULL);
+    i->ready = kbi_activity_wanted;
+    i->open = kbi_activity_open, i->begin = kbi_activity_begin, i->end = kbi_activity_end,
+    i->close = kbi_activity_close;
+    i = kbi_inspect_instrument_of("counters");
+    i->open = kbi_counters_open, i->begin = kbi_counters_begin, i->end = kbi_counters_end,
+    i->close = kbi_counters_close;
+    i->machine = kbi_measure_counted_cold;
+#endif
+    i = kbi_inspect_instrument_of("counters");
+    i->host = true, i->judge = kbi_judge_inside;
+#if KBI_PERF_HERE
+    i->open = kbi_perf_open, i->begin = kbi_perf_begin, i->end = kbi_perf_end, i->close = kbi_perf_close;
+#endif
+    i = kbi_inspect_instrument_of("ncu");
+    i->ready = kbi_ncu_ready, i->before = kbi_ncu_before, i->amend = kbi_ncu_amend, i->after = kbi_ncu_after;
+    i = kbi_inspect_instrument_of("nsys");
+    i->ready = kbi_nsys_ready, i->before = kbi_nsys_before, i->amend = kbi_nsys_amend, i->after = kbi_nsys_after;
+    kbi_inspect_output("profile")->below = kbi_profile_show;
+    kbi_inspect_output("sass")->each = kbi_code_show;
+    kbi_inspect_output(NULL)->instead = kbi_look_instead;
+    kb_output* trace = kbi_inspect_output("trace");
+    trace->write = kbi_trace, trace->begins = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ",
+    trace->lines = 1;
+}
+
+KBI_CODE_END
+#endif // KBENCH_IMPLEMENTED
+#endif // KBENCH_INSPECT_H

@@ -1,0 +1,1216 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// The self-test: the measurement measured, on the machine that it is to be used on, and held against bars. Planted mistakes
+// must get their flag and no number, equal kernels must not be called different, times must agree with CUPTI's.
+//     nvcc -O3 examples/addons/selftest.cu -o selftest && ./selftest             3 minutes on an H100; --fast: in short
+//     cc -O2 -x c examples/addons/selftest.cu -o selftest -lm && ./selftest      without a GPU
+// Exit code 1: a bar was missed. --op, --impl and the like choose nothing here; --device and --cpu say where.
+#ifndef KBENCH_IMPLEMENTATION
+#define KBENCH_IMPLEMENTATION
+#endif
+#include "../../kbench.h"
+#include "kbench_inspect.h"
+#include <stdlib.h>
+
+#ifdef KBENCH_IMPLEMENTED
+KBI_CODE_BEGIN
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>kernels   the kernels of >>proving, as text that the driver compiles.
+---------------------------------------------------------------------------------------------------------------*/
+
+#if KBI_CUDA
+// Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
+// driver since CUDA 10.1 loads it on every GPU since Volta. tests/ptx/engine.cu is the source, tests/ptx/make.py made
+// the text, with nvcc 13.0.88: change it there. The pieces of an array are to be joined in order; C promises no more
+// than 4095 characters in one literal.
+// clang-format off
+static const char* const kbi_ptx_proving[] = {
+    ".version 6.4\n"
+    ".target sm_70\n"
+    ".address_size 64\n",
+    // kbi_axpy(x, y, n, ended, wait): y = 0.5 x + 1.
+    ".visible .entry kbi_axpy(.param .u64 kbi_axpy_0, .param .u64 kbi_axpy_1, .param .u32 kbi_axpy_2,\n"
+    "    .param .u64 kbi_axpy_3, .param .u64 kbi_axpy_4)\n"
+    "{\n"
+    "    .reg .pred %p<6>; .reg .f32 %f<5>; .reg .b32 %r<14>; .reg .b64 %rd<15>;\n"
+    "    ld.param.u64 %rd4, [kbi_axpy_0];\n"
+    "    ld.param.u64 %rd5, [kbi_axpy_1];\n"
+    "    ld.param.u32 %r6, [kbi_axpy_2];\n"
+    "    ld.param.u64 %rd6, [kbi_axpy_3];\n"
+    "    ld.param.u64 %rd7, [kbi_axpy_4];\n"
+    "    mov.u32 %r7, %ctaid.x;\n"
+    "    shl.b32 %r8, %r7, 8;\n"
+    "    mov.u32 %r1, %tid.x;\n"
+    "    add.s32 %r13, %r8, %r1;\n"
+    "    setp.ge.u32 %p1, %r13, %r6; @%p1 bra $L10_3;\n"
+    "    mov.u32 %r9, %nctaid.x;\n"
+    "    shl.b32 %r3, %r9, 8;\n"
+    "    cvta.to.global.u64 %rd1, %rd4;\n"
+    "    cvta.to.global.u64 %rd2, %rd5;\n"
+    "$L10_2: .pragma \"nounroll\";\n"
+    "    mul.wide.u32 %rd8, %r13, 4;\n"
+    "    add.s64 %rd9, %rd1, %rd8;\n"
+    "    ld.global.f32 %f1, [%rd9];\n"
+    "    mov.f32 %f2, 0f3F800000; mov.f32 %f3, 0f3F000000;\n"
+    "    fma.rn.f32 %f4, %f3, %f1, %f2;\n"
+    "    add.s64 %rd10, %rd2, %rd8;\n"
+    "    st.global.f32 [%rd10], %f4;\n"
+    "    add.s32 %r13, %r13, %r3;\n"
+    "    setp.lt.u32 %p2, %r13, %r6; @%p2 bra $L10_2;\n"
+    "$L10_3:\n"
+    "    membar.gl;\n"
+    "    bar.sync 0;\n"
+    "    setp.ne.s32 %p3, %r1, 0; @%p3 bra $L10_7;\n"
+    "    mov.u32 %r10, %nctaid.x;\n"
+    "    add.s32 %r11, %r10, -1;\n"
+    "    cvta.to.global.u64 %rd11, %rd6;\n"
+    "    atom.global.inc.u32 %r12, [%rd11], %r11;\n"
+    "    setp.ne.s32 %p4, %r12, %r11; @%p4 bra $L10_7;\n"
+    "    mov.u64 %rd12, %clock64;\n"
+    "$L10_6: .pragma \"nounroll\";\n"
+    "    mov.u64 %rd13, %clock64;\n"
+    "    sub.s64 %rd14, %rd13, %rd12;\n"
+    "    setp.lt.u64 %p5, %rd14, %rd7; @%p5 bra $L10_6;\n"
+    "$L10_7:\n"
+    "    ret;\n"
+    "}\n",
+    // kbi_sums(x, y, n, ended, wait): y[r] = the sum of row r of x, rows of 1024; a block takes a row.
+    ".visible .entry kbi_sums(.param .u64 kbi_sums_0, .param .u64 kbi_sums_1, .param .u32 kbi_sums_2,\n"
+    "    .param .u64 kbi_sums_3, .param .u64 kbi_sums_4)\n"
+    "{\n"
+    "    .reg .pred %p<13>; .reg .f32 %f<33>; .reg .b32 %r<37>; .reg .b64 %rd<19>;\n"
+    "    .shared .align 4 .b8 part[32];\n"
+    "    ld.param.u64 %rd5, [kbi_sums_0];\n"
+    "    ld.param.u64 %rd6, [kbi_sums_1];\n"
+    "    ld.param.u32 %r8, [kbi_sums_2];\n"
+    "    ld.param.u64 %rd7, [kbi_sums_3];\n"
+    "    ld.param.u64 %rd8, [kbi_sums_4];\n"
+    "    shr.u32 %r1, %r8, 10;\n"
+    "    mov.u32 %r36, %ctaid.x;\n"
+    "    setp.lt.u32 %p1, %r36, %r1; @!%p1 bra $L11_7;\n"
+    "    mov.u32 %r9, %tid.x;\n"
+    "    cvt.u64.u32 %rd1, %r9;\n"
+    "    and.b32 %r3, %r9, 31;\n"
+    "    shr.u32 %r10, %r9, 3;\n"
+    "    and.b32 %r11, %r10, 536870908;\n"
+    "    mov.u32 %r12, part;\n"
+    "    add.s32 %r4, %r12, %r11;\n"
+    "    mov.u32 %r5, %nctaid.x;\n"
+    "    cvta.to.global.u64 %rd2, %rd5;\n"
+    "    cvta.to.global.u64 %rd3, %rd6;\n"
+    "$L11_2: .pragma \"nounroll\";\n"
+    "    shl.b32 %r13, %r36, 10;\n"
+    "    cvt.u64.u32 %rd9, %r13;\n"
+    "    add.s64 %rd10, %rd9, %rd1;\n"
+    "    shl.b64 %rd11, %rd10, 2;\n"
+    "    add.s64 %rd12, %rd2, %rd11;\n"
+    "    ld.global.f32 %f2, [%rd12+1024];\n"
+    "    ld.global.f32 %f3, [%rd12];\n"
+    "    add.rn.f32 %f4, %f3, %f2;\n"
+    "    ld.global.f32 %f5, [%rd12+3072];\n"
+    "    ld.global.f32 %f6, [%rd12+2048];\n"
+    "    add.rn.f32 %f7, %f6, %f5;\n"
+    "    add.rn.f32 %f8, %f4, %f7;\n"
+    "    mov.b32 %r14, %f8; mov.u32 %r15, 31; mov.u32 %r16, 16; mov.u32 %r17, -1;\n"
+    "    shfl.sync.bfly.b32 %r18|%p2, %r14, %r16, %r15, %r17;\n"
+    "    mov.b32 %f9, %r18;\n"
+    "    add.rn.f32 %f10, %f8, %f9;\n"
+    "    mov.b32 %r19, %f10; mov.u32 %r20, 8;\n"
+    "    shfl.sync.bfly.b32 %r21|%p3, %r19, %r20, %r15, %r17;\n"
+    "    mov.b32 %f11, %r21;\n"
+    "    add.rn.f32 %f12, %f10, %f11;\n"
+    "    mov.b32 %r22, %f12; mov.u32 %r23, 4;\n"
+    "    shfl.sync.bfly.b32 %r24|%p4, %r22, %r23, %r15, %r17;\n"
+    "    mov.b32 %f13, %r24;\n"
+    "    add.rn.f32 %f14, %f12, %f13;\n"
+    "    mov.b32 %r25, %f14; mov.u32 %r26, 2;\n"
+    "    shfl.sync.bfly.b32 %r27|%p5, %r25, %r26, %r15, %r17;\n"
+    "    mov.b32 %f15, %r27;\n"
+    "    add.rn.f32 %f16, %f14, %f15;\n"
+    "    mov.b32 %r28, %f16; mov.u32 %r29, 1;\n"
+    "    shfl.sync.bfly.b32 %r30|%p6, %r28, %r29, %r15, %r17;\n"
+    "    mov.b32 %f17, %r30;\n"
+    "    add.rn.f32 %f1, %f16, %f17;\n"
+    "    setp.ne.s32 %p7, %r3, 0; @%p7 bra $L11_4;\n"
+    "    st.shared.f32 [%r4], %f1;\n"
+    "$L11_4:\n"
+    "    cvt.u32.u64 %r31, %rd1;\n"
+    "    setp.ne.s32 %p8, %r31, 0;\n"
+    "    bar.sync 0;\n"
+    "    @%p8 bra $L11_6;\n"
+    "    ld.shared.f32 %f18, [part];\n"
+    "    ld.shared.f32 %f19, [part+4];\n"
+    "    add.rn.f32 %f20, %f18, %f19;\n"
+    "    ld.shared.f32 %f21, [part+12];\n"
+    "    ld.shared.f32 %f22, [part+8];\n"
+    "    add.rn.f32 %f23, %f22, %f21;\n"
+    "    add.rn.f32 %f24, %f20, %f23;\n"
+    "    ld.shared.f32 %f25, [part+20];\n"
+    "    ld.shared.f32 %f26, [part+16];\n"
+    "    add.rn.f32 %f27, %f26, %f25;\n"
+    "    ld.shared.f32 %f28, [part+28];\n"
+    "    ld.shared.f32 %f29, [part+24];\n"
+    "    add.rn.f32 %f30, %f29, %f28;\n"
+    "    add.rn.f32 %f31, %f27, %f30;\n"
+    "    add.rn.f32 %f32, %f24, %f31;\n"
+    "    mul.wide.u32 %rd13, %r36, 4;\n"
+    "    add.s64 %rd14, %rd3, %rd13;\n"
+    "    st.global.f32 [%rd14], %f32;\n"
+    "$L11_6:\n"
+    "    bar.sync 0;\n"
+    "    add.s32 %r36, %r36, %r5;\n"
+    "    setp.lt.u32 %p9, %r36, %r1; @%p9 bra $L11_2;\n"
+    "$L11_7:\n"
+    "    mov.u32 %r32, %tid.x;\n"
+    "    membar.gl;\n"
+    "    bar.sync 0;\n"
+    "    setp.ne.s32 %p10, %r32, 0; @%p10 bra $L11_11;\n"
+    "    mov.u32 %r33, %nctaid.x;\n"
+    "    add.s32 %r34, %r33, -1;\n"
+    "    cvta.to.global.u64 %rd15, %rd7;\n"
+    "    atom.global.inc.u32 %r35, [%rd15], %r34;\n"
+    "    setp.ne.s32 %p11, %r35, %r34; @%p11 bra $L11_11;\n"
+    "    mov.u64 %rd16, %clock64;\n"
+    "$L11_10: .pragma \"nounroll\";\n"
+    "    mov.u64 %rd17, %clock64;\n"
+    "    sub.s64 %rd18, %rd17, %rd16;\n"
+    "    setp.lt.u64 %p12, %rd18, %rd8; @%p12 bra $L11_10;\n"
+    "$L11_11:\n"
+    "    ret;\n"
+    "}\n",
+    // kbi_product(x, y, n, ended, wait): y = x x, n by n, n a multiple of 16; a block takes tiles of 16 by 16.
+    ".visible .entry kbi_product(.param .u64 kbi_product_0, .param .u64 kbi_product_1, .param .u32 kbi_product_2,\n"
+    "    .param .u64 kbi_product_3, .param .u64 kbi_product_4)\n"
+    "{\n"
+    "    .reg .pred %p<9>; .reg .f32 %f<23>; .reg .b32 %r<55>; .reg .b64 %rd<18>;\n"
+    "    .shared .align 4 .b8 a[1088];\n"
+    "    .shared .align 4 .b8 b[1088];\n"
+    "    ld.param.u64 %rd4, [kbi_product_0];\n"
+    "    ld.param.u64 %rd5, [kbi_product_1];\n"
+    "    ld.param.u32 %r27, [kbi_product_2];\n"
+    "    ld.param.u64 %rd6, [kbi_product_3];\n"
+    "    ld.param.u64 %rd7, [kbi_product_4];\n"
+    "    mov.u32 %r1, %tid.x;\n"
+    "    shr.u32 %r2, %r1, 4;\n"
+    "    and.b32 %r3, %r1, 15;\n"
+    "    shr.u32 %r4, %r27, 4;\n"
+    "    mul.lo.s32 %r5, %r4, %r4;\n"
+    "    mov.u32 %r50, %ctaid.x;\n"
+    "    setp.ge.u32 %p1, %r50, %r5; @%p1 bra $L12_8;\n"
+    "    cvta.to.global.u64 %rd1, %rd4;\n"
+    "    mov.u32 %r7, %nctaid.x;\n"
+    "    mul.lo.s32 %r28, %r2, 68;\n"
+    "    mov.u32 %r29, a;\n"
+    "    add.s32 %r30, %r29, %r28;\n"
+    "    shl.b32 %r31, %r3, 2;\n"
+    "    add.s32 %r8, %r30, %r31;\n"
+    "    mov.u32 %r32, b;\n"
+    "    add.s32 %r33, %r32, %r28;\n"
+    "    add.s32 %r9, %r33, %r31;\n"
+    "    add.s32 %r34, %r32, %r31;\n"
+    "    add.s32 %r10, %r34, 136;\n"
+    "    add.s32 %r11, %r30, 8;\n"
+    "    cvta.to.global.u64 %rd2, %rd5;\n"
+    "$L12_2: .pragma \"nounroll\";\n"
+    "    div.u32 %r35, %r50, %r4;\n"
+    "    shl.b32 %r36, %r35, 4;\n"
+    "    add.s32 %r37, %r36, %r2;\n"
+    "    mul.lo.s32 %r38, %r35, %r4;\n"
+    "    sub.s32 %r39, %r50, %r38;\n"
+    "    shl.b32 %r40, %r39, 4;\n"
+    "    or.b32 %r13, %r40, %r3;\n"
+    "    mul.lo.s32 %r14, %r37, %r27;\n"
+    "    setp.eq.s32 %p2, %r27, 0;\n"
+    "    mov.f32 %f21, 0f00000000;\n"
+    "    @%p2 bra $L12_7;\n"
+    "    add.s32 %r15, %r14, %r3;\n"
+    "    mov.f32 %f21, 0f00000000; mov.u32 %r51, 0;\n"
+    "$L12_4: .pragma \"nounroll\";\n"
+    "    add.s32 %r43, %r15, %r51;\n"
+    "    mul.wide.u32 %rd8, %r43, 4;\n"
+    "    add.s64 %rd9, %rd1, %rd8;\n"
+    "    ld.global.f32 %f7, [%rd9];\n"
+    "    st.shared.f32 [%r8], %f7;\n"
+    "    add.s32 %r44, %r51, %r2;\n"
+    "    mad.lo.s32 %r45, %r44, %r27, %r13;\n"
+    "    mul.wide.u32 %rd10, %r45, 4;\n"
+    "    add.s64 %rd11, %rd1, %rd10;\n"
+    "    ld.global.f32 %f8, [%rd11];\n"
+    "    st.shared.f32 [%r9], %f8;\n"
+    "    bar.sync 0;\n"
+    "    mov.u32 %r54, 136; mov.u32 %r52, %r11; mov.u32 %r53, %r10;\n"
+    "$L12_5: .pragma \"nounroll\";\n"
+    "    ld.shared.f32 %f9, [%r53+-136];\n"
+    "    ld.shared.f32 %f10, [%r52+-8];\n"
+    "    fma.rn.f32 %f11, %f10, %f9, %f21;\n"
+    "    ld.shared.f32 %f12, [%r53+-68];\n"
+    "    ld.shared.f32 %f13, [%r52+-4];\n"
+    "    fma.rn.f32 %f14, %f13, %f12, %f11;\n"
+    "    ld.shared.f32 %f15, [%r53];\n"
+    "    ld.shared.f32 %f16, [%r52];\n"
+    "    fma.rn.f32 %f17, %f16, %f15, %f14;\n"
+    "    ld.shared.f32 %f18, [%r53+68];\n"
+    "    ld.shared.f32 %f19, [%r52+4];\n"
+    "    fma.rn.f32 %f21, %f19, %f18, %f17;\n"
+    "    add.s32 %r53, %r53, 272;\n"
+    "    add.s32 %r52, %r52, 16;\n"
+    "    add.s32 %r54, %r54, 272;\n"
+    "    setp.ne.s32 %p3, %r54, 1224; @%p3 bra $L12_5;\n"
+    "    bar.sync 0;\n"
+    "    add.s32 %r51, %r51, 16;\n"
+    "    setp.lt.u32 %p4, %r51, %r27; @%p4 bra $L12_4;\n"
+    "$L12_7:\n"
+    "    add.s32 %r46, %r14, %r13;\n"
+    "    mul.wide.u32 %rd12, %r46, 4;\n"
+    "    add.s64 %rd13, %rd2, %rd12;\n"
+    "    st.global.f32 [%rd13], %f21;\n"
+    "    add.s32 %r50, %r50, %r7;\n"
+    "    setp.lt.u32 %p5, %r50, %r5; @%p5 bra $L12_2;\n"
+    "$L12_8:\n"
+    "    membar.gl;\n"
+    "    bar.sync 0;\n"
+    "    setp.ne.s32 %p6, %r1, 0; @%p6 bra $L12_12;\n"
+    "    mov.u32 %r47, %nctaid.x;\n"
+    "    add.s32 %r48, %r47, -1;\n"
+    "    cvta.to.global.u64 %rd14, %rd6;\n"
+    "    atom.global.inc.u32 %r49, [%rd14], %r48;\n"
+    "    setp.ne.s32 %p7, %r49, %r48; @%p7 bra $L12_12;\n"
+    "    mov.u64 %rd15, %clock64;\n"
+    "$L12_11: .pragma \"nounroll\";\n"
+    "    mov.u64 %rd16, %clock64;\n"
+    "    sub.s64 %rd17, %rd16, %rd15;\n"
+    "    setp.lt.u64 %p8, %rd17, %rd7; @%p8 bra $L12_11;\n"
+    "$L12_12:\n"
+    "    ret;\n"
+    "}\n",
+    // kbi_histogram(x, y, n, ended, wait): adds 1 to y[the lowest 12 bits of x[i]].
+    ".visible .entry kbi_histogram(.param .u64 kbi_histogram_0, .param .u64 kbi_histogram_1,\n"
+    "    .param .u32 kbi_histogram_2, .param .u64 kbi_histogram_3, .param .u64 kbi_histogram_4)\n"
+    "{\n"
+    "    .reg .pred %p<6>; .reg .b32 %r<17>; .reg .b64 %rd<17>;\n"
+    "    ld.param.u64 %rd4, [kbi_histogram_0];\n"
+    "    ld.param.u64 %rd5, [kbi_histogram_1];\n"
+    "    ld.param.u32 %r6, [kbi_histogram_2];\n"
+    "    ld.param.u64 %rd6, [kbi_histogram_3];\n"
+    "    ld.param.u64 %rd7, [kbi_histogram_4];\n"
+    "    mov.u32 %r7, %ctaid.x;\n"
+    "    shl.b32 %r8, %r7, 8;\n"
+    "    mov.u32 %r1, %tid.x;\n"
+    "    add.s32 %r16, %r8, %r1;\n"
+    "    setp.ge.u32 %p1, %r16, %r6; @%p1 bra $L13_3;\n"
+    "    mov.u32 %r9, %nctaid.x;\n"
+    "    shl.b32 %r3, %r9, 8;\n"
+    "    cvta.to.global.u64 %rd1, %rd4;\n"
+    "    cvta.to.global.u64 %rd2, %rd5;\n"
+    "$L13_2: .pragma \"nounroll\";\n"
+    "    mul.wide.u32 %rd8, %r16, 4;\n"
+    "    add.s64 %rd9, %rd1, %rd8;\n"
+    "    ld.global.u32 %r10, [%rd9];\n"
+    "    shl.b32 %r11, %r10, 2;\n"
+    "    cvt.u64.u32 %rd10, %r11;\n"
+    "    and.b64 %rd11, %rd10, 16380;\n"
+    "    add.s64 %rd12, %rd2, %rd11;\n"
+    "    atom.global.add.u32 %r12, [%rd12], 1;\n"
+    "    add.s32 %r16, %r16, %r3;\n"
+    "    setp.lt.u32 %p2, %r16, %r6; @%p2 bra $L13_2;\n"
+    "$L13_3:\n"
+    "    membar.gl;\n"
+    "    bar.sync 0;\n"
+    "    setp.ne.s32 %p3, %r1, 0; @%p3 bra $L13_7;\n"
+    "    mov.u32 %r13, %nctaid.x;\n"
+    "    add.s32 %r14, %r13, -1;\n"
+    "    cvta.to.global.u64 %rd13, %rd6;\n"
+    "    atom.global.inc.u32 %r15, [%rd13], %r14;\n"
+    "    setp.ne.s32 %p4, %r15, %r14; @%p4 bra $L13_7;\n"
+    "    mov.u64 %rd14, %clock64;\n"
+    "$L13_6: .pragma \"nounroll\";\n"
+    "    mov.u64 %rd15, %clock64;\n"
+    "    sub.s64 %rd16, %rd15, %rd14;\n"
+    "    setp.lt.u64 %p5, %rd16, %rd7; @%p5 bra $L13_6;\n"
+    "$L13_7:\n"
+    "    ret;\n"
+    "}\n",
+    // kbi_gather(x, y, n, ended, wait): y[i] = x[j], j anywhere below n, from the bits of x[i].
+    ".visible .entry kbi_gather(.param .u64 kbi_gather_0, .param .u64 kbi_gather_1, .param .u32 kbi_gather_2,\n"
+    "    .param .u64 kbi_gather_3, .param .u64 kbi_gather_4)\n"
+    "{\n"
+    "    .reg .pred %p<6>; .reg .b32 %r<18>; .reg .b64 %rd<17>;\n"
+    "    ld.param.u64 %rd4, [kbi_gather_0];\n"
+    "    ld.param.u64 %rd5, [kbi_gather_1];\n"
+    "    ld.param.u32 %r6, [kbi_gather_2];\n"
+    "    ld.param.u64 %rd6, [kbi_gather_3];\n"
+    "    ld.param.u64 %rd7, [kbi_gather_4];\n"
+    "    mov.u32 %r7, %ctaid.x;\n"
+    "    shl.b32 %r8, %r7, 8;\n"
+    "    mov.u32 %r1, %tid.x;\n"
+    "    add.s32 %r17, %r8, %r1;\n"
+    "    setp.ge.u32 %p1, %r17, %r6; @%p1 bra $L14_3;\n"
+    "    cvta.to.global.u64 %rd1, %rd4;\n"
+    "    mov.u32 %r9, %nctaid.x;\n"
+    "    shl.b32 %r3, %r9, 8;\n"
+    "    cvta.to.global.u64 %rd2, %rd5;\n"
+    "$L14_2: .pragma \"nounroll\";\n"
+    "    mul.wide.u32 %rd8, %r17, 4;\n"
+    "    add.s64 %rd9, %rd1, %rd8;\n"
+    "    ld.global.u32 %r10, [%rd9];\n"
+    "    mul.lo.s32 %r11, %r10, -1640531535;\n"
+    "    mul.hi.u32 %r12, %r11, %r6;\n"
+    "    mul.wide.u32 %rd10, %r12, 4;\n"
+    "    add.s64 %rd11, %rd1, %rd10;\n"
+    "    ld.global.u32 %r13, [%rd11];\n"
+    "    add.s64 %rd12, %rd2, %rd8;\n"
+    "    st.global.u32 [%rd12], %r13;\n"
+    "    add.s32 %r17, %r17, %r3;\n"
+    "    setp.lt.u32 %p2, %r17, %r6; @%p2 bra $L14_2;\n"
+    "$L14_3:\n"
+    "    membar.gl;\n"
+    "    bar.sync 0;\n"
+    "    setp.ne.s32 %p3, %r1, 0; @%p3 bra $L14_7;\n"
+    "    mov.u32 %r14, %nctaid.x;\n"
+    "    add.s32 %r15, %r14, -1;\n"
+    "    cvta.to.global.u64 %rd13, %rd6;\n"
+    "    atom.global.inc.u32 %r16, [%rd13], %r15;\n"
+    "    setp.ne.s32 %p4, %r16, %r15; @%p4 bra $L14_7;\n"
+    "    mov.u64 %rd14, %clock64;\n"
+    "$L14_6: .pragma \"nounroll\";\n"
+    "    mov.u64 %rd15, %clock64;\n"
+    "    sub.s64 %rd16, %rd15, %rd14;\n"
+    "    setp.lt.u64 %p5, %rd16, %rd7; @%p5 bra $L14_6;\n"
+    "$L14_7:\n"
+    "    ret;\n"
+    "}\n",
+};
+// clang-format on
+#endif
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>proving   what the self-test measures: kernels with memory, known work, planted mistakes.
+---------------------------------------------------------------------------------------------------------------*/
+
+// --- kernels with memory, on a GPU those of tests/ptx/engine.cu, elsewhere the same in C ---
+
+typedef enum kbi_proof_kernel { KBI_AXPY, KBI_SUMS, KBI_PRODUCT, KBI_HISTOGRAM, KBI_GATHER } kbi_proof_kernel;
+static const char* const kbi_proof_names[] = { "kbi_axpy", "kbi_sums", "kbi_product", "kbi_histogram", "kbi_gather" };
+enum { KBI_PROOF_COPIES = 4, KBI_PROOF_ROW = 1024, KBI_PROOF_BINS = 4096, KBI_PROOF_CHECKED = 16 };
+
+#if KBI_CUDA
+static void* kbi_proof_functions[KBI_PROOF_COPIES]
+                                [KBI_COUNT(kbi_proof_names)]; // of each copy of the module; NULL: not loaded
+#endif
+
+typedef struct kbi_proof {
+    kbi_proof_kernel kernel;
+    uint32_t n;      // elements, or the side of a square
+    int64_t in, out; // elements
+    double percent;  // by which it is to take longer
+    uint64_t wait;   // for that: cycles of the SM, or steps of a counted loop
+    float* x;
+    void *y, *ended; // ended: a counter of blocks
+    void* function;  // on a GPU
+    unsigned blocks;
+} kbi_proof;
+
+KBI_SLOW_END
+static uint32_t kbi_proof_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+// Where kbi_gather reads: anywhere below n.
+static uint32_t kbi_proof_index(float x, uint32_t n) {
+    return (uint32_t)((uint64_t)(kbi_proof_bits(x) * 2654435761u) * n >> 32);
+}
+
+static void kbi_proof_host(const kbi_proof* p) {
+    const float* x = p->x;
+    float* y = (float*)p->y;
+    uint32_t n = p->n, *bins = (uint32_t*)p->y;
+    switch (p->kernel) {
+    case KBI_AXPY:
+        for (uint32_t i = 0; i < n; i++) y[i] = 0.5f * x[i] + 1.0f;
+        break;
+    case KBI_SUMS:
+        for (uint32_t r = 0; r < n / KBI_PROOF_ROW; r++) {
+            float sum = 0;
+            for (uint32_t i = 0; i < KBI_PROOF_ROW; i++) sum += x[r * KBI_PROOF_ROW + i];
+            y[r] = sum;
+        }
+        break;
+    case KBI_PRODUCT:
+        for (uint32_t r = 0; r < n; r++) {
+            for (uint32_t c = 0; c < n; c++) y[r * n + c] = 0;
+            for (uint32_t k = 0; k < n; k++)
+                for (uint32_t c = 0; c < n; c++) y[r * n + c] += x[r * n + k] * x[k * n + c];
+        }
+        break;
+    case KBI_HISTOGRAM:
+        for (uint32_t i = 0; i < n; i++) bins[kbi_proof_bits(x[i]) % KBI_PROOF_BINS]++;
+        break;
+    case KBI_GATHER:
+        for (uint32_t i = 0; i < n; i++) y[i] = x[kbi_proof_index(x[i], n)];
+        break;
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
+static void kbi_spin_host(uint64_t steps) {
+    volatile uint32_t x = 1;
+    for (uint64_t i = 0; i < steps; i++) x = x * 1664525u + 1013904223u;
+}
+KBI_SLOW_BEGIN
+
+// On a GPU "same_0", "same_1", "slower_2" and "slower_5" are textually the same kernel, each loaded from a module of
+// its own; elsewhere they are the same function.
+static void kbi_proof_open(kbi_proof* p, const kb_state* kb, uint32_t n) {
+    memset(p, 0, sizeof *p);
+    for (int i = 0; i < KBI_COUNT(kbi_proof_names); i++)
+        if (kbi_is(kb->operation, kbi_proof_names[i] + 4)) p->kernel = (kbi_proof_kernel)i;
+    p->n = n;
+    p->in = p->kernel == KBI_PRODUCT ? (int64_t)n * n : (int64_t)n;
+    p->out = p->kernel == KBI_SUMS ? n / KBI_PROOF_ROW : p->kernel == KBI_HISTOGRAM ? (int64_t)KBI_PROOF_BINS : p->in;
+    if (strncmp(kb->implementation, "slower_", 7) == 0) p->percent = kb->implementation[7] - '0';
+#if KBI_CUDA
+    int copy = p->percent > 0 ? 2 + (p->percent > 2) : kb->implementation[5] - '0';
+    int64_t work = p->kernel == KBI_SUMS ? p->out : (p->in + 255) / 256; // blocks that have some
+    kbi_text ptx = KBI_BLANK;
+    if (!kb->gpu) return;
+    if (!kbi_proof_functions[copy][0]) {
+        for (int i = 0; i < KBI_COUNT(kbi_ptx_proving); i++) kbi_puts(&ptx, kbi_ptx_proving[i]);
+        int error = kbi_load_module(ptx.s, kbi_proof_names, KBI_COUNT(kbi_proof_names), kbi_proof_functions[copy]);
+        if (error)
+            kbi_stop(kb->run, KB_FLAG_CUDA_ERROR, "the self-test's kernels were not loaded (CUresult %d)", error);
+        kbi_text_free(&ptx);
+    }
+    p->function = kbi_proof_functions[copy][p->kernel];
+    // all are resident at once: tracing makes slower what starts one block after another (tests/gpu/shapes.cu)
+    p->blocks = (unsigned)KBI_MIN(work, (int64_t)kbi_lab.gpu.multiprocessors * 4);
+#endif
+}
+
+// ns of a call of the host's kernel, or of a step of the counted loop: the least of ten, each long enough for the
+// clock.
+static double kbi_proof_host_ns(const kbi_proof* p, bool step) {
+    double least = INFINITY;
+    for (int i = 0; i < 10; i++) {
+        int64_t began = kbi_now(), now, calls = 0;
+        do {
+            if (step)
+                kbi_spin_host(1000);
+            else
+                kbi_proof_host(p);
+            calls++;
+            now = kbi_now();
+        } while (now - began < 50000);
+        least = KBI_MIN(least, (double)(now - began) / (double)(step ? 1000 * calls : calls));
+    }
+    return least;
+}
+
+#if KBI_CUDA
+static void kbi_proof_launch(kbi_proof* p) {
+    void* arguments[] = { &p->x, &p->y, &p->n, &p->ended, &p->wait };
+    kbi_lab.gpu.launch(p->function, p->blocks, 1, 1, 256, 1, 1, 0, kbi_lab.gpu.stream, arguments, NULL);
+}
+
+// Cycles of the SM in so many percent of the kernel's time, as the engine sees it in the mode that it is measured in.
+static uint64_t kbi_proof_cycles(kbi_run* run, kbi_proof* p) {
+    enum { KBI_EACH = 9 };
+    double ns[KBI_EACH], scratch[KBI_EACH], mhz = kbi_gpu_clock();
+    kbi_mode mode = run->recipe->mode == KBI_HOT ? KBI_HOT : KBI_COLD;
+    for (int i = 0; i < KBI_EACH; i++) {
+        kbi_sample_open(true, 1);
+        kbi_launch_begin(mode == KBI_COLD);
+        kbi_proof_launch(p);
+        kbi_launch_end();
+        kbi_lab.gpu.at = 0;
+        ns[i] = kbi_lab.gpu.ns[0];
+    }
+    double wait = (kbi_median_of(ns, KBI_EACH, scratch) - run->machine->bias[mode]) * p->percent / 100 * mhz * 1e-3;
+    return wait > 0 ? (uint64_t)wait : 0; // NaN where the clock is not known: then there is no difference to be found
+}
+#endif
+
+// The value of an input, as kb_fill makes it in its first call.
+static float kbi_proof_x(const kb_state* kb, int64_t i) {
+    float x;
+    kbi_fill_host(&x, i, 1, KB_F32, KB_NORMAL, kb->seed, 0);
+    return x;
+}
+
+static float kbi_proof_want(const kb_state* kb, const kbi_proof* p, int64_t i) {
+    double sum = 0;
+    int64_t n = p->n, r = i / n, c = i % n;
+    if (p->kernel == KBI_AXPY) return 0.5f * kbi_proof_x(kb, i) + 1.0f;
+    if (p->kernel == KBI_GATHER) return kbi_proof_x(kb, kbi_proof_index(kbi_proof_x(kb, i), p->n));
+    for (int64_t k = 0; k < KBI_PROOF_ROW && p->kernel == KBI_SUMS; k++)
+        sum += kbi_proof_x(kb, i * KBI_PROOF_ROW + k);
+    for (int64_t k = 0; k < n && p->kernel == KBI_PRODUCT; k++)
+        sum += (double)kbi_proof_x(kb, r * n + k) * (double)kbi_proof_x(kb, k * n + c);
+    return (float)sum;
+}
+
+// Of a histogram all that was counted, of the others the last outputs.
+static void kbi_proof_check(kb_state* kb, const kbi_proof* p) {
+    int64_t total = 0, n = KBI_MIN(p->out, (int64_t)KBI_PROOF_CHECKED), first = p->out - n;
+    float want[KBI_PROOF_CHECKED];
+    uint32_t bins[KBI_PROOF_BINS];
+    if (p->kernel == KBI_HISTOGRAM) {
+        kb_to_host(kb, bins, p->y, sizeof bins);
+        for (int i = 0; i < KBI_PROOF_BINS; i++) total += bins[i];
+        kb_check_that(kb, total == p->n, fabs((double)(total - p->n)), 0, "%lld of %u were counted", (long long)total,
+                      p->n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) want[i] = kbi_proof_want(kb, p, first + i);
+    kb_check_typed(kb, (float*)p->y + first, KB_F32, want, KB_F32, n, 1e-4);
+}
+
+static void kbi_test_proof(kb_state* kb) {
+    kbi_proof p;
+    kbi_proof_open(&p, kb, (uint32_t)kb_int(kb, "n"));
+    p.x = KB_ALLOC(kb, float, p.in), p.y = KB_ALLOC(kb, float, p.out), p.ended = KB_ALLOC(kb, uint32_t, 1);
+    kbi_fill(kb, p.x, KB_F32, p.in, KB_NORMAL);
+    kbi_fill(kb, p.ended, KB_U32, 1, KB_ZERO);
+    if (kbi_failed(kb->run) || !p.x || !p.y || !p.ended) return;
+    if (!kb->gpu && p.percent > 0)
+        p.wait = (uint64_t)(kbi_proof_host_ns(&p, false) * p.percent / 100 / kbi_proof_host_ns(&p, true));
+#if KBI_CUDA
+    if (kb->gpu && p.percent > 0) p.wait = kbi_proof_cycles(kb->run, &p);
+#endif
+    kbi_fill(kb, p.y, KB_U32, p.out, KB_ZERO); // now: it may have been launched
+    if (kb->gpu) {
+#if KBI_CUDA
+        KB_TIME(kb) kbi_proof_launch(&p);
+#endif
+    } else {
+        KB_TIME_HOST(kb) kbi_proof_host(&p), kbi_spin_host(p.wait);
+    }
+    kbi_proof_check(kb, &p);
+}
+
+// --- work of a length that is known ---
+
+static void kbi_spin_work(kb_state* kb, uint64_t cycles) {
+    if (kb->gpu) {
+#if KBI_CUDA
+        void* arguments[] = { &cycles };
+        KB_TIME(kb) kbi_launch(KBI_F_SPIN, (unsigned)kbi_lab.gpu.multiprocessors, 128, arguments);
+#endif
+    } else {
+        KB_TIME_HOST(kb) kbi_spin_host(cycles);
+    }
+    kb_check_that(kb, true, 0, 0, "nothing to check");
+}
+static void kbi_test_spin(kb_state* kb) { kbi_spin_work(kb, (uint64_t)kb_int(kb, "cycles")); }
+
+// --- whether a cold launch finds its data gone ---
+
+#if KBI_CUDA
+static const double kbi_gone_least = 0.7; // as of kbi_judge_cold
+
+static void kbi_gone(kb_state* kb, double share, const char* what, double bytes) {
+    if (!kbi_finite(share))
+        kb_skip(kb, "a read from L2 cannot be told from one from memory");
+    else if (share < kbi_gone_least)
+        kb_fail(kb, "%.0f %% of %s %.3g MiB was still there", 100 * KBI_MIN(1 - share, 1), what, bytes / (1 << 20));
+    else
+        kb_note(kb, "%.0f %% of %s %.3g MiB was gone", 100 * KBI_MIN(share, 1), what, bytes / (1 << 20));
+}
+
+static void kbi_test_eviction(kb_state* kb) {
+    const kbi_machine* m = kb->run->machine;
+    kbi_gone(kb, m->cold, "L2's", (double)m->l2);
+    kbi_spin_work(kb, 1000);
+}
+
+// Makes the lines of x persist in a part of L2 set aside for them; NULL: nothing is set aside any more.
+static bool kbi_set_aside(void* x, size_t bytes) {
+    cudaStreamAttrValue a;
+    memset(&a, 0, sizeof a);
+    a.accessPolicyWindow.base_ptr = x;
+    a.accessPolicyWindow.num_bytes = x ? bytes : 0;
+    a.accessPolicyWindow.hitRatio = x ? 1.0f : 0.0f;
+    a.accessPolicyWindow.hitProp = x ? cudaAccessPropertyPersisting : cudaAccessPropertyNormal;
+    a.accessPolicyWindow.missProp = x ? cudaAccessPropertyStreaming : cudaAccessPropertyNormal;
+    bool good = cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, x ? bytes : 0) == cudaSuccess &&
+                cudaStreamSetAttribute(kbi_lab.gpu.stream, cudaStreamAttributeAccessPolicyWindow, &a) == cudaSuccess;
+    cudaCtxResetPersistingL2Cache();
+    cudaGetLastError();
+    kbi_look_persisting();
+    return good;
+}
+
+// How much of x is gone, of the least of so many places: after what goes before a cold launch, and after the eviction
+// alone. NaN where it cannot be told, or cannot be set aside.
+static void kbi_measure_aside(char* x, size_t bytes, double* gone, double* evicted) {
+    enum {
+        KBI_PLACES = 8,
+        KBI_EACH = 5,
+        KBI_READ_ONCE = 0,
+        KBI_READ_COLD,
+        KBI_ASIDE_EVICTED,
+        KBI_ASIDE_COLD,
+        KBI_WAYS
+    };
+    double ns[KBI_PLACES][KBI_WAYS], each[KBI_EACH], scratch[KBI_EACH];
+    size_t span = bytes / KBI_PLACES & ~(size_t)4095;
+    bool good = true;
+    *gone = *evicted = INFINITY;
+    for (int way = 0; way < KBI_WAYS && good; way++) {
+        if (way == KBI_ASIDE_EVICTED) good = kbi_set_aside(x, bytes);
+        for (int place = 0; place < KBI_PLACES; place++) {
+            for (int i = 0; i < KBI_EACH; i++) {
+                kbi_gpu_read(x, bytes);
+                if (way == KBI_ASIDE_EVICTED) kbi_evict();
+                if (way == KBI_READ_ONCE) kbi_gpu_read(x + (size_t)place * span, KBI_PROBE);
+                each[i] = kbi_probe_ns(x + (size_t)place * span, way == KBI_READ_COLD || way == KBI_ASIDE_COLD);
+            }
+            ns[place][way] = kbi_median_of(each, KBI_EACH, scratch);
+        }
+    }
+    kbi_set_aside(NULL, 0);
+    for (int place = 0; place < KBI_PLACES; place++) {
+        const double* by = ns[place];
+        double hot = by[KBI_READ_ONCE], cold = by[KBI_READ_COLD] - hot;
+        if (!good || !(cold > 0.2 * hot)) {
+            *gone = *evicted = NAN;
+            return;
+        }
+        *gone = KBI_MIN(*gone, (by[KBI_ASIDE_COLD] - hot) / cold);
+        *evicted = KBI_MIN(*evicted, (by[KBI_ASIDE_EVICTED] - hot) / cold);
+    }
+}
+
+static void kbi_test_set_aside(kb_state* kb) {
+    struct cudaDeviceProp p;
+    memset(&p, 0, sizeof p);
+    if (cudaGetDeviceProperties(&p, kb->run->machine->device) != cudaSuccess) return;
+    size_t bytes = (size_t)KBI_MAX(0, KBI_MIN(p.persistingL2CacheMaxSize, p.accessPolicyMaxWindowSize));
+    if (bytes < 8 * KBI_PROBE) kb_skip(kb, "this GPU sets nothing of L2 aside");
+    char* x = KB_ALLOC(kb, char, (int64_t)bytes);
+    if (x && kb->run->m.status == KB_OK && kb->run->call.last == KBI_PHASE_CHECK) { // once
+        double gone, evicted;
+        kbi_measure_aside(x, bytes, &gone, &evicted);
+        kbi_gone(kb, gone, "what persists in", (double)bytes);
+        if (evicted < kbi_gone_least) kb_note(kb, "without the reset %.0f %%", 100 * KBI_MAX(evicted, 0));
+        if (evicted >= kbi_gone_least) kb_skip(kb, "what was set aside does not persist: there is nothing to prove");
+    }
+    kbi_spin_work(kb, 1000);
+}
+#endif
+
+// --- mistakes ---
+
+static void kbi_test_wrong(kb_state* kb) {
+    float *x = KB_ALLOC(kb, float, 256), want[256] = { 0 };
+    kbi_fill(kb, x, KB_F32, 256, KB_ZERO);
+    if (kbi_is(kb->implementation, "unwritten"))
+        x = KB_ALLOC(kb, float, 256); // still poison: NaN
+    else
+        want[17] = 1;
+    kbi_spin_work(kb, 1000);
+    kb_check_typed(kb, x, KB_F32, want, KB_F32, 256, 1e-6);
+}
+
+static void kbi_test_overrun(kb_state* kb) {
+    char *p = KB_ALLOC(kb, char, 100), byte = 1;
+    kb_from_host(kb, p ? p + 100 : NULL, &byte, 1);
+    kbi_spin_work(kb, 1000);
+}
+static void kbi_test_no_loop(kb_state* kb) { (void)kb; }
+static void kbi_test_left(kb_state* kb) {
+    KB_TIME(kb) break;
+}
+static void kbi_test_crash(kb_state* kb) {
+    KB_TIME(kb) abort();
+}
+static void kbi_test_exit(kb_state* kb) {
+    KB_TIME(kb) exit(0);
+}
+static void kbi_test_hang(kb_state* kb) {
+    KB_TIME(kb)
+        for (;;) kbi_readable(-1, 1000);
+}
+
+#if KBI_CUDA
+// Mistakes in the timed block, by the implementation's name.
+static void kbi_test_mistake(kb_state* kb) {
+    const char* what = kb->implementation;
+    float host[256], *x = KB_ALLOC(kb, float, 256), *pinned = KB_ALLOC_PINNED(kb, float, 256);
+    void *p = NULL, *nowhere = (void*)(uintptr_t)4096;
+    uint64_t cycles = 2000, far_cycles = 2000000, units = 16;
+    void *spin[] = { &cycles }, *far_spin[] = { &far_cycles }, *bad[] = { &nowhere, &nowhere, &units };
+    cudaStream_t other = NULL, own = kbi_lab.gpu.stream;
+    memset(host, 0, sizeof host);
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    KB_TIME(kb) {
+        kbi_launch(KBI_F_SPIN, 1, 32, spin);
+        if (kbi_is(what, "copy")) cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+        if (kbi_is(what, "copy_async")) cudaMemcpyAsync(x, host, sizeof host, cudaMemcpyHostToDevice, kb->stream);
+        if (kbi_is(what, "copy_pinned")) cudaMemcpyAsync(pinned, x, sizeof host, cudaMemcpyDeviceToHost, kb->stream);
+        if (kbi_is(what, "device_sync")) cudaDeviceSynchronize();
+        if (kbi_is(what, "stream_sync")) cudaStreamSynchronize(kb->stream);
+        if (kbi_is(what, "malloc")) cudaMalloc(&p, 1 << 20), cudaFree(p);
+        if (kbi_is(what, "malloc_async")) cudaMallocAsync(&p, 1 << 20, kb->stream), cudaFreeAsync(p, kb->stream);
+        if (kbi_is(what, "bad_address")) kbi_launch(KBI_F_COPY, 1, 32, bad);
+        kbi_lab.gpu.stream = kbi_is(what, "default_stream") ? NULL : kbi_is(what, "side_stream") ? other : own;
+        if (kbi_lab.gpu.stream != own) kbi_launch(KBI_F_SPIN, 1, 32, far_spin);
+        kbi_lab.gpu.stream = own;
+    }
+    cudaStreamDestroy(other);
+}
+static void kbi_test_empty(kb_state* kb) {
+    KB_TIME(kb) {}
+}
+#endif
+
+#define KBI_TEST_AXIS_END                   \
+    {                                       \
+        0, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
+    }
+// Sizes: "all" rivals, "some" and "few" of them, of 1 to 200 us on an H200; "rotated" those whose copies, at most 64,
+// exceed twice its L2; for a CPU "host" and "brief", of 4 KiB to 1 MiB but for products.
+#define KBI_SIZES(axis, all, some, few, rotated, host, brief) \
+    { KB_SIZE("all", axis "=" all),                           \
+      KB_SIZE("some", axis "=" some),                         \
+      KB_SIZE("few", axis "=" few),                           \
+      KB_SIZE("rotated", axis "=" rotated),                   \
+      KB_SIZE("host", axis "=" host),                         \
+      KB_SIZE("brief", axis "=" brief),                       \
+      KBI_TEST_AXIS_END },
+// clang-format off
+static const kb_axis kbi_sizes_of[][7] = {
+    KBI_SIZES("n", "4096,16384,65536,196608,786432,1048576,3145728,4194304,12582912,16777216",
+              "16384,262144,3145728,12582912", "65536,4194304", "1048576,4194304,12582912", "1024:262144:*2",
+              "4096,65536")
+    KBI_SIZES("n", "16384,65536,262144,786432,1048576,3145728,4194304,12582912,16777216,25165824",
+              "65536,1048576,4194304,12582912", "1048576,4194304", "2097152,4194304,12582912", "1024:262144:*2",
+              "4096,65536")
+    KBI_SIZES("n", "16,32,64,96,128,256,384,512,640,768", "32,128,384,640", "64,384", "768,896", "16:128:+16",
+              "48,96")
+    KBI_SIZES("n", "4096,16384,49152,65536,196608,262144,524288,786432,1048576,3145728",
+              "16384,196608,786432,1048576", "49152,786432", "1048576,2097152,3145728", "1024:262144:*2",
+              "4096,65536")
+    KBI_SIZES("n", "4096,16384,65536,196608,262144,786432,1048576,3145728,4194304,12582912",
+              "16384,262144,1048576,4194304", "16384,1048576", "1048576,4194304,12582912", "1024:262144:*2",
+              "4096,65536")
+    KBI_SIZES("cycles", "20000", "500,3000,20000,1000000", "1000,20000", "20000",
+              "500,1000,3000,7000,20000,100000,1000000,10000000", "20000")
+};
+
+// An operation's name is a kernel's, or the word that must replace the number.
+static kb_entry kbi_tests[] = {
+#define KBI_TEST(op, impl, body, axes)                                                                           \
+    { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, false, NULL, 0, 0, NULL, NULL },
+#define KBI_RIVALS(op, kernel)                                                                                   \
+    KBI_TEST(op, "same_0", kbi_test_proof, kbi_sizes_of[kernel])                                                 \
+    KBI_TEST(op, "same_1", kbi_test_proof, kbi_sizes_of[kernel])                                                 \
+    KBI_TEST(op, "slower_2", kbi_test_proof, kbi_sizes_of[kernel])                                               \
+    KBI_TEST(op, "slower_5", kbi_test_proof, kbi_sizes_of[kernel])
+    KBI_RIVALS("axpy", KBI_AXPY)
+    KBI_RIVALS("sums", KBI_SUMS)
+    KBI_RIVALS("product", KBI_PRODUCT)
+    KBI_RIVALS("histogram", KBI_HISTOGRAM)
+    KBI_RIVALS("gather", KBI_GATHER)
+    KBI_TEST("spin", "same_0", kbi_test_spin, kbi_sizes_of[KBI_GATHER + 1])
+    KBI_TEST("VERIFY_FAIL", "one_element", kbi_test_wrong, NULL)
+    KBI_TEST("VERIFY_FAIL", "unwritten", kbi_test_wrong, NULL)
+    KBI_TEST("OVERRUN", "default", kbi_test_overrun, NULL)
+    KBI_TEST("NO_LOOP", "default", kbi_test_no_loop, NULL)
+    KBI_TEST("LEFT_EARLY", "default", kbi_test_left, NULL)
+    KBI_TEST("CRASHED", "abort", kbi_test_crash, NULL)
+    KBI_TEST("CRASHED", "exit", kbi_test_exit, NULL)
+    KBI_TEST("TIMEOUT", "default", kbi_test_hang, NULL)
+#if KBI_CUDA
+    KBI_TEST("eviction", "default", kbi_test_eviction, NULL)
+    KBI_TEST("set_aside", "default", kbi_test_set_aside, NULL)
+    KBI_TEST("NO_WORK", "default", kbi_test_empty, NULL)
+    KBI_TEST("SIDE_STREAM", "default_stream", kbi_test_mistake, NULL)
+    KBI_TEST("SIDE_STREAM", "side_stream", kbi_test_mistake, NULL)
+    KBI_TEST("TRANSFER", "copy", kbi_test_mistake, NULL)
+    KBI_TEST("TRANSFER", "copy_async", kbi_test_mistake, NULL)
+    KBI_TEST("TRANSFER", "copy_pinned", kbi_test_mistake, NULL)
+    KBI_TEST("SYNC_INSIDE", "device_sync", kbi_test_mistake, NULL)
+    KBI_TEST("SYNC_INSIDE", "stream_sync", kbi_test_mistake, NULL)
+    KBI_TEST("ALLOC_INSIDE", "malloc", kbi_test_mistake, NULL)
+    KBI_TEST("ALLOC_INSIDE", "malloc_async", kbi_test_mistake, NULL)
+    KBI_TEST("CUDA_ERROR", "bad_address", kbi_test_mistake, NULL)
+#endif
+#undef KBI_TEST
+#undef KBI_RIVALS
+};
+// clang-format on
+
+KBI_CONSTRUCTOR static void kbi_selftest_register(void) {
+    for (int i = 0; i < KBI_COUNT(kbi_tests); i++) kb_add(&kbi_tests[i]);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>selftest  the measurement measured, and held against bars.
+---------------------------------------------------------------------------------------------------------------*/
+
+#define KBI_PROOF_OPERATIONS "axpy,sums,product,histogram,gather"
+
+typedef struct kbi_seen_result { // what the self-test keeps of a result
+    char name[96], operation[32], implementation[16], message[200];
+    double ms, least, speedup, low, high, noise; // least: of the samples
+    double evicted;                              // percent, by the counters
+    double cupti;                                // us, of groups of launches in turn with those of ms
+    uint64_t flags;
+    kb_status status;
+    kb_verdict verdict;
+} kbi_seen_result;
+
+typedef struct kbi_bars {
+    const kbi_options* o;
+    kbi_seen_result* seen;        // of the latest run
+    int n, failed, skipped, code; // code: the exit code of the latest run
+    bool gpu, fast;
+} kbi_bars;
+
+static void kbi_bars_collect(void* to, const kb_result* r) {
+    kbi_bars* b = (kbi_bars*)to;
+    b->seen = (kbi_seen_result*)kbi_grow(b->seen, sizeof(kbi_seen_result) * (size_t)(b->n + 1));
+    kbi_seen_result* s = &b->seen[b->n++];
+    snprintf(s->name, sizeof s->name, "%s", r->name);
+    snprintf(s->operation, sizeof s->operation, "%s", r->operation);
+    snprintf(s->implementation, sizeof s->implementation, "%s", r->implementation);
+    snprintf(s->message, sizeof s->message, "%s", r->message ? r->message : "");
+    s->ms = r->time_ms, s->least = r->time_ms_min;
+    s->speedup = r->speedup, s->low = r->speedup_low, s->high = r->speedup_high, s->noise = r->noise_floor;
+    s->evicted = kbi_object_number(&r->counters, "evicted_pct");
+    s->cupti = kbi_object_number(&r->counters, "cupti");
+    s->flags = r->flags;
+    s->status = r->status;
+    s->verdict = r->verdict;
+    b->gpu |= r->gpu != NULL;
+}
+
+enum { KBI_NOT_HELD = -1 }; // in place of whether a bar was passed
+
+KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, int passed, const char* what, const char* format, ...) {
+    char said[800];
+    va_list list;
+    va_start(list, format);
+    kbi_vfit(said, 0, sizeof said, format, list);
+    va_end(list);
+    kbi_print_line(stdout, "%-5s %-30s %s", passed == KBI_NOT_HELD ? "skip" : passed ? "pass" : "FAIL", what, said);
+    fflush(stdout);
+    b->failed += !passed;
+    b->skipped += passed == KBI_NOT_HELD;
+}
+
+// Runs the tests that a command line selects; their results are then in seen. A bar that nothing was held against is
+// not passed; NULL: whoever calls says so.
+static bool kbi_bars_run(kbi_bars* b, const char* what, const char* arguments) {
+    char text[400], *argv[40], *word;
+    kbi_options o;
+    kbi_plan plan;
+    int argc = 0;
+    b->n = 0;
+    snprintf(text, sizeof text, "--no-progress --quiet %s", arguments);
+    argv[argc++] = b->o->argv[0];
+    for (word = strtok(text, " "); word && argc < 34; word = strtok(NULL, " ")) argv[argc++] = word;
+    if (b->o->cpu) argv[argc] = kbi_keep_text("--cpu"), argv[argc + 1] = kbi_keep_text(b->o->cpu), argc += 2;
+    if (b->o->device) argv[argc] = kbi_keep_text("--device"), argv[argc + 1] = kbi_keep_text(b->o->device), argc += 2;
+    argv[argc] = NULL;
+    kbi_options_default(&o);
+    b->code = KBI_EXIT_USAGE;
+    if (kbi_options_parse(&o, argc, argv) && kbi_plan_here(&plan, &o)) {
+        b->code = kbi_run_plan(&o, &plan, kbi_bars_collect, b);
+        kbi_plan_free(&plan);
+    }
+    if (kbi_desk.interrupted) return false;
+    if (!b->n && what) kbi_bar(b, false, what, "nothing was measured, exit code %d", b->code);
+    return b->n > 0;
+}
+
+// --- accuracy ---
+
+enum { KBI_BAR_PROCESSES = 3 };
+typedef struct kbi_bar_case { // of each process: time, and CUPTI's of the same process less it, in ms
+    double ms[KBI_BAR_PROCESSES], apart[KBI_BAR_PROCESSES];
+} kbi_bar_case;
+
+// The cases that a command line selects, from so many processes; their names are then in seen. NULL: none.
+static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* arguments, int processes, int* n) {
+    kbi_bar_case* cases = NULL;
+    for (int p = 0; p < processes; p++) {
+        if (!kbi_bars_run(b, what, arguments)) return KBENCH_FREE(cases), (kbi_bar_case*)NULL;
+        if (!p) cases = (kbi_bar_case*)kbi_grow(NULL, sizeof(kbi_bar_case) * (size_t)b->n);
+        *n = p ? KBI_MIN(*n, b->n) : b->n;
+        for (int i = 0; i < *n; i++) {
+            cases[i].ms[p] = b->seen[i].ms;
+            cases[i].apart[p] = b->seen[i].cupti * 1e-3 - b->seen[i].ms;
+        }
+    }
+    return cases;
+}
+
+// How far CUPTI is away, by the median of the processes, over max(0.15 us, 1 %); INFINITY where a number is missing.
+static double kbi_bar_error(kbi_bar_case* c, int processes) {
+    for (int p = 0; p < processes; p++)
+        if (!kbi_finite(c->ms[p]) || !kbi_finite(c->apart[p])) return INFINITY;
+    kbi_sort(c->ms, processes);
+    kbi_sort(c->apart, processes);
+    return fabs(c->apart[processes / 2]) / KBI_MAX(0.15e-3, 0.01 * c->ms[processes / 2]);
+}
+
+// Corrected times against CUPTI's durations of the same launches' neighbours: kernels on memory differ by the process
+// and by minutes themselves, by more than the bar, so both are taken in turn in one.
+static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
+    char arguments[200], what[64];
+    double worst = 0;
+    int good = 0, n = 0, processes = b->fast ? 1 : KBI_BAR_PROCESSES;
+    const char* effort = b->fast ? "--size few --fast --precision 0.5" : "--size some";
+    snprintf(what, sizeof what, "agrees with CUPTI, %s", *way ? way + 2 : "cold");
+    snprintf(arguments, sizeof arguments, "--timer both --op spin," KBI_PROOF_OPERATIONS " --impl same_0 %s %s",
+             effort, way);
+    kbi_bar_case* cases = kbi_bars_both(b, what, arguments, processes, &n);
+    if (!cases) return;
+    bool none = !kbi_finite(cases[0].ms[0]) && strstr(b->seen[0].message, "--timer both:");
+    if (none) kbi_bar(b, KBI_NOT_HELD, what, "%s", b->seen[0].message);
+    for (int i = 0; !none && i < n; i++) {
+        double error = kbi_bar_error(&cases[i], processes);
+        good += error <= 1;
+        worst = KBI_MAX(worst, error);
+    }
+    if (!none)
+        kbi_bar(
+            b, good >= 0.9 * n && worst <= 2.5, what,
+            "%d of %d within max(0.15 us, 1 %%), %d process%s; worst %.2f of that; at least nine of ten, none above "
+            "2.5",
+            good, n, processes, processes > 1 ? "es" : "", worst);
+    for (int i = 0; !none && i < n; i++) {
+        kbi_bar_case* c = &cases[i];
+        if (kbi_bar_error(c, processes) <= 1) continue;
+        double ms = c->ms[processes / 2];
+        printf("      %-36s %9.3f us, CUPTI %9.3f us %s\n", b->seen[i].name, 1e3 * ms,
+               1e3 * (ms + c->apart[processes / 2]), b->seen[i].message);
+    }
+    KBENCH_FREE(cases);
+}
+
+// Whether a step takes as long whatever the size, over those in seen that others let it measure.
+static void kbi_bar_steps(kbi_bars* b, const char* what) {
+    double least = INFINITY, most = 0;
+    int n = 0, noisy = 0, lost = 0;
+    for (int i = 1; i < b->n; i++) { // the first is too short for the loop's own cost not to show
+        const kbi_seen_result* s = &b->seen[i];
+        double each = s->least / strtod(strstr(s->name, "cycles=") + 7, NULL);
+        noisy += (s->flags >> KB_FLAG_NOISY & 1) != 0;
+        lost += !kbi_finite(each);
+        if (!kbi_finite(each) || s->flags >> KB_FLAG_NOISY & 1) continue;
+        n++;
+        least = KBI_MIN(least, each);
+        most = KBI_MAX(most, each);
+    }
+    if (noisy > n && !lost)
+        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d sizes drowned in noise: this machine is not quiet", noisy,
+                n + noisy);
+    else
+        kbi_bar(b, !lost && most <= 1.1 * least, what,
+                "time of a step differs by %.1f %% over %d sizes; at most 10 %%; %d more without a number",
+                100 * (most / least - 1), n, lost);
+}
+
+// On the CPU: twice the work must take twice the time, from 1 us to 10 ms.
+static void kbi_bar_scale(kbi_bars* b) {
+    static const char what[] = "time grows with the work";
+    if (kbi_bars_run(b, what, "--op spin --size host --fast --precision 0.3")) kbi_bar_steps(b, what);
+}
+
+// --- rivals ---
+
+// The most of n that a share of p gives but with a chance below 1 %.
+static int kbi_binomial_most(int n, double p) {
+    double below = 0, term = pow(1 - p, n);
+    int k = 0;
+    for (; k < n && 1 - (below + term) >= 0.01; k++) {
+        below += term;
+        term *= (double)(n - k) / (k + 1) * p / (1 - p);
+    }
+    return k;
+}
+
+typedef enum kbi_judged { KBI_UNJUDGED, KBI_RIGHT, KBI_WRONG, KBI_DROWNED, KBI_LOST, KBI_JUDGED } kbi_judged;
+
+// Whether the verdict on a rival that is so many percent slower is right. The least times from which a difference is to
+// be found are those of tests/gpu/rivals.sh. A CPU that others use as well may not let it be found: there a baseline
+// that differs from itself by more than half of it drowns it, and so does an interval as wide as it, beside the 1 %
+// that code may make by where it lies. On a GPU that is the harness's fault.
+static kbi_judged kbi_rival_judge(const kbi_bars* b, const kbi_seen_result* s, int percent) {
+    int planted = strncmp(s->implementation, "slower_", 7) == 0 ? s->implementation[7] - '0' : 0;
+    double from = percent == 2 ? 5e-3 : percent == 5 ? 1.5e-3 : 0;
+    if (planted != percent || kbi_is(s->implementation, "same_0")) return KBI_UNJUDGED;
+    if (s->flags >> KB_FLAG_NOT_COLD & 1 || s->ms < from) return KBI_UNJUDGED;
+    if (s->verdict == KB_NO_VERDICT) return KBI_LOST; // without a number, or the baseline is
+    bool open = s->verdict == KB_UNRESOLVED;
+    bool wide = s->noise > 0.005 * percent || s->high - s->low > 0.01 * percent;
+    if (!b->gpu && percent && open && wide) return KBI_DROWNED;
+    return (percent ? s->verdict == KB_SLOWER : open || s->verdict == KB_EQUIVALENT) ? KBI_RIGHT : KBI_WRONG;
+}
+
+static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
+    char what[64], more[100] = "";
+    int of[KBI_JUDGED] = { 0 };
+    for (int i = 0; i < b->n; i++) of[kbi_rival_judge(b, &b->seen[i], percent)]++;
+    int wrong = of[KBI_WRONG], n = of[KBI_RIGHT] + wrong, drowned = of[KBI_DROWNED], lost = of[KBI_LOST];
+    int most = kbi_binomial_most(n, 0.05);
+    if (percent)
+        snprintf(what, sizeof what, "%d %% slower, %s", percent, way);
+    else
+        snprintf(what, sizeof what, "equal rivals, %s", way);
+    if (drowned) snprintf(more, sizeof more, "; %d more drowned in noise", drowned);
+    if (lost) snprintf(more, sizeof more, "; %d more without a verdict", lost);
+    if (n + drowned + lost == 0)
+        kbi_bar(b, KBI_NOT_HELD, what, "none was long enough, and cold");
+    else if (drowned > n && !lost && wrong <= kbi_binomial_most(n, 0.05))
+        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d drowned in noise: this machine is not quiet", drowned, n + drowned);
+    else if (percent)
+        kbi_bar(b, wrong <= most && !lost, what,
+                "found %d of %d from %s; at least %d: fewer has p < 0.01 if 95 %% are%s", n - wrong, n,
+                percent == 2 ? "5 us" : "1.5 us", n - most, more);
+    else
+        kbi_bar(b, wrong <= most && !lost, what,
+                "%d of %d called different; at most %d: more has p < 0.01 if 5 %% are%s", wrong, n, most, more);
+    for (int i = 0; i < b->n; i++) {
+        const kbi_seen_result* s = &b->seen[i];
+        kbi_judged judged = kbi_rival_judge(b, s, percent);
+        if (judged == KBI_WRONG)
+            printf("      %-36s %9.3f us, speedup %.4f [%.4f, %.4f]\n", s->name, 1e3 * s->ms, s->speedup, s->low,
+                   s->high);
+        if (judged == KBI_LOST)
+            kbi_print_line(stdout, "      %-36s %s", s->name,
+                           s->message[0] ? s->message : "its baseline has no number");
+    }
+}
+
+static void kbi_bar_rivals(kbi_bars* b, const char* way, const char* size) {
+    char arguments[200];
+    bool option = b->gpu && !kbi_is(way, "cold");
+    snprintf(arguments, sizeof arguments,
+             "--op " KBI_PROOF_OPERATIONS " --size %s --fast --precision 0.5 --rounds 40 %s%s", size,
+             option ? "--" : "", option ? way : "");
+    if (!kbi_bars_run(b, way, arguments)) return;
+    kbi_bar_sort(b, way, 0);
+    kbi_bar_sort(b, way, 2);
+    kbi_bar_sort(b, way, 5);
+}
+
+// --- coldness, mistakes ---
+
+static bool kbi_is_cold_test(const kbi_seen_result* s) {
+    return kbi_is(s->operation, "eviction") || kbi_is(s->operation, "set_aside");
+}
+
+static void kbi_bar_cold(kbi_bars* b) {
+    for (int i = 0; i < b->n; i++) {
+        const kbi_seen_result* s = &b->seen[i];
+        const char* what = kbi_is(s->operation, "eviction") ? "evicted" : "evicted, L2 set aside";
+        if (!kbi_is_cold_test(s)) continue;
+        if (s->status == KB_SKIPPED)
+            kbi_bar(b, KBI_NOT_HELD, what, "%s", s->message);
+        else
+            kbi_bar(b, s->status == KB_OK, what, "%s", s->message);
+    }
+}
+
+static bool kbi_mistake_found(const kbi_seen_result* s) {
+    bool flagged = false;
+    for (int f = 0; f < KB_FLAG_COUNT; f++)
+        if (kbi_is(kb_flag_name((kb_flag)f), s->operation)) flagged = (s->flags >> f) & 1;
+    // without an inspection a synchronous copy or allocation shows as work on the default stream or as a wait
+    bool copies = kbi_is(s->implementation, "copy"), allocates = kbi_is(s->implementation, "malloc");
+    if (copies || allocates) flagged |= s->flags >> KB_FLAG_SYNC_INSIDE & 1;
+    if (copies) flagged |= s->flags >> KB_FLAG_SIDE_STREAM & 1;
+    return s->status == KB_SKIPPED || (flagged && s->status == KB_FAILED && !kbi_finite(s->ms));
+}
+
+// The same by another witness: what a read behind the eviction moves, by the counters of DRAM.
+static void kbi_bar_counted_cold(kbi_bars* b) {
+    static const char what[] = "evicted, by the counters";
+    if (!b->gpu || !kbi_bars_run(b, what, "--fast --counters=few --op spin --size rotated")) return;
+    const kbi_seen_result* s = &b->seen[0];
+    const char* why = strstr(s->message, "not looked into: ");
+    if (s->status == KB_SKIPPED || (!kbi_finite(s->evicted) && why))
+        kbi_bar(b, KBI_NOT_HELD, what, "%s", why ? why : s->message);
+    else
+        kbi_bar(b, s->evicted >= 90, what, "%.1f %% of L2's size came from DRAM; at least 90 %%", s->evicted);
+}
+
+// Every planted mistake must get its word, and no number. Whether a cold launch is cold is looked at in the same run.
+static void kbi_bar_mistakes(kbi_bars* b) {
+    int good = 0, n = 0;
+    char arguments[300] = "--fast --timeout 2s --op ";
+    for (int i = 0; i < KBI_COUNT(kbi_tests); i++) { // those without a size
+        size_t length = strlen(arguments);
+        if (!kbi_tests[i].axes && (!i || !kbi_is(kbi_tests[i].operation, kbi_tests[i - 1].operation)))
+            snprintf(arguments + length, sizeof arguments - length, "%s,", kbi_tests[i].operation);
+    }
+    arguments[strlen(arguments) - 1] = 0;
+    if (!kbi_bars_run(b, NULL, arguments)) return;
+    for (int i = 0; i < b->n; i++) {
+        n += !kbi_is_cold_test(&b->seen[i]);
+        good += !kbi_is_cold_test(&b->seen[i]) && kbi_mistake_found(&b->seen[i]);
+    }
+    kbi_bar(b, good == n, "planted mistakes", "%d of %d got their word and no number", good, n);
+    for (int i = 0; i < b->n; i++) {
+        if (kbi_is_cold_test(&b->seen[i]) || kbi_mistake_found(&b->seen[i])) continue;
+        kbi_print_line(stdout, "      %s: not found%s%s", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
+                       b->seen[i].message);
+    }
+    kbi_bar_cold(b);
+}
+
+static int kbi_selftest(const kbi_options* o) {
+    kbi_bars b;
+    int64_t began = kbi_now();
+    memset(&b, 0, sizeof b);
+    b.o = o;
+    b.fast = o->on[KBI_OPTION_fast];
+    printf("kbench %s self-test%s\n", KBENCH_VERSION, b.fast ? ", in short" : "");
+    fflush(stdout);
+    kbi_bar_mistakes(&b);
+    if (!b.n && !kbi_desk.interrupted) return b.code ? b.code : KBI_EXIT_FAILED; // what is wrong was said
+    kbi_bar_counted_cold(&b);
+    if (b.gpu) {
+        kbi_bar_accuracy(&b, "");
+        kbi_bar_accuracy(&b, "--hot");
+        kbi_bar_rivals(&b, "cold", b.fast ? "few" : "all");
+        kbi_bar_rivals(&b, "hot", b.fast ? "few" : "all");
+        if (!b.fast) kbi_bar_rivals(&b, "rotate", "rotated");
+    } else {
+        kbi_bar_scale(&b);
+        kbi_bar_rivals(&b, "on the CPU", b.fast ? "brief" : "host");
+    }
+    KBENCH_FREE(b.seen);
+    if (kbi_desk.interrupted) return KBI_EXIT_INTERRUPTED;
+    if (b.skipped)
+        printf("%d bar%s not be held against this machine\n", b.skipped, b.skipped > 1 ? "s could" : " could");
+    printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU",
+           (double)(kbi_now() - began) * 1e-9);
+    return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
+}
+
+static int kbi_selftest_instead(const char* value) { return (void)value, kbi_selftest(kbi_options_now); }
+
+KBI_CONSTRUCTOR static void kbi_selftest_add(void) {
+    static kb_output output;
+    output.option = "selftest", output.instead = kbi_selftest_instead;
+    kb_add_output(&output);
+}
+
+KBI_CODE_END
+#endif // KBENCH_IMPLEMENTED
+
+#ifndef KBENCH_SELFTEST_PART // a part of another program
+int main(int argc, char** argv) {
+    char *word = (char*)"--selftest", **all = (char**)calloc((size_t)argc + 2, sizeof *all);
+    if (!all) return 1;
+    for (int i = 0; i < argc; i++) all[i] = argv[i];
+    all[argc] = word;
+    return kb_main(argc + 1, all);
+}
+#endif

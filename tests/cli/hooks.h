@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// hooks.h - what programs of these tests reach inside the kit that they are linked with (kit.sh). Include it behind kbench.h.
+#ifndef KBENCH_TEST_HOOKS_H
+#define KBENCH_TEST_HOOKS_H
+
+// The times of --device script, which a test chooses: ns of a sample, or of a launch outside the samples where the sample
+// is -1. The function may set flags of the case.
+void hook_script(double (*script)(const char* case_name, int64_t sample, uint64_t* flags));
+// Which placement of the buffers is measured; with --procs each process has another.
+int hook_placement(void);
+// Numbers that depend on their arguments alone, on every machine: 64 bits, and one of the standard normal distribution.
+uint64_t hook_hash(uint64_t start, const char* name);
+double hook_normal(const char* name, int index);
+// Bytes of the cache that one core has to itself.
+size_t hook_core_cache(void);
+
+#ifdef KBENCH_IMPLEMENTATION
+void hook_script(double (*script)(const char* case_name, int64_t sample, uint64_t* flags)) {
+    kbi_lab.script = script;
+}
+int hook_placement(void) { return kbi_lab.placement; }
+uint64_t hook_hash(uint64_t start, const char* name) { return kbi_hash(start, name); }
+double hook_normal(const char* name, int index) {
+    uint32_t counter[4] = { (uint32_t)kbi_hash(1469598103934665603u, name), (uint32_t)index, 0, 0 }, word[4];
+    uint32_t key[2] = { 20261122, 11 };
+    float z[2];
+    kbi_philox(counter, key, word);
+    kbi_random_normal(word[0], word[1], z);
+    return z[0];
+}
+size_t hook_core_cache(void) { return (size_t)kbi_core_cache(); }
+#endif
+#endif

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// kit.h - kbench with its implementation, as a test of its inner functions wants it. Include it once, after the macros
+// that replace functions of the C library.
+#ifndef KBENCH_TEST_KIT_H
+#define KBENCH_TEST_KIT_H
+
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
+
+#endif
