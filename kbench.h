@@ -6965,10 +6965,8 @@ static void kbi_put_param(kbi_text* t, char before, const kb_param* p) {
 // while numbers of that name are an axis like any).
 static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
     kbi_case c;
-    kbi_text name, key;
+    kbi_text name = KBI_BLANK, key = KBI_BLANK;
     memset(&c, 0, sizeof c);
-    memset(&name, 0, sizeof name);
-    memset(&key, 0, sizeof key);
     kb_param* params = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(n + 1));
     const kb_param* dtype = NULL;
     for (int i = 0; i < n; i++) {
@@ -7000,13 +6998,6 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     return c;
 }
 
-static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, const kb_param* const* values, int n) {
-    if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
-        plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
-    plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
-    plan->cases[plan->n++].size = size;
-}
-
 // The cartesian product, first axis slowest.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -7016,7 +7007,10 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
     for (;;) {
         for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
-        kbi_plan_case(plan, e, size, values, n);
+        if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
+            plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
+        plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
+        plan->cases[plan->n++].size = size;
         int i = n - 1;
         while (i >= 0 && ++at[i] == d[i].n) at[i--] = 0;
         if (i < 0) return true;
@@ -7168,32 +7162,30 @@ static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
     return same || kbi_is(a->name, b->name);
 }
 
-// "file.c:12"
-static void kbi_entry_place(kbi_text* t, const kb_entry* e) {
-    if (e->file && *e->file)
-        kbi_putf(t, "%s:%d", e->file, e->line);
-    else
-        kbi_putf(t, "kb_add (entry %d; its file and line say where)", e->order + 1);
-}
-
 static void kbi_say_twice(const kbi_case* a, const kbi_case* b) {
-    kbi_text x = KBI_BLANK, y = KBI_BLANK;
+    const kb_entry* entries[2] = { a->entry, b->entry };
+    kbi_text places = KBI_BLANK;
     bool one_place = kbi_is(a->entry->file, b->entry->file) && a->entry->line == b->entry->line && *a->entry->file;
-    kbi_entry_place(&x, a->entry), kbi_entry_place(&y, b->entry);
-    kbi_error(
-        "%s is registered twice: at %s and at %s.%s Results of one name could not be told apart; rename one, as "
-        "with KBENCH_IMPL(%s, OTHER)",
-        a->name, x.s, y.s, one_place ? " (A header in two files, or a macro used twice?)" : "", a->entry->operation);
-    kbi_text_free(&x), kbi_text_free(&y);
+    for (int i = 0; i < 2; i++) {
+        kbi_puts(&places, i ? " and at " : "at ");
+        if (*entries[i]->file)
+            kbi_putf(&places, "%s:%d", entries[i]->file, entries[i]->line);
+        else
+            kbi_putf(&places, "kb_add (entry %d; its file and line say where)", entries[i]->order + 1);
+    }
+    kbi_error("%s is registered twice: %s.%s Results of one name could not be told apart; rename one, as with "
+              "KBENCH_IMPL(%s, OTHER)",
+              a->name, places.s, one_place ? " (A header in two files, or a macro used twice?)" : "",
+              a->entry->operation);
+    kbi_text_free(&places);
 }
 
 // Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
 // entries have one case.
 static bool kbi_plan_unique(kbi_plan* plan) {
-    kbi_map seen;
+    kbi_map seen = KBI_BLANK;
     kbi_set said = KBI_BLANK;
     int n = 0, twice = 0;
-    memset(&seen, 0, sizeof seen);
     for (int i = 0; i < plan->n; i++) {
         kbi_case* c = &plan->cases[i];
         uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
@@ -7306,14 +7298,6 @@ static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists,
     return good;
 }
 
-static bool kbi_plan_check(const kbi_registered* all, const kbi_options* o) {
-    return kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
-           kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
-           kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
-           kbi_check_names(all, &o->size, KBI_NAMES_SIZE, "size") &&
-           kbi_check_names(all, &o->axis, KBI_NAMES_AXIS, "axis");
-}
-
 static void kbi_plan_free(kbi_plan* plan) {
     KBENCH_FREE(plan->cases);
     kbi_arena_free(&plan->arena);
@@ -7333,12 +7317,15 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
             "no benchmark is registered in this program; a linker takes from a static library only what is called: "
             "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
             "an entry of its own");
-    bool good = all->n && kbi_plan_check(all, o);
+    bool good = all->n && kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
+                kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
+                kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
+                kbi_check_names(all, &o->size, KBI_NAMES_SIZE, "size") &&
+                kbi_check_names(all, &o->axis, KBI_NAMES_AXIS, "axis");
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
     good = good && kbi_plan_filter(plan, o);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
-    if (!good || !plan->n) return kbi_plan_free(plan), false;
-    if (!kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
+    if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
     plan->n_all = plan->n;
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
@@ -16061,12 +16048,13 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
   >>resume    program: which cases an earlier run has left records of, and what is still to be done.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_line { // of the file of lines
-    uint64_t name, key;   // hashes of case and program; of the machine and the seed as well
-    size_t at, n;         // without its end
-    bool record;          // all of one: what other tools wrote stays as it is
-    bool done;            // not of a case that failed
-    bool old;             // its case is measured again, or it breaks off
+typedef struct kbi_line {    // of the file of lines
+    uint64_t name, key;      // hashes of case and program; of the machine and the seed as well
+    size_t at, n;            // without its end
+    bool record;             // all of one: what other tools wrote stays as it is
+    bool done;               // not of a case that failed
+    bool old;                // its case is measured again, or it breaks off
+    struct kbi_line* before; // the line before it with the same key
 } kbi_line;
 
 typedef struct kbi_resume {
@@ -16076,19 +16064,41 @@ typedef struct kbi_resume {
     kbi_line** by; // of the case of the plan: its line, NULL: it is to be measured
 } kbi_resume;
 
-static uint64_t kbi_line_hash(uint64_t h, const char* line, size_t n, const char* key) {
-    size_t size = 0;
-    const char* value = kbi_line_value(line, n, key, &size);
-    for (size_t i = 0; i < (value ? size : 0); i++) h = (h ^ (unsigned char)value[i]) * 1099511628211u;
+// A case is not measured again if a line has equal values of all these keys. The first two are of the program.
+static const char* const kbi_resume_keys[] = { "name", "binary", "backend", "gpu", "device", "cpu", "seed" };
+
+static uint64_t kbi_hash_value(uint64_t h, const char* value, size_t n) {
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)value[i]) * 1099511628211u;
     return (h ^ 0xff) * 1099511628211u;
 }
 
-// A record is told by these: where all are equal a case is not measured again.
 static void kbi_line_keys(kbi_line* l, const char* line, size_t n) {
-    static const char* const keys[] = { "backend", "gpu", "device", "cpu", "seed" };
-    l->name = kbi_line_hash(kbi_line_hash(14695981039346656037u, line, n, "name"), line, n, "binary");
-    l->key = l->name;
-    for (int i = 0; i < KBI_COUNT(keys); i++) l->key = kbi_line_hash(l->key, line, n, keys[i]);
+    l->key = 14695981039346656037u;
+    for (int i = 0; i < KBI_COUNT(kbi_resume_keys); i++) {
+        size_t size = 0;
+        const char* value = kbi_line_value(line, n, kbi_resume_keys[i], &size);
+        l->key = kbi_hash_value(l->key, value, value ? size : 0);
+        if (i == 1) l->name = l->key;
+    }
+}
+
+// The same for a case: of its record on a machine and in a session like these, NULL: on any.
+static uint64_t kbi_resume_key(const kbi_case* c, const kb_result* like) {
+    kb_result of;
+    kbi_text text = KBI_BLANK;
+    uint64_t h = 14695981039346656037u;
+    memset(&of, 0, sizeof of);
+    if (like) of = *like;
+    of.name = c->name;
+    if (!like) of.binary = kbi_binary_hash();
+    for (int i = 0; i < (like ? KBI_COUNT(kbi_resume_keys) : 2); i++) {
+        const kbi_key* key = kbi_key_named(kbi_resume_keys[i]);
+        text.n = 0;
+        kbi_json_field(&text, kbi_field(&of, key), key->kind);
+        h = kbi_hash_value(h, text.s, text.n);
+    }
+    kbi_text_free(&text);
+    return h;
 }
 
 // The lines of a file from its begin; false: errno says why it cannot be read.
@@ -16140,79 +16150,35 @@ static void kbi_resume_free(kbi_resume* r) {
     memset(r, 0, sizeof *r);
 }
 
-static int kbi_order_lines(const void* a, const void* b) {
-    const kbi_line *x = *(kbi_line*const*)a, *y = *(kbi_line*const*)b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-// The key of a case: of its record on a machine and in a session like these, NULL: on any.
-static uint64_t kbi_resume_key(const kbi_case* c, const kb_result* like) {
-    static const char* const keys[] = { "name", "binary", "backend", "gpu", "device", "cpu", "seed" };
-    kb_result of;
-    kbi_text text = KBI_BLANK;
-    kbi_line line;
-    memset(&of, 0, sizeof of);
-    if (like) of = *like;
-    of.name = c->name;
-    if (!like) of.binary = kbi_binary_hash();
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        bool wanted = false;
-        for (int k = 0; k < KBI_COUNT(keys); k++) wanted |= kbi_is(kbi_keys[i].name, keys[k]);
-        if (!wanted) continue;
-        kbi_putf(&text, "%s\"%s\": ", text.n ? ", " : "{", kbi_keys[i].name);
-        kbi_json_field(&text, kbi_field(&of, &kbi_keys[i]), kbi_keys[i].kind);
-    }
-    kbi_puts(&text, "}");
-    kbi_line_keys(&line, text.s, text.n);
-    kbi_text_free(&text);
-    return like ? line.key : line.name;
-}
-
-// The place of the first line with such a key, or of one behind it.
-static int kbi_resume_place(kbi_line** sorted, int n, uint64_t key) {
-    int low = 0;
-    while (low < n) {
-        int middle = (low + n) / 2;
-        if (sorted[middle]->key < key)
-            low = middle + 1;
-        else
-            n = middle;
-    }
-    return low;
-}
-
 // Finds the lines of a plan's cases. absent: those that have none here. A group that lacks one is measured as a whole,
-// and what there is of it is old. The answer is the number of cases that are done.
+// and its lines are old. The answer is the number of cases that are done.
 static int kbi_resume_find(kbi_resume* r, const kbi_plan* plan, const kb_result* like, const char* absent) {
-    kbi_line** sorted = (kbi_line**)kbi_grow(NULL, sizeof(kbi_line*) * (size_t)(r->n + 1));
+    kbi_map places = KBI_BLANK; // of the last line with a key
     int done = 0;
     r->by = (kbi_line**)kbi_grow(r->by, sizeof(kbi_line*) * (size_t)(plan->n + 1));
-    int n = 0;
     for (int i = 0; i < r->n; i++) {
-        if (!like) r->lines[i].key = r->lines[i].name;
-        if (r->lines[i].record) sorted[n++] = &r->lines[i];
+        kbi_line* l = &r->lines[i];
+        uint64_t key = like ? l->key : l->name;
+        if (!l->record) continue;
+        kbi_mapped* slot = kbi_map_find(&places, key);
+        l->before = slot->key ? &r->lines[slot->at] : NULL;
+        kbi_map_take(&places, slot, key, i);
     }
-    qsort(sorted, (size_t)n, sizeof *sorted, kbi_order_lines);
     for (int first = 0, end; first < plan->n; first = end) {
         bool whole = true;
         end = kbi_group_end(plan, first);
         for (int i = first; i < end; i++) {
-            uint64_t key = kbi_resume_key(&plan->cases[i], like);
-            r->by[i] = NULL;
-            for (int k = kbi_resume_place(sorted, n, key); k < n && sorted[k]->key == key; k++)
-                r->by[i] = sorted[k]; // of several the last counts
+            const kbi_mapped* slot = kbi_map_find(&places, kbi_resume_key(&plan->cases[i], like));
+            r->by[i] = slot->key ? &r->lines[slot->at] : NULL;
             if (!(absent && absent[i])) whole &= r->by[i] && r->by[i]->done;
         }
         for (int i = first; i < end; i++) {
-            uint64_t key = kbi_resume_key(&plan->cases[i], like);
-            for (int k = kbi_resume_place(sorted, n, key); k < n && sorted[k]->key == key; k++)
-                sorted[k]->old = !whole || !sorted[k]->done;
+            for (kbi_line* l = r->by[i]; l; l = l->before) l->old = !whole || !l->done;
             if (!whole) r->by[i] = NULL;
             done += r->by[i] != NULL;
         }
     }
-    KBENCH_FREE(sorted);
+    KBENCH_FREE(places.slots);
     return done;
 }
 

@@ -448,18 +448,6 @@ static void test_resume(void) {
         CHECK_THAT((other.name == plain.name) == lines[i].name && (other.key == plain.key) == lines[i].key, "line %d",
                    i);
     }
-    // where a key stands, or would stand
-    kbi_line of[5];
-    kbi_line* sorted[5];
-    static const uint64_t keys[] = { 2, 4, 4, 4, 9 };
-    static const int places[] = { 0, 0, 0, 1, 1, 4, 4, 4, 4, 4, 5 };
-    for (int i = 0; i < 5; i++) of[i].key = keys[i], of[i].at = (size_t)i, sorted[i] = &of[i];
-    for (uint64_t key = 0; key < 11; key++) CHECK_INT(kbi_resume_place(sorted, 5, key), places[key]);
-    CHECK_INT(kbi_resume_place(sorted, 0, 4), 0);
-    CHECK(kbi_order_lines(&sorted[0], &sorted[1]) < 0 && kbi_order_lines(&sorted[4], &sorted[1]) > 0);
-    CHECK(kbi_order_lines(&sorted[1], &sorted[2]) < 0 && kbi_order_lines(&sorted[2], &sorted[1]) > 0 &&
-          !kbi_order_lines(&sorted[1], &sorted[1]));
-    // a file: what is done, what is torn, what may stay
     kbi_resume r;
     kbi_text text = { NULL, 0, 0 }, out = { NULL, 0, 0 };
     static const struct {
@@ -497,7 +485,8 @@ static void test_resume(void) {
         CHECK(kbi_resume_open(&r, path));
         CHECK_INT(r.n, 12 * KBI_COUNT(file) + 1);
         for (int i = 0, in = 0; i < r.n; i++, in = i % KBI_COUNT(file)) {
-            bool end = i + 1 == r.n, done = end ? last[k].done : file[in].done, old = end ? last[k].old : file[in].old;
+            bool end = i + 1 == r.n, done = end ? last[k].done : file[in].done,
+                 old = end ? last[k].old : file[in].old;
             const char* line = end ? last[k].line : file[in].line;
             CHECK_THAT(r.lines[i].n == strlen(line) && memcmp(r.text.s + r.lines[i].at, line, strlen(line)) == 0,
                        "line %d", i);
