@@ -39,7 +39,7 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
-    >>parse        foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
+    >>parse        foundation: JSON taken apart: texts, numbers, lists; it trusts nothing
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -1828,10 +1828,14 @@ static void kbi_arena_free(kbi_arena* a) {
     a->used = a->size = 0;
 }
 
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
-    char* p = (char*)kbi_arena_alloc(a, n + 1);
-    memcpy(p, s, n);
+static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
+    void* p = kbi_arena_alloc(a, bytes + 1);
+    if (bytes) memcpy(p, from, bytes);
     return p;
+}
+
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
+    return (char*)kbi_arena_copy(a, s, n);
 }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
@@ -2164,11 +2168,10 @@ static void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>parse     foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
+  >>parse     foundation: JSON taken apart: texts, numbers, lists; it trusts nothing.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
-    KBI_READ_BUFFER = 1 << 16,
     KBI_READ_TEXT = 1 << 20, // bytes of a text at most
     KBI_READ_NUMBER = 100,
     KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
@@ -2183,19 +2186,17 @@ typedef struct kbi_records { // of one or several files, in their order
     int64_t twice;        // records whose name another one of the run has
 } kbi_records;
 
-typedef struct kbi_reader {
-    const char* path; // for messages; NULL: there are none
-    int file;         // -1: all of it is in memory
+typedef struct kbi_reader { // of a text in memory, behind which stands what no number goes on with
+    const char* path;       // for messages; NULL: there are none
     int64_t line;
-    char *buffer, *at, *end; // what was read and not yet looked at
-    bool lines, torn;        // a record a line; the last one breaks off
-    bool broken;             // the system gave no more of it
-    bool newer, strange;     // a later schema, flags that this version does not know: said once
-    kbi_text token;          // the last text
+    const char *at, *end;
+    bool lines, torn;    // a record a line; the last one breaks off
+    bool newer, strange; // a later schema, flags that this version does not know: said once
+    kbi_text token;      // the last text
     kbi_records* to;
     kb_result blank;
     double* values; // of the list that is being read
-    int64_t n_values, values_size;
+    int64_t values_size;
 } kbi_reader;
 
 // --- numbers ---
@@ -2242,48 +2243,13 @@ static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
 
 // --- bytes ---
 
-// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
-static ssize_t kbi_read_more(int file, void* to, size_t n) {
-    for (;;) {
-        ssize_t done = kbi_read_some(file, to, n);
-        if (done >= 0) return done;
-        if (errno == EAGAIN)
-            kbi_readable(file, 1000);
-        else if (errno != EINTR)
-            return -1;
-    }
-}
-
-// Reads on, behind what was not yet looked at; false: there is no more.
-static bool kbi_reader_fill(kbi_reader* r) {
-    size_t left = (size_t)(r->end - r->at);
-    if (r->file < 0) return false; // all of it is in memory
-    memmove(r->buffer, r->at, left);
-    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
-    r->at = r->buffer;
-    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
-    *r->end = 0;
-    if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
-    r->broken |= n < 0;
-    return n > 0;
-}
-
-// So many bytes lie in the buffer, or all that are left.
-static inline void kbi_reader_ahead(kbi_reader* r, int n) {
-    while (r->end - r->at < n && kbi_reader_fill(r)) {}
-}
-
-static inline int kbi_peek(kbi_reader* r) { // -1: the end
-    return r->at < r->end || kbi_reader_fill(r) ? (unsigned char)*r->at : -1;
-}
-
-// A text in memory, behind which stands what no number goes on with.
 static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
     memset(r, 0, sizeof *r);
-    r->file = -1;
-    r->at = (char*)s;
-    r->end = r->at + n;
+    r->at = s;
+    r->end = s + n;
 }
+
+static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; } // -1: the end
 
 // What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
 // crash left at its end, it breaks off instead.
@@ -2295,7 +2261,7 @@ KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, 
     vsnprintf(what, sizeof what, format, list);
     va_end(list);
     r->torn = c <= 0 || (r->lines && c == '\n');
-    if (!r->path || r->broken || (r->torn && r->lines)) return false;
+    if (!r->path || (r->torn && r->lines)) return false;
     if (r->torn)
         kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
                   "where it had one",
@@ -2415,7 +2381,6 @@ static bool kbi_read_text(kbi_reader* r) {
 
 static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
     const char *begin, *end;
-    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
     bool good = kbi_scan(begin = r->at, out, &end);
     r->at += end - begin;
     if (!good) return kbi_reader_fail(r, "a number has to stand here");
@@ -2470,6 +2435,18 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- reading ---
+
+// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
+static ssize_t kbi_read_more(int file, void* to, size_t n) {
+    for (;;) {
+        ssize_t done = kbi_read_some(file, to, n);
+        if (done >= 0) return done;
+        if (errno == EAGAIN)
+            kbi_readable(file, 1000);
+        else if (errno != EINTR)
+            return -1;
+    }
+}
 
 static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
     char* p = (char*)to;
@@ -13718,9 +13695,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
 }
 
 static void kbi_judge_process_ms(kb_result* r, const double* ms, int n) {
-    double* of = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n);
-    memcpy(of, ms, sizeof(double) * (size_t)n);
-    r->process_ms.of = of;
+    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 
@@ -14764,9 +14739,7 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
         }
     }
     if (more < 0) return false;
-    kb_param* kept = (kb_param*)kbi_arena_alloc(&r->to->arena, sizeof(kb_param) * (size_t)KBI_MAX(n, (int64_t)1));
-    if (n) memcpy(kept, list, sizeof(kb_param) * (size_t)n);
-    out->of = kept;
+    out->of = (kb_param*)kbi_arena_copy(&r->to->arena, list, sizeof(kb_param) * (size_t)n);
     out->n = n;
     return true;
 }
@@ -14787,9 +14760,7 @@ static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
         r->values[n] = number.x;
     }
     if (more < 0) return false;
-    double* kept = (double*)kbi_arena_alloc(&r->to->arena, sizeof(double) * (size_t)KBI_MAX(n, (int64_t)1));
-    if (n) memcpy(kept, r->values, sizeof(double) * (size_t)n);
-    out->of = kept;
+    out->of = (double*)kbi_arena_copy(&r->to->arena, r->values, sizeof(double) * (size_t)n);
     out->n = n;
     return true;
 }
@@ -14837,53 +14808,22 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     return *out = x.i, true;
 }
 
-// Whether the text that stands there is the one that the record before has, as most are.
-static bool kbi_reader_again(kbi_reader* r, const kbi_key* key, kbi_field_text* out) {
-    const kb_result* before = r->to->n ? &r->to->of[r->to->n - 1] : NULL;
-    const char* s = before ? *(const kbi_field_text*)kbi_field(before, key) : NULL;
-    const char *p = s, *q = r->at + 1;
-    while (p && *p && *p == *q && *p != '\\' && (unsigned char)*p >= 0x20) p++, q++;
-    if (!p || *p || *q != '"') return false; // the buffer ends with a zero
-    r->at += q + 1 - r->at;
-    *out = s;
-    return true;
-}
-
-// Whether that key stands there, written as kbench writes it; it is read then.
-static bool kbi_read_key_next(kbi_reader* r, const char* name) {
-    const char* q;
-    kbi_reader_ahead(r, 64);
-    if (*r->at != '"') return false;
-    for (q = r->at + 1; *name && *name == *q; name++) q++;
-    if (*name || q[0] != '"' || q[1] != ':' || q[2] != ' ') return false;
-    r->at += q + 3 - r->at;
-    return true;
-}
-
 // The value of a key into its field, which is cleared.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
-    static const char* const wanted[] = { "a text",          "a number",  "a whole number",
-                                          "true or false",   "an object", "a list of numbers",
-                                          "a list of flags", "a text",    "a text" };
+    static const char digits[] = "-0123456789";
+    static const struct {
+        const char *begins, *wanted;
+    } kinds[] = { { "\"", "a text" },   { digits, "a number" },      { digits, "a whole number" },
+                  { "tf", "true or false" }, { "{", "an object" },        { "[", "a list of numbers" },
+                  { "[", "a list of flags" }, { "\"", "a text" }, { "\"", "a text" } };
+    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
     int c = kbi_peek(r);
-    bool fits = true;
     kbi_scanned number;
     if (c == 'n') return kbi_read_word(r, "null");
+    if (c <= 0 || !strchr(kinds[key->kind].begins, c))
+        return kbi_reader_fail(r, "%s is %s or null", key->name, kinds[key->kind].wanted);
     switch (key->kind) {
     case KBI_KIND_text:
-    case KBI_KIND_status:
-    case KBI_KIND_verdict: fits = c == '"'; break;
-    case KBI_KIND_real:
-    case KBI_KIND_whole: fits = c == '-' || (c >= '0' && c <= '9'); break;
-    case KBI_KIND_truth: fits = c == 't' || c == 'f'; break;
-    case KBI_KIND_params: fits = c == '{'; break;
-    case KBI_KIND_samples:
-    case KBI_KIND_flags: fits = c == '['; break;
-    }
-    if (!fits) return kbi_reader_fail(r, "%s is %s or null", key->name, wanted[key->kind]);
-    switch (key->kind) {
-    case KBI_KIND_text:
-        if (kbi_reader_again(r, key, (kbi_field_text*)field)) return true;
         return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
     case KBI_KIND_real: return kbi_read_number(r, &number) && (*(kbi_field_real*)field = number.x, true);
     case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
@@ -14925,11 +14865,8 @@ static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        int key = at + 1;
-        if (key == KBI_COUNT(kbi_keys) || !kbi_read_key_next(r, kbi_keys[key].name)) {
-            if (!kbi_read_key(r)) return false;
-            key = kbi_read_key_place(r->token.s, at + 1);
-        }
+        if (!kbi_read_key(r)) return false;
+        int key = kbi_read_key_place(r->token.s, at + 1);
         if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
         if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
             return false;
@@ -15011,9 +14948,7 @@ static void kbi_records_keep(kbi_records* to, const kb_result* from) {
         if (kbi_keys[i].kind == KBI_KIND_params) kbi_records_object(to, (kbi_field_params*)field);
         if (kbi_keys[i].kind == KBI_KIND_text && *text) *text = kbi_records_text(to, *text, strlen(*text));
         if (kbi_keys[i].kind != KBI_KIND_samples || !samples->n) continue;
-        double* values = (double*)kbi_arena_alloc(&to->arena, sizeof(double) * (size_t)samples->n);
-        memcpy(values, samples->of, sizeof(double) * (size_t)samples->n);
-        samples->of = values;
+        samples->of = (double*)kbi_arena_copy(&to->arena, samples->of, sizeof(double) * (size_t)samples->n);
     }
     r.owned = NULL;
     if (r.inside) r.inside = kbi_inside_copy(kbi_arena_alloc(&to->arena, kbi_inside_size(r.inside)), r.inside);
@@ -15028,8 +14963,8 @@ static void kbi_records_free(kbi_records* r) {
     memset(r, 0, sizeof *r);
 }
 
-static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to) {
-    memset(r, 0, sizeof *r);
+static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s, size_t n) {
+    kbi_reader_text(r, s, n);
     r->path = path;
     r->line = line;
     r->to = to;
@@ -15048,14 +14983,8 @@ static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const c
     kbi_reader r;
     kbi_records one;
     memset(&one, 0, sizeof one);
-    kbi_reader_begin(&r, path, line, &one);
-    r.file = -1;
-    r.buffer = r.at = (char*)kbi_grow(NULL, n + 1);
-    memcpy(r.buffer, s, n);
-    r.end = r.buffer + n;
-    *r.end = 0; // numbers are read up to what is none
+    kbi_reader_begin(&r, path, line, &one, s, n);
     bool good = kbi_read_record(&r, out);
-    KBENCH_FREE(r.buffer);
     kbi_reader_end(&r);
     if (good) {
         out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
