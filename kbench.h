@@ -21,11 +21,10 @@ QUICK START
 
 WHAT IT REFUSES TO DO
 
-    It prints a number or a word, never a doubtful number. A wrong result, a failed launch, a copy or a synchronisation
-    inside the timed block, a block without GPU work, a crash: each gives a word (see >>types, KB_FLAGS) and exit code
-    1, and the other cases go on. It drops no sample for its value, and does not retry until a number looks good; what
-    was timed while the process, its thread or the gate stood still is timed again, and counted (samples_retaken). It
-    does not profile whole programs, has no window, and does not run on Windows.
+    kbench prints a number, or the reason why there is none. A wrong result, a failed launch, a copy or
+    synchronisation inside the timed block, a block without GPU work, a crash: each raises a flag (>>types,
+    KB_FLAGS), withholds the time and gives exit code 1; the other cases continue. No sample is dropped for its
+    value.
 
 CONTENTS (search for the tag)
 
@@ -57,10 +56,8 @@ CONTENTS (search for the tag)
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>registry     declare: what the KBENCH macros registered, in the order of the source
-    >>cli          plan: the options: one row each, from which come --help, the parser and the structure of values
+    >>cli          plan: the options, one row each: they make --help, the parser and the structure of values
     >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
-    >>patterns     plan: regular expressions on the names of cases, which the system compiles and matches
-    >>shards       plan: a plan, how long its groups may take, and which of them a shard of it has
     >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
@@ -108,145 +105,48 @@ CONTENTS (search for the tag)
     >>main         program: what KBENCH_MAIN calls
     >>ptx          measure: the device functions of the engine and of the self-test, as text that the driver compiles
 
-HOW A MEASUREMENT WORKS
+DATA FLOW
 
-    The way of the data: declare -> plan -> measure -> judge -> record -> render; no stage knows a later one.
+    declare -> plan -> measure -> judge -> record -> render; no stage calls a later one.
+    declare   macros register operations, implementations and axes
+    plan      registry and command line give an ordered list of cases in comparison groups
+    measure   a worker process runs the cases: a checked run, an audited run under stream capture, warm-up, samples,
+              another checked run; implementations of a group run in interleaved rounds on the same buffers
+    judge     statistics, intervals, flags, verdicts, after all processes of a comparison group
+    record    one record per case, durable files
+    render    the table on stdout, and the files that were asked for
+    The program starts itself as the worker. A case that crashes, hangs or exits loses its own number only.
 
-    A benchmark's function is called twice. The first call runs the timed block once, waits, and looks at errors;
-    kb_check after the block then decides whether there will be any timing at all. The second call runs the block once
-    under stream capture (nothing executes; the audit sees copies, allocations, synchronisation, or no work at all),
-    then warms up until times and clock have settled, then takes samples until the 95 % interval of the median is within
-    0.5 % of it (30 to 2,000 samples, about 1 s). In the end the buffers that kb_check or kb_to_host read are put back
-    as they were when the loop was entered, the block runs once more, and kb_check looks at what that run left: work
-    done only in the first launch is STALE. Host code inside the block runs in all of these.
-    Before a GPU case is measured, a process that times nothing runs its block twice and follows the block's CUDA calls
-    through CUPTI. The message names the call that allocates, copies, waits, fails, or submits work that kb->stream does
-    not wait for. A block with cudaGraphLaunch, cudaMemPrefetchAsync or another call that stream capture rejects is
-    measured without the capture, and a note in the record names the call. Without CUPTI, with --no-isolate, and in
-    kb_open, kb_run and kb_compare there is no such inspection. There the audit repeats the run and checks whether the
-    GPU is still busy after kb->stream has finished, which misses work on other streams of less than 50 us.
-
-    No launch may live on what those before it did. Where the last ones take far less time than the first, take turns,
-    or submit other work under capture, the word is WORK_CHANGED. --fresh asks for more: the function is called twice
-    again, before and after the samples, with other seeds and in memory as the call before left it, its outputs at their
-    addresses. A kernel that remembers a result, or leaves alone what is already there, is wrong then. What kb_check
-    expects has to follow from kb_fill or kb->seed. (kb_open calls no function: call it again with another seed.)
-
-    Implementations of one operation are measured in rounds, each in its turn, on one stage: the same memory for all of
-    them (what each left there is swapped out and in, untimed; with --rotate all copies of its data), since where a
-    buffer lies decides 1 to 3 % of a small kernel's time. The first runs of a turn do not count; who follows whom is
-    balanced; and the baseline plays once more as a rival of itself, the noise floor. The stage holds what KB_ALLOC
-    gave, if it is no more than 4 GiB, on the CPU 64 MiB. Where one of two did not share it (shared_buffers: no
-    KB_ALLOC, another one in its second call, or too large), the noise floor is 3 % at least (of host code 1 %, for
-    where that lies): neither is FASTER or SLOWER by less; PLACEMENT says that it withheld a verdict; EQUIVALENT is of
-    that data.
-
-    A launch on a GPU: evict L2 by reading a clean buffer; event; the block; event. All of it waits behind a gate until
-    it is queued: no launch latency lies between the events; a sample is the mean of eight such launches (one beyond 0.5
-    ms; --launches N). From it goes what the same events read too much around an empty kernel of its shape, timed in
-    turn with it; time_ms_raw and bias_ms keep both, and the interval, also of a ratio of two shapes, what that may be
-    off. CUPTI tells another process what an empty one takes. Where nobody asks it (kb_open, kb_run, kb_compare) it is
-    half of what one takes in a row, the +- holds it all, and environment says bias: fitted. --rotate and kb_desc's mode
-    "graph" give what 2 N captured launches take over N of them: with the gaps. The stream waits for the default one's.
-    A sample on the CPU: as many calls of the block as the clock needs to resolve them, divided by their number; 20 us
-    at least. One shorter than 10 ms in which others had the processor (the thread's own clock stood still, and it did
-    not wait by itself) is taken again, unless they have it in more than a third of them. --cpu N keeps the measuring
-    process on some processors; left alone it may move, and OpenMP spread. NOISY stands where the median is known to no
-    better than 5 %; the message then says how much others had, as far as the system counts it.
-
-    --procs N: N fresh processes in turn measure every case, each on other pages at other offsets. time_ms is the
-    geometric mean of their medians; its interval Student's, of logarithms, with variances pooled over cases of similar
-    length (Smyth 2004), and wide enough for the median of 15 others (pi/30 of a process's variance). Speedups are of
-    log ratios, likewise. Samples and what was read beside them are the middle median's (or the lower of two); a warning
-    stands that most raise; what fails in one has failed. A killed run has its finished laps, of at least 16 cases.
-
-    The program starts itself as a worker and runs the cases there. One that crashes, hangs or exits loses its own
-    number, no other. Limits, rounding mode, locale and the like are put back before each call. Where a case leaves
-    threads, files or a broken device, the next one gets a fresh process. A case that fails in a process that ran
-    others is measured once more, alone in a fresh one, and the message says so if it passes there. Results go to
-    stdout, everything else to stderr. Under compute-sanitizer, Nsight Compute or valgrind it is one process; a few
-    launches of every case are checked, none is timed.
-
-    time_ms is the median. The interval is that of the median (order statistics: Le Boudec, Performance Evaluation,
-    2010), for as many values as the samples, which hang together, are worth. A flag stands beside a time that may lie
-    outside its interval; samples that only look odd raise none. gpu_efficiency: bytes a second over bandwidth or
-    operations a second over their rate, the larger, as measured on this device (CPU: one core); roof: which (>>roofs).
-
-COMMAND LINE
+OPTIONS
 
     prog [options] [FILTER...]      --help lists the options of this build; FILTER is a regular expression
-    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression or a
-    missed goal; 4 not certain, or other machines, with --fail-on noise; 77 every selected case needs a GPU and there is
-    none; 130 interrupted, with all that finished written
-
-    The table is as wide as the terminal, else as COLUMNS, else 80 columns. What has no room goes, in this order:
-    samples, bar, interval, memory, items/s, GFLOP/s, roof, GB/s, energy, +-, speedup; names are cut in their middle.
-
-    What changed: --baseline NAME|FILE holds a run against an earlier one (--save-baseline NAME, .kbench/NAME.json),
-    --compare A B one file against another, --race OLD NEW programs in alternating fresh processes. A regression lies
-    wholly beyond the threshold, for all cases at once; the interval of two files rests on --procs, on what runs
-    differed by in a --history of 6 runs or more, or else is widened by --noise. What keeps times from being compared
-    (backend, GPU, driver, ECC, MIG, CPU, cache, timer, optimisation) turns the gate off. --fail-on change:
-    improvements, less memory and cases added or removed are 3 too; noise: 4 where a case is not known to lie within
-    it or beyond; never: 0, but for failed cases. --goal CASES:KEY>=NUMBER: 3 where a case that has a time misses it.
-
-    Many machines: --shard K/N runs part K of N, whole comparison groups; --shard auto is the part of a Slurm array's
-    task (examples/slurm). --load A.jsonl B.jsonl ... puts the records of shards in the plan's order. --budget 1h gives
-    every case the same share of that time, within what --max-time and --min-time say; what had none is not run.
-
-    Looked into by NVIDIA's tools: --ncu and --nsys start them on this program before it measures, by commands that are
-    printed. Each block runs once for them, as cold as it is timed, between two empty kernels that say which case's it
-    is. What they saw of its kernels (shares and rates by time) stands in a table, of nsys with the calls of the
-    process, and in the counters. Where a tool fails the times stand, a line says what helps; the exit code is 2.
-    Without them: --profile (kernels, copies and calls of the block, below its row), --trace FILE (as a timeline) and
-    --counters, all by CUPTI; on the CPU the kernel counts. A process of its own runs the measured blocks again, as
-    cold: nothing that looks on is loaded where times are taken. By counters the record says what binds a case (bound,
-    with the reason in message), and its operations a byte of DRAM and of L2 (intensity_dram, intensity_l2), which the
-    roofline draws. Where a read behind the eviction brings less than 90 % from DRAM (evicted_pct) it is NOT_COLD; more
-    by 10 % in kb_bytes or kb_flops than was counted is DECLARED_BYTES, DECLARED_FLOPS. Files keep the counters and not
-    the profile. NVTX ranges (domain kbench) name each case and phase to any profiler. --energy: by NVML's counter, over
-    2 s of launches back to back (what fits stays in L2) after 0.5 s of rest; what the idle GPU takes is in it.
-
-MEMORY RULES
-
-    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: freed by kbench when the function returns. Contents
-    are 0xFF bytes (a NaN in every float type) until filled. 4 KiB on both sides are guarded; a write there is reported
-    as OVERRUN. A block begins at a multiple of 256 bytes; on the stage that rivals share at one of 512, from 1 MiB on 4
-    KiB behind one of 2 MiB, on the CPU as on the GPU: there two large blocks have the same address modulo a page, as
-    malloc's have. What the function allocates itself it frees itself; what it does not free is reported as leaked.
-    Where nothing can be allocated the pointer is NULL, the case OOM, and later kb_ calls do nothing: so with any word.
+    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression
+    or a missed goal; 4 inconclusive, or different machines, with --fail-on noise; 77 every selected case needs a
+    GPU and there is none; 130 interrupted, with all finished records written
+    A program adds options with kb_add_options. An option of the kit is one row of KBI_OPTIONS in >>cli.
 
 THE RECORD
 
-    --json FILE writes an array of objects, one a case; --jsonl FILE appends the same objects, one a line, each synced
-    before the next group starts (with --procs the next lap). What finds no room waits for the next record, and for the
-    end of the run. --resume with the --jsonl of a run that was killed measures only what it has no record of: of the
-    same executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
-    in which one failed, is measured as a whole and its old lines are removed. A line that ends inside a record is
-    removed as well, and no other line. --list --resume shows what is left. How long and how to measure (--fast, --hot)
-    is not compared.
-    Files: all but --jsonl and --history replace the old file when the new one is complete and on the disk, behind
-    symbolic links and with the old mode. Several processes may append to one --jsonl or --history file at once: each
-    locks it while it reads or writes. A second process that would replace the same file exits with code 2. If another
-    program replaces or changes a file during the run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json)
-    and the exit code is 2. Only files that are empty or hold what the option writes are written to.
-    All values are scalars but params, counters, counter_units, environment (objects), samples_ms,
-    process_ms and flags (lists). The keys stand in one table, KB_RECORD in >>types, with their groups, units and
-    meanings: it makes the fields of kb_result and the file, in that order, all always present, null where they do not
-    apply. A record says all that the table shows of its case.
-    --load FILE... reads them back, older schemas too, several put together (a record that is there already
-    counts once), and writes what else is asked for; it runs nothing, and its exit code is not theirs. This is schema 3:
-    cache and timer were one key, mode, in schema 1 and 2, and shared_buffers was called stage_shared.
-    --html FILE: a page with the records in it, so --load reads it; --svg FILE --plot KIND: one of its figures.
-    Text of a record, a file or the machine is shown and never obeyed. Every output spells control characters,
-    invisible ones (of writing direction and of no width) and commands of CI logs (::error:: at the start of a line,
-    ##[error]), as in \x1b; bytes that are no UTF-8 become U+FFFD. JSON has them as escapes, and keeps the text. A cell
-    of --csv is one line. An apostrophe precedes a text that a spreadsheet takes for a formula, because it begins with
-    = + - or @; numbers stay as they are.
+    --json FILE writes an array of objects, one per case. --jsonl FILE appends the same objects, one per line,
+    each synced before the next group starts. All keys are always present, null where they do not apply.
+    KB_RECORD in >>types lists them with units and meanings, and makes the fields of kb_result. This is schema 3:
+    schema 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
+    --resume measures only cases that the --jsonl file has no record of, from the same executable (its hash is
+    binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or in which one failed,
+    is measured as a whole, and its old lines are removed.
+    All files but those of --jsonl and --history replace the old file when the new one is complete and on the
+    disk. Several processes may append to one file; each locks it. If another program changes a file during the
+    run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
+    Text of a record, a file or the machine is shown and never obeyed: control characters, invisible characters
+    and commands of CI logs (::error:: at the start of a line, ##[error]) are spelled, as in \x1b.
 
-LAST REVISIONS
+MEMORY RULES
 
-    0.1.0   the first: faces, plan, measurement with gate and clean eviction, record, table, supervisor
+    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: kbench frees them when the function returns.
+    Contents are 0xFF bytes (a NaN in every float type) until filled. A write into the 4 KiB before or behind a
+    buffer is reported as OVERRUN. Buffers are aligned to 256 bytes, shared buffers of a comparison to at least
+    512. What the function allocates itself it frees itself; the rest is reported as leaked. Where nothing can be
+    allocated the pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
 */
 #if !defined(KBENCH_H) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
@@ -487,7 +387,7 @@ typedef enum kb_flag {
     KB_FLAGS(KBI_X)
 #undef KBI_X
         KB_FLAG_COUNT // at most 64
-} kb_flag; // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
+} kb_flag;            // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
 #define KB_AXIS_MAX 32
@@ -534,9 +434,12 @@ typedef struct kb_option {
 typedef struct kb_option_set {
     const kb_option* options;
     int count;
-    void* values;               // where the readers put what they read
-    bool* given;                // for each option, whether it was given
-    struct kb_option_set* next; // set by kb_add_options
+    void* values;        // where the readers put what they read
+    bool* given;         // for each option, whether it was given
+    void (*start)(void); // before a command line is read: the values are the defaults. NULL: nothing to do
+    bool (*agree)(void); // when it was read: whether its options agree with each other; false after a message
+    bool own;            // kbench's
+    struct kb_option_set* next;
 } kb_option_set;
 
 // One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
@@ -937,6 +840,8 @@ typedef struct kb_output {
     const char* value;
     bool on;
     struct kb_output* next;
+    kb_option row;
+    kb_option_set set;
 } kb_output;
 void kb_add_output(kb_output* output); // before kb_main; it lives as long as the program
 
@@ -957,10 +862,13 @@ typedef struct kb_instrument {
     void (*judge)(kb_result* r, struct kbi_inside* found, const struct kbi_machine* machine); // from what was found
     void (*after)(void);                                                                      // behind the table
     void (*machine)(struct kbi_machine* machine); // --env: what it knows of the machine
+    double seconds;                               // that it takes a case beyond a few runs; 0: none worth a word
     const char* value;
     bool on;
     unsigned bit;
     struct kb_instrument* next;
+    kb_option row;
+    kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // before kb_main; it lives as long as the program
 void kb_found(kb_state* kb, const char* name, double value, const char* unit); // a counter of the record
@@ -1074,12 +982,12 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills the file:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
-#define KBENCH_OUTPUT(name, argument, help)                                                                      \
+#define KBENCH_OUTPUT(name, argument_, help_)                                                                      \
     static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
     KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                        \
-        static kb_output output;                                                                                     \
-        kb_output fresh = { #name, argument, help, kbi_write_##name, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0 };           \
-        output = fresh;                                                                                              \
+        static kb_output output;                                                                                 \
+        output.option = #name, output.argument = argument_, output.help = help_;                                 \
+        output.write = kbi_write_##name;                                                                         \
         kb_add_output(&output);                                                                                      \
     }                                                                                                                \
     static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n)
@@ -1881,7 +1789,8 @@ static void kbi_vputf(kbi_text* t, const char* format, va_list list) {
     t->n += (size_t)KBI_MAX(n, 0);
 }
 
-KBI_PRINTF(2, 3) static void kbi_putf(kbi_text* t, const char* format, ...) {
+#define kbi_putf kb_put
+void kb_put(kbi_text* t, const char* format, ...) {
     va_list list;
     va_start(list, format);
     kbi_vputf(t, format, list);
@@ -3296,13 +3205,13 @@ static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
 
 static const struct {
     const char* name;
-    unsigned char bytes;        // of an element
-    signed char digits;         // of a float, binary; 0: an integer
-    short least;                // smallest exponent, as frexp has it
-} kbi_dtypes[] = { { "none", 0, 0, 0 },     { "f32", 4, 24, -125 },  { "f64", 8, 53, -1021 }, { "f16", 2, 11, -13 },
-                   { "bf16", 2, 8, -125 },  { "i8", 1, 0, 0 },       { "u8", 1, 0, 0 },       { "i16", 2, 0, 0 },
-                   { "u16", 2, 0, 0 },      { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
-                   { "u64", 8, 0, 0 },      { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
+    unsigned char bytes; // of an element
+    signed char digits;  // of a float, binary; 0: an integer
+    short least;         // smallest exponent, as frexp has it
+} kbi_dtypes[] = { { "none", 0, 0, 0 },    { "f32", 4, 24, -125 },  { "f64", 8, 53, -1021 }, { "f16", 2, 11, -13 },
+                   { "bf16", 2, 8, -125 }, { "i8", 1, 0, 0 },       { "u8", 1, 0, 0 },       { "i16", 2, 0, 0 },
+                   { "u16", 2, 0, 0 },     { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
+                   { "u64", 8, 0, 0 },     { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_dtypes) == KB_E5M2 + 1, "a row for each kb_dtype");
 
 static size_t kbi_dtype_size(int dtype) { // 0 for a code that is no dtype
@@ -5444,7 +5353,7 @@ static const kbi_key kbi_keys[] = {
 #define KBI_HELD_machine(value) false
 #define KBI_HELD_run(value) false
 #define KBI_HELD_planned(value) false
-#define KBI_X(kind, key, group, source, meaning)                                                                    \
+#define KBI_X(kind, key, group, source, meaning) \
     { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning, KBI_HELD_##source },
     KB_RECORD(KBI_X)
 #undef KBI_X
@@ -5549,16 +5458,16 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 #define KBI_FROM_machine(value) from->machine, from->machine->value
 #define KBI_FROM_run(value) from->run, from->run->value
 #define KBI_FROM_planned(value) from->planned, from->planned->value
-#define KBI_TAKE(kind, known, value)                                                                                \
-    if (known) {                                                                                                    \
-        const kbi_field_##kind x = value;                                                                           \
-        kbi_take(r, KBI_KIND_##kind, to, &x, sizeof x);                                                             \
+#define KBI_TAKE(kind, known, value)                    \
+    if (known) {                                        \
+        const kbi_field_##kind x = value;               \
+        kbi_take(r, KBI_KIND_##kind, to, &x, sizeof x); \
     }
 #define KBI_EXPAND(macro, ...) macro(__VA_ARGS__)
-#define KBI_X(kind, key, group, source, meaning)                                                                    \
-    {                                                                                                               \
-        kbi_field_##kind* to = &r->key;                                                                             \
-        KBI_EXPAND(KBI_TAKE, kind, KBI_FROM_##source)                                                               \
+#define KBI_X(kind, key, group, source, meaning)      \
+    {                                                 \
+        kbi_field_##kind* to = &r->key;               \
+        KBI_EXPAND(KBI_TAKE, kind, KBI_FROM_##source) \
     }
     KB_RECORD(KBI_X)
 #undef KBI_X
@@ -5568,21 +5477,14 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 
 // Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
 // then that with 2, and so on.
-#define KBI_COLUMNS(x)                                                                                              \
-    x(TIME, "time", "time_ms", 8, 0)                                                                                \
-    x(SPREAD, "+-", "precision", 6, 12)                                                                             \
-    x(GBPS, "GB/s", "throughput_gbps", 8, 8)                                                                        \
-    x(GFLOPS, "GFLOP/s", "gflops", 8, 6)                                                                            \
-    x(ITEMS, "items/s", "items_per_second", 8, 5)                                                                   \
-    x(ROOF, "roof", "gpu_efficiency", 6, 7)                                                                         \
-    x(BAR, "bar", "gpu_efficiency", 10, 2)                                                                          \
-    x(MEMORY, "memory", "memory_bytes", 8, 4)                                                                       \
-    x(ENERGY, "energy", "energy_mj", 8, 11)                                                                         \
-    x(FLOP_J, "FLOP/J", "flops_per_joule", 8, 10)                                                                   \
-    x(BYTE_J, "B/J", "bytes_per_joule", 8, 9)                                                                       \
-    x(SAMPLES, "samples", "samples", 7, 1)                                                                          \
-    x(SPEEDUP, "speedup", "speedup", 8, 13)                                                                         \
-    x(INTERVAL, "interval", "speedup_low", 14, 3)
+#define KBI_COLUMNS(x)                                                                                            \
+    x(TIME, "time", "time_ms", 8, 0) x(SPREAD, "+-", "precision", 6, 12) x(GBPS, "GB/s", "throughput_gbps", 8, 8) \
+        x(GFLOPS, "GFLOP/s", "gflops", 8, 6) x(ITEMS, "items/s", "items_per_second", 8, 5)                        \
+            x(ROOF, "roof", "gpu_efficiency", 6, 7) x(BAR, "bar", "gpu_efficiency", 10, 2)                        \
+                x(MEMORY, "memory", "memory_bytes", 8, 4) x(ENERGY, "energy", "energy_mj", 8, 11)                 \
+                    x(FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) x(BYTE_J, "B/J", "bytes_per_joule", 8, 9)       \
+                        x(SAMPLES, "samples", "samples", 7, 1) x(SPEEDUP, "speedup", "speedup", 8, 13)            \
+                            x(INTERVAL, "interval", "speedup_low", 14, 3)
 
 enum {
 #define KBI_X(name, title, key, width, drop) KBI_COLUMN_##name,
@@ -5604,15 +5506,15 @@ static const struct { // of a column, from small to large
     int column;
     const char* titles[KBI_UNITS_EACH];
     double scales[KBI_UNITS_EACH];
-} kbi_units[] = {
-    { KBI_COLUMN_TIME, { "time ns", "time us", "time ms", "time s" }, { 1e6, 1e3, 1, 1e-3 } },
-    { KBI_COLUMN_GFLOPS, { "GFLOP/s", "TFLOP/s" }, { 1, 1e-3 } },
-    { KBI_COLUMN_ITEMS, { "items/s", "kitems/s", "Mitems/s", "Gitems/s" }, { 1, 1e-3, 1e-6, 1e-9 } },
-    { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
-    { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
-    { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
-    { KBI_COLUMN_MEMORY, { "mem B", "mem KiB", "mem MiB", "mem GiB" }, { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } }
-};
+} kbi_units[] = { { KBI_COLUMN_TIME, { "time ns", "time us", "time ms", "time s" }, { 1e6, 1e3, 1, 1e-3 } },
+                  { KBI_COLUMN_GFLOPS, { "GFLOP/s", "TFLOP/s" }, { 1, 1e-3 } },
+                  { KBI_COLUMN_ITEMS, { "items/s", "kitems/s", "Mitems/s", "Gitems/s" }, { 1, 1e-3, 1e-6, 1e-9 } },
+                  { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
+                  { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
+                  { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
+                  { KBI_COLUMN_MEMORY,
+                    { "mem B", "mem KiB", "mem MiB", "mem GiB" },
+                    { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } } };
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
@@ -5808,42 +5710,37 @@ static int kbi_order_entries(const void* a, const void* b) {
                               : (x->order > y->order) - (x->order < y->order);
 }
 
-typedef struct kbi_placed { // an entry in the order of the source
+typedef struct kbi_placed { // an entry at its place in the order of the source
     kb_entry* entry;
-    int at, first; // where it stands there, and the first of its operation
+    intptr_t place, first; // first: the place of the first entry of its operation
 } kbi_placed;
 
-static int kbi_order_by_operation(const void* a, const void* b) {
+static int kbi_order_placed(const void* a, const void* b) {
     const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    int operation = strcmp(x->entry->operation, y->entry->operation);
-    return operation ? operation : (x->at > y->at) - (x->at < y->at);
-}
-
-static int kbi_order_by_first(const void* a, const void* b) {
-    const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->at > y->at) - (x->at < y->at);
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
+                                : (x->place > y->place) - (x->place < y->place);
 }
 
 // The entries in order, operations together at the place of their first; to be freed.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count;
-    kb_entry** out = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n);
-    kbi_placed* all = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
-    int count = 0;
-    for (kb_entry* e = kbi_process.entries; e; e = e->next) out[count++] = e;
-    qsort(out, n, sizeof *out, kbi_order_entries);
-    for (int i = 0; i < count; i++) all[i].entry = out[i], all[i].at = i;
-    qsort(all, n, sizeof *all, kbi_order_by_operation);
-    for (int i = 0; i < count; i++) {
-        bool same = i && strcmp(all[i].entry->operation, all[i - 1].entry->operation) == 0;
-        all[i].first = same ? all[i - 1].first : all[i].at;
+    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
+    kbi_placed* placed = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
+    kbi_map operations = KBI_BLANK;
+    for (kb_entry* e = kbi_process.entries; e; e = e->next) all.of[all.n++] = e;
+    qsort(all.of, n, sizeof *all.of, kbi_order_entries);
+    for (int i = 0; i < all.n; i++) {
+        uint64_t key = kbi_hash(0, all.of[i]->operation);
+        kbi_mapped* slot = kbi_map_find(&operations, key);
+        if (!slot->key) kbi_map_take(&operations, slot, key, i);
+        placed[i].entry = all.of[i], placed[i].place = i, placed[i].first = slot->at;
     }
-    qsort(all, n, sizeof *all, kbi_order_by_first);
-    for (int i = 0; i < count; i++) out[i] = all[i].entry;
-    KBENCH_FREE(all);
+    qsort(placed, n, sizeof *placed, kbi_order_placed);
+    for (int i = 0; i < all.n; i++) all.of[i] = placed[i].entry;
+    KBENCH_FREE(placed);
+    KBENCH_FREE(operations.slots);
     kbi_set_free(&kbi_process.entry_set);
-    kbi_registered registered = { out, count };
-    return registered;
+    return all;
 }
 
 // What the macros make of a name: its text, or what string literals hold, one behind the other.
@@ -5905,7 +5802,7 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cli       plan: the options: one row each, from which come --help, the parser and the structure of values.
+  >>cli       plan: the options, one row each: they make --help, the parser and the structure of values.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
@@ -5931,25 +5828,23 @@ typedef struct kbi_none {
 
 // What an option means beside others, in kb_option.traits.
 enum {
-    KBI_REPEATS = 1,        // may be given more than once
-    KBI_MORE = 2,           // takes further words, up to the next option
-    KBI_CHOOSES = 4,        // selects cases
-    KBI_IDLE = 8,           // is done instead of a run
-    KBI_MEASURES = 16,      // needs a run: excludes options with KBI_IDLE
-    KBI_GPU = 32,           // without effect on host code
-    KBI_WRITES = 64,        // writes records to a file
-    KBI_EFFORT = 128,       // replaces the options of kb_default
-    KBI_APART = 256,        // the options of kb_default do not apply
-    KBI_IN_LOAD = 512,      // allowed beside --load
-    KBI_IN_COMPARE = 1024,  // allowed beside --compare
-    KBI_IN_RACE = 2048,     // allowed beside --race
-    KBI_REPORT_ONLY = 4096, // left out by KBENCH_NO_REPORT
+    KBI_REPEATS = 1,       // may be given more than once
+    KBI_MORE = 2,          // takes further words, up to the next option
+    KBI_CHOOSES = 4,       // selects cases
+    KBI_IDLE = 8,          // is done instead of a run
+    KBI_MEASURES = 16,     // needs a run: excludes options with KBI_IDLE
+    KBI_GPU = 32,          // without effect on host code
+    KBI_WRITES = 64,       // writes records to a file
+    KBI_EFFORT = 128,      // replaces the options of kb_default
+    KBI_APART = 256,       // the options of kb_default do not apply
+    KBI_IN_LOAD = 512,     // allowed beside --load
+    KBI_IN_COMPARE = 1024, // allowed beside --compare
+    KBI_IN_RACE = 2048,    // allowed beside --race
+    KBI_REST = 4096,       // what stands behind -- is for it
     KBI_SELECTS = KBI_CHOOSES | KBI_REPEATS,
     KBI_INSTEAD = KBI_IDLE | KBI_APART,
-    KBI_OUTPUT = KBI_WRITES | KBI_IN_LOAD | KBI_REPORT_ONLY,
     KBI_IN_SHOWN = KBI_IN_LOAD | KBI_IN_COMPARE,
-    KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE,
-    KBI_GATES = KBI_ALWAYS | KBI_REPORT_ONLY
+    KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE
 };
 
 // An option is one row: identifier, name, argument, group, help; type of its field in kbi_options, reader of its value,
@@ -5972,140 +5867,81 @@ enum {
 #define KBI_WORD(x, id, name, argument, group, help, words, traits) \
     x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), traits)
 // clang-format off
-#define KBI_OPTIONS(x)                                                                                           \
-    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD)                           \
-    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD)     \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD)     \
-    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood",                       \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN)                    \
-    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...",                           \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS)      \
-    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis,     \
-        KBI_ANY, KBI_SELECTS)                                                                                    \
-    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)",                   \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match",                           \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                              \
-    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t,               \
-        kbi_take_shard, KBI_ANY, 0)                                                                              \
-    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose",                                                \
-        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA",      \
-        const char*, kbi_take_device, KBI_ANY, 0)                                                                \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT)            \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT)                                     \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300,     \
-        100, KBI_EFFORT)                                                                                         \
-    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT)       \
-    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT)         \
-    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3,               \
-        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE)                                                                 \
-    KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT,  \
-        KBI_EFFORT)                                                                                              \
-    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT)                  \
-    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more",             \
-        KBI_LAUNCHES_LIMIT, 0)                                                                                   \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none,                \
-        kbi_take_warmup, KBI_FROM(0, 1000000), 0)                                                                \
-    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0)               \
-    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0)                       \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE)                        \
-    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU)                     \
-    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU)                                  \
-    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU)                 \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall",                          \
-        "events,cupti,both,wall", KBI_GPU)                                                                       \
-    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0)               \
-    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0)                              \
-    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0)                            \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0)                  \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0)      \
-    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0)                               \
-    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0)    \
-    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0)    \
-    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)     \
-    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                   \
-        KBI_WRITES | KBI_IN_LOAD)                                                                                \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_OUTPUT)                           \
-    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, as for a pull request", KBI_OUTPUT)                   \
-    KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_OUTPUT)      \
-    KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_OUTPUT)                     \
-    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_OUTPUT)            \
-    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure, that --plot names", KBI_OUTPUT)                          \
-    KBI_TEXT(x, plot, "plot", "KIND", "out", "of --svg; see below", KBI_IN_LOAD | KBI_REPORT_ONLY)               \
-    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records of --svg; a further --where: or those",         \
-        KBI_REPEATS | KBI_IN_LOAD | KBI_REPORT_ONLY)                                                             \
-    KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_OUTPUT)       \
-    KBI_BARE(x, github, "github", "out", "Markdown to $GITHUB_STEP_SUMMARY as well", KBI_OUTPUT)                 \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                     \
-    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,               \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                  \
-    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,           \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                  \
-    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never",     \
-        KBI_ALWAYS)                                                                                              \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS)                             \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS)                     \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS)                                   \
-    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS)                  \
-    KBI_BARE(x, help, "help", "out", "this text (-h)", 0)                                                        \
-    KBI_BARE(x, version, "version", "out", "the version", 0)                                                     \
-    x(load, "load", "FILE...", "then", "shows records of --json, --jsonl; runs nothing", const char**,           \
-        kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD | KBI_REPORT_ONLY)              \
-    x(save_baseline, "save-baseline", "NAME", "then", "this run's records as .kbench/NAME.json", const char*,    \
-        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES | KBI_REPORT_ONLY)                                         \
-    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "what changed since then, and exit codes 3, 4",       \
-        KBI_MEASURES | KBI_IN_LOAD | KBI_REPORT_ONLY)                                                            \
-    x(compare, "compare", "A B", "then", "what changed from A to B; runs nothing", kbi_two, kbi_take_pair,       \
-        KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_REPORT_ONLY)                                                   \
-    KBI_TEXT(x, history, "history", "FILE", "then", "appends the run; how each case went; noise",                \
-        KBI_MEASURES | KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                           \
-    KBI_SHARE(x, threshold, "threshold", "then", "a regression is slower by more; 5 %", 0, 1000, KBI_GATES)      \
-    KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "or takes more memory by more; 10 %", 0, 1000,    \
-        KBI_GATES)                                                                                               \
-    x(alpha, "alpha", "P", "then", "chance of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,           \
-        KBI_GATES)                                                                                               \
-    KBI_SHARE(x, noise, "noise", "then", "what processes differ by, if not known; 3 %", 0, 1000,                 \
-        KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                                          \
-    KBI_WORD(x, fail_on, "fail-on", "WHAT", "then", "regress, change, noise or never; regress",                  \
-        "regress,change,noise,never", KBI_GATES)                                                                 \
-    KBI_BARE(x, ignore_env, "ignore-env", "then", "compare runs of different machines",                          \
-        KBI_IN_SHOWN | KBI_REPORT_ONLY)                                                                          \
-    KBI_LIST(x, goal, "goal", "GOAL", "then", "as in layernorm:gpu_efficiency>=80; may repeat",                  \
-        KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN | KBI_REPORT_ONLY)                                             \
-    KBI_LIST(x, race, "race", "OLD NEW...", "again", "built programs in turn; -- OPTIONS of theirs",             \
-        KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REPORT_ONLY)                                                    \
-    KBI_BARE(x, profile, "profile", "look inside", "kernels, copies, calls of each block (CUPTI)", KBI_GPU)      \
-    x(counters, "counters", "[=SET]", "look inside", "hardware counters: few, usual, all or names", const char*, \
-        kbi_take_counters, KBI_ANY, 0)                                                                           \
-    KBI_TEXT(x, trace, "trace", "FILE", "look inside", "the same as a timeline for Perfetto",                    \
-        KBI_GPU | KBI_WRITES | KBI_REPORT_ONLY)                                                                  \
-    KBI_BARE(x, energy, "energy", "look inside", "joules of a launch, by NVML: 3 s a case more",                 \
-        KBI_GPU | KBI_MEASURES)                                                                                  \
-    KBI_BARE(x, sass, "sass", "look inside", "machine code of what takes most, by cuobjdump",                    \
-        KBI_GPU | KBI_REPORT_ONLY)                                                                               \
-    x(ncu, "ncu", "[=SET]", "look inside", "counters by ncu: a set of its, or metrics A,B", const char*,         \
-        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_REPORT_ONLY)                                         \
-    x(nsys, "nsys", "[=FILE]", "look inside", "kernels and copies by nsys; keeps its report", const char*,       \
-        kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_REPORT_ONLY)                                        \
-    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                      \
-        KBI_INSTEAD | KBI_IN_LOAD)                                                                               \
-    KBI_BARE(x, selftest, "selftest", "look inside", "measures the measurement; --fast: in short", KBI_INSTEAD)  \
-    KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                        \
-        KBI_IN_LOAD | KBI_REPORT_ONLY)                                                                           \
-    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,         \
-        KBI_IN_LOAD)                                                                                             \
-    KBI_NUMBER(x, benchmark_repetitions, "benchmark_repetitions", NULL, NULL, 1000000,                           \
-        KBI_IN_LOAD | KBI_REPORT_ONLY)                                                                           \
-    KBI_WORD(x, benchmark_display_aggregates_only, "benchmark_display_aggregates_only", "true", NULL, NULL,      \
-        "true", KBI_IN_LOAD | KBI_REPORT_ONLY)
+#define KBI_OPTIONS(x)                                                                                          \
+    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD)                          \
+    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD)    \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD)    \
+    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood",                      \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN)                   \
+    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...",                          \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS)     \
+    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis,    \
+        KBI_ANY, KBI_SELECTS)                                                                                   \
+    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)",                  \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match",                          \
+        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
+    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t,              \
+        kbi_take_shard, KBI_ANY, 0)                                                                             \
+    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose",                                               \
+        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA",     \
+        const char*, kbi_take_device, KBI_ANY, 0)                                                               \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT)           \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT)                                    \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300,    \
+        100, KBI_EFFORT)                                                                                        \
+    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT)      \
+    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT)        \
+    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3,              \
+        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE)                                                                \
+    KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
+        KBI_EFFORT)                                                                                             \
+    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT)                 \
+    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more",            \
+        KBI_LAUNCHES_LIMIT, 0)                                                                                  \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none,               \
+        kbi_take_warmup, KBI_FROM(0, 1000000), 0)                                                               \
+    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0)              \
+    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0)                      \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE)                       \
+    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU)                    \
+    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU)                                 \
+    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU)                \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall",                         \
+        "events,cupti,both,wall", KBI_GPU)                                                                      \
+    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0)              \
+    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0)                             \
+    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0)                           \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0)                 \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0)     \
+    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0)                              \
+    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0)   \
+    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0)   \
+    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)    \
+    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                  \
+        KBI_WRITES | KBI_IN_LOAD)                                                                               \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD)                          \
+    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                    \
+    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,              \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
+    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,          \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
+    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never",    \
+        KBI_ALWAYS)                                                                                             \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS)                            \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS)                    \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS)                                  \
+    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS)                 \
+    KBI_BARE(x, help, "help", "out", "this text (-h)", 0)                                                       \
+    KBI_BARE(x, version, "version", "out", "the version", 0)                                                    \
+    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                     \
+        KBI_INSTEAD | KBI_IN_LOAD)                                                                              \
+    KBI_BARE(x, selftest, "selftest", "look inside", "measures the measurement; --fast: in short", KBI_INSTEAD) \
+    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,        \
+        KBI_IN_LOAD)
 // clang-format on
-
-// What is written when all records are there: the option, which names the file, and who writes it. NULL: not of records
-// alone, see kbi_output_write.
-#define KBI_OUTPUTS(x) \
-    x(csv, kbi_csv) x(md, kbi_md) x(gbench, kbi_gbench) x(go, kbi_go) x(trace, kbi_trace) x(html, NULL) x(svg, NULL)
 
 enum kbi_option_id {
 #define KBI_X(id, name, argument, group, help, type, read, limits, traits) KBI_OPTION_##id,
@@ -6115,8 +5951,7 @@ enum kbi_option_id {
 };
 
 typedef struct kbi_options {
-    bool on[KBI_OPTION_COUNT];           // whether an option was given
-    const char* given[KBI_OPTION_COUNT]; // its last value
+    bool on[KBI_OPTION_COUNT]; // whether an option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, traits) type id;
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
@@ -6125,8 +5960,7 @@ typedef struct kbi_options {
     int64_t min_samples, max_samples;
     int64_t shards; // of which --shard is one, counted from 1; 0: all of the plan
     int64_t gpu;
-    char** race_options; // the words behind -- of a race; NULL: none
-    int n_load;
+    char** rest;     // the words behind --, for an option that takes them; NULL: none
     bool usual;      // the options of kb_default are among them
     char words[256]; // the words of kb_default
     int argc;
@@ -6144,9 +5978,6 @@ static void kbi_options_default(kbi_options* o) {
     o->max_samples = 2000;
     o->procs = 1;
     o->seed = 42;
-    o->threshold = o->alpha = 0.05;
-    o->memory_threshold = 0.1;
-    o->noise = 0.03;
 }
 
 // --- readers of values: false after an error message ---
@@ -6180,12 +6011,6 @@ static bool kbi_add_string(const char* option, kbi_strings* list, const char* s)
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
     return kbi_add_string(option->name, (kbi_strings*)kbi_option_field(option, values), value);
-}
-
-static bool kbi_take_pair(const kb_option* option, void* values, const char* value) {
-    const char** pair = (const char**)kbi_option_field(option, values);
-    pair[pair[0] != NULL] = value;
-    return true;
 }
 
 // "200ms", "3s", "1.5m": seconds; negative when it is none.
@@ -6242,49 +6067,10 @@ static bool kbi_take_percent(const kb_option* option, void* values, const char* 
            false;
 }
 
-static bool kbi_take_alpha(const kb_option* option, void* values, const char* value) {
-    char* end;
-    double x = kbi_real_of(value, &end);
-    *(double*)kbi_option_field(option, values) = x;
-    if (end != value && !*end && x >= 1e-6 && x <= 0.5) return true;
-    return kbi_error("--alpha takes the chance of a false alarm, from 0.000001 to 0.5, not '%s'", value), false;
-}
-
-static bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
+KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
     return !*s;
-}
-
-static bool kbi_take_save_baseline(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    if (*value && *value != '.' && strlen(value) < 100 && kbi_only_letters(value, "._+-")) return true;
-    kbi_error("--save-baseline takes a name of letters, digits, . _ + and -, not '%s': it becomes .kbench/NAME.json",
-              value);
-    return false;
-}
-
-// A set is a word, metrics have "__" in their names.
-static bool kbi_take_counters(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
-    if (set || (strstr(value, "__") && kbi_only_letters(value, "_.,"))) return true;
-    return kbi_error(
-               "--counters takes few, usual or all, or names of metrics, as in --counters=dram__bytes.sum, not '%s'",
-               value),
-           false;
-}
-
-static bool kbi_take_ncu(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    if (!value || (*value && kbi_only_letters(value, "_.,:"))) return true;
-    return kbi_error("--ncu takes a set of ncu's, as in --ncu=full, or names of metrics, not '%s'", value), false;
-}
-
-static bool kbi_take_nsys(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    if (!value || *value) return true;
-    return kbi_error("--nsys takes a file for the report, as in --nsys=look, or nothing and no ="), false;
 }
 
 static bool kbi_take_axis(const kb_option* option, void* values, const char* value) {
@@ -6299,14 +6085,6 @@ static bool kbi_take_axis(const kb_option* option, void* values, const char* val
 
 static bool kbi_take_columns(const kb_option* option, void* values, const char* value) {
     return kbi_take_text(option, values, value) && kbi_shown_check(option->name, value);
-}
-
-static bool kbi_take_load(const kb_option* option, void* values, const char* value) {
-    kbi_options* o = (kbi_options*)values;
-    if (!*value) return kbi_error("--%s needs a file's name; its is empty", option->name), false;
-    if (!o->load) o->load = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)o->argc);
-    o->load[o->n_load++] = value;
-    return true;
 }
 
 static bool kbi_take_warmup(const kb_option* option, void* values, const char* value) {
@@ -6420,8 +6198,10 @@ static const kb_option kbi_options_table[] = {
 #undef KBI_X
 };
 
+static const kbi_options* kbi_options_now; // of this run
+
 // The options of the kit; those of add-ons are linked behind them.
-static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NULL, NULL, NULL };
+static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NULL, NULL, NULL, NULL, false, NULL };
 
 void kb_add_options(kb_option_set* set) {
     kb_option_set* last = &kbi_option_sets;
@@ -6458,15 +6238,23 @@ static const kb_option* kbi_option_any(const kbi_options* o, unsigned traits) {
     return kbi_option_next(o, traits, &k);
 }
 
-static kb_output* kbi_output_named(const char* name) { // NULL: none is registered
-    kb_output* i = kbi_process.outputs;
-    while (i && !kbi_is(i->option, name)) i = i->next;
-    return i;
+// Gives an output or instrument a row of its own, unless an add-on's set has one of that name.
+static void kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
+                           const char* group, const char* help) {
+    for (int k = 0; name && kbi_option_at(k); k++)
+        if (kbi_is(kbi_option_at(k)->name, name)) return;
+    if (!name) return;
+    memset(row, 0, sizeof *row);
+    row->name = name, row->argument = argument, row->group = group, row->help = help;
+    row->traits = argument ? KBI_WRITES | KBI_IN_LOAD : KBI_IN_LOAD;
+    set->options = row;
+    set->count = 1;
+    set->given = &set->own;
+    kb_add_options(set);
 }
-static bool kbi_option_left_out(const kb_option* option) { return !kbi_output_named("md") && (option->traits & KBI_REPORT_ONLY); }
 
 static bool kbi_option_shown(const kb_option* option) {
-    return option->group && !kbi_option_left_out(option) && (KBI_CUDA || !(option->traits & KBI_GPU));
+    return option->group && (KBI_CUDA || !(option->traits & KBI_GPU));
 }
 
 static void kbi_help(void) {
@@ -6552,7 +6340,10 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
     *(set->given ? &set->given[k] : &o->on[k]) = true;
-    if (!set->given) o->given[k] = value;
+    for (kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
+    for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
     return !option->read || option->read(option, set->given ? set->values : o, value);
 }
 
@@ -6569,12 +6360,6 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
     // an option behind the name of a file, which somebody chooses, is no such name
     bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
-    if (kbi_option_left_out(option))
-        return kbi_error(
-                   "--%s is not in this program: it was built with KBENCH_NO_REPORT; --json and --jsonl are, and "
-                   "another program or the tool (make tool) reads their files",
-                   option->name),
-               0;
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
     if (argument && !equals && *argument != '[') {
         if (words == 1 || strncmp(word[1], "--", 2) == 0)
@@ -6599,7 +6384,7 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     for (int i = 1, n; i < argc; i += n) {
         n = 1;
         if (!only_filters && kbi_is(argv[i], "--")) {
-            if (o->on[KBI_OPTION_race]) return o->race_options = argv + i + 1, true;
+            if (kbi_option_any(o, KBI_REST)) return o->rest = argv + i + 1, true;
             only_filters = true;
         } else if (only_filters || argv[i][0] != '-' || !argv[i][1]) {
             if (!kbi_add_string("filter", &o->filter, argv[i])) return false;
@@ -6664,64 +6449,6 @@ static bool kbi_options_exclusive(const kbi_options* o) {
     return false;
 }
 
-// Options beside one that runs no benchmark of this program.
-static bool kbi_options_beside(const kbi_options* o) {
-    const kb_option* option;
-    for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
-        const char* why = NULL;
-        if (!kbi_option_given(o, k)) continue;
-        if (o->on[KBI_OPTION_race] && !(option->traits & KBI_IN_RACE))
-            why = "--race runs other programs: --%s has no place beside it; what is for them stands behind --";
-        else if (o->on[KBI_OPTION_load] && !(option->traits & KBI_IN_LOAD))
-            why = "--load shows records and runs nothing: --%s has no place beside it";
-        else if (o->on[KBI_OPTION_compare] && !(option->traits & KBI_IN_COMPARE))
-            why = "--compare shows what changed and runs nothing: --%s has no place beside it";
-        if (why) return kbi_error(why, option->name), false;
-    }
-    return true;
-}
-
-// Options that judge a change need one that brings the other side.
-static bool kbi_options_gate_agree(const kbi_options* o) {
-    static const int of_times[] = { KBI_OPTION_threshold, KBI_OPTION_memory_threshold, KBI_OPTION_alpha };
-    bool files = o->baseline || o->compare[0], any = files || o->race.n;
-    for (int i = 0; i < KBI_COUNT(of_times) && !any; i++)
-        if (o->on[of_times[i]])
-            return kbi_error("--%s: there is nothing to compare with; it goes with --baseline, --compare or --race",
-                             kbi_options_table[of_times[i]].name),
-                   false;
-    if (o->on[KBI_OPTION_noise] && !files)
-        return kbi_error("--noise: there is nothing to compare with; it goes with --baseline or --compare"), false;
-    if (o->on[KBI_OPTION_ignore_env] && !files && !o->n_load)
-        return kbi_error(
-                   "--ignore-env: there is nothing to compare with; it goes with --baseline, --compare or --load"),
-               false;
-    if (o->fail_on && !any && !o->goal.n)
-        return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
-    if (o->race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
-    if (o->svg && !o->plot) return kbi_error("--svg needs --plot KIND (--help lists them)"), false;
-    if (!o->svg && (o->plot || o->where.n))
-        return kbi_error("--%s is of a figure: it goes with --svg FILE", o->plot ? "plot" : "where"), false;
-    return true;
-}
-
-// Options that inspect a GPU's work need one GPU.
-static bool kbi_options_look_agree(const kbi_options* o) {
-    static const int looks[] = { KBI_OPTION_ncu, KBI_OPTION_nsys, KBI_OPTION_energy };
-    for (int i = 0; i < KBI_COUNT(looks); i++) {
-        const char* why = NULL;
-        if (!o->on[looks[i]]) continue;
-        if (kbi_is(o->device, "all") && looks[i] != KBI_OPTION_energy)
-            why = "it looks at one GPU: --device N says which";
-        else if (kbi_is(o->device, "cpu"))
-            why = "it looks at a GPU's work, and --device cpu uses none";
-        else if (!KBI_CUDA && !o->device)
-            why = "it looks at a GPU's work, and this program was built without CUDA; use nvcc";
-        if (why) return kbi_error("--%s: %s", kbi_options_table[looks[i]].name, why), false;
-    }
-    return true;
-}
-
 // Whether no option silently takes away what another one asks for; false after an error message.
 static bool kbi_options_agree(const kbi_options* o) {
     if (!kbi_options_exclusive(o)) return false;
@@ -6739,7 +6466,8 @@ static bool kbi_options_agree(const kbi_options* o) {
         return kbi_error("--timer both lets CUPTI record every other group of launches: without --rotate"), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
-    if (!kbi_options_beside(o) || !kbi_options_gate_agree(o) || !kbi_options_look_agree(o)) return false;
+    for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
+        if (set->agree && !set->agree()) return false;
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
@@ -6752,32 +6480,21 @@ static bool kbi_options_agree(const kbi_options* o) {
     return true;
 }
 
-static const kbi_options* kbi_options_now; // of this run
-
-// Tells the registered outputs and instruments that stand in the table what was given of them.
-static void kbi_options_hand(const kbi_options* o) {
-    kbi_options_now = o;
-    for (int id = 0; id < KBI_OPTION_COUNT; id++) {
-        for (kb_output* i = kbi_process.outputs; i; i = i->next)
-            if (kbi_is(i->option, kbi_options_table[id].name)) i->on = o->on[id], i->value = o->given[id];
-        for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
-            if (kbi_is(i->option, kbi_options_table[id].name)) i->on = o->on[id], i->value = o->given[id];
-    }
-    for (kb_output* i = kbi_process.outputs; i; i = i->next) i->on |= !i->option;
-}
-
 static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     o->argc = argc;
     o->argv = argv;
+    kbi_options_now = o;
+    for (kb_output* i = kbi_process.outputs; i; i = i->next)
+        kbi_option_own(&i->set, &i->row, i->option, i->argument, "out", i->help), i->on = !i->option, i->value = NULL;
+    for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        kbi_option_own(&i->set, &i->row, i->option, i->argument, "look inside", i->help), i->on = false,
+                                                                                          i->value = NULL;
+    for (const kb_option_set* set = &kbi_option_sets; set; set = set->next) {
+        if (set->given) memset(set->given, 0, sizeof(bool) * (size_t)set->count);
+        if (set->start) set->start();
+    }
     if (!kbi_options_read(o, argc, argv)) return false;
-    if (o->compare[0] && !o->compare[1])
-        return kbi_error("--compare takes two names or files, the older one first"), false;
     if (!kbi_options_usual(o) || !kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
-    int64_t processes = o->benchmark_repetitions;
-    if (processes && processes != o->procs && !o->n_load)
-        kbi_warn(
-            "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
-            (long long)processes, (long long)o->procs);
     if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
         if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
         if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
@@ -6788,8 +6505,6 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         o->max_samples = 20000;
     }
     if (o->min_time > o->max_time) o->max_time = o->min_time;
-    if (o->race.n && !o->on[KBI_OPTION_budget]) o->budget = 60;
-    kbi_options_hand(o);
     return true;
 }
 
@@ -7050,9 +6765,7 @@ static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dime
     return true;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>patterns  plan: regular expressions on the names of cases, which the system compiles and matches.
----------------------------------------------------------------------------------------------------------------*/
+// --- regular expressions on the names of cases, which the system compiles and matches ---
 
 typedef struct kbi_patterns {
     regex_t of[KBI_LISTS];
@@ -7084,7 +6797,7 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>shards    plan: a plan, how long its groups may take, and which of them a shard of it has.
+  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
@@ -7098,8 +6811,9 @@ typedef struct kbi_plan {
 // which the baseline of a comparison has twice as many.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
-    double energy = o->on[KBI_OPTION_energy] ? 3 : 0; // in a process of its own
-    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * energy;
+    double inside = 0; // of runs in a process of their own
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) inside += i->on ? i->seconds : 0;
+    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * inside;
 }
 
 // Where a group begins, and where the next does.
@@ -7120,21 +6834,22 @@ static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first)
 
 typedef struct kbi_dealt { // a group
     int64_t cost;
-    int first, n; // its cases
+    int group;
 } kbi_dealt;
 
 static int kbi_order_dealt(const void* a, const void* b) { // the longest first
     const kbi_dealt *x = (const kbi_dealt*)a, *y = (const kbi_dealt*)b;
     return x->cost != y->cost ? (x->cost < y->cost) - (x->cost > y->cost)
-                              : (x->first > y->first) - (x->first < y->first);
+                              : (x->group > y->group) - (x->group < y->group);
 }
 
-// Which of n shards each group goes to: the longest first, each to the one that has least so far (Graham 1969). Of
-// those that have the same it is the first, then the last, in turns: sizes and types come round in a rhythm, and no
-// shard is to have all that are large.
-static void kbi_deal(const kbi_dealt* of, int groups, int n, int* to) {
+// Which of n shards each group goes to: the longest first, each to the shard that has least so far (Graham 1969). Of
+// several such shards it is the first, then the last, in turns: sizes and types repeat in the plan, and no shard is to
+// get all that are large.
+static void kbi_deal(kbi_dealt* dealt, int groups, int n, int* to) {
     int64_t* load = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
     memset(load, 0, sizeof(int64_t) * (size_t)n);
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
     for (int g = 0; g < groups; g++) {
         bool back = g / n % 2 == 1;
         int best = back ? n - 1 : 0;
@@ -7142,49 +6857,38 @@ static void kbi_deal(const kbi_dealt* of, int groups, int n, int* to) {
             int s = back ? n - 1 - k : k;
             if (load[s] < load[best]) best = s;
         }
-        load[best] += of[g].cost;
-        to[g] = best;
+        load[best] += dealt[g].cost;
+        to[dealt[g].group] = best;
     }
     KBENCH_FREE(load);
 }
 
 // Puts the cases of this shard before those of the others, in their order.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
-    int groups = 0, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)plan->groups + 1); // more have nothing
-    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)plan->groups);
-    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)plan->groups);
-    char* ours = (char*)kbi_grow(NULL, (size_t)plan->n);
+    int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1); // more have nothing
+    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)groups);
+    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)groups);
     kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
-    for (int first = 0, end; first < plan->n; first = end) {
+    for (int first = 0, end, g = 0; first < plan->n; first = end, g++) {
         end = kbi_group_end(plan, first);
-        // as kbi_group_seconds has it, but for what is said of times: the shards of a plan stay what they are
-        dealt[groups].cost = 3 * (end - first) + 2 * (end - first > 1);
-        dealt[groups].first = first;
-        dealt[groups++].n = end - first;
+        // as kbi_group_seconds, without the options on times: the shards of a plan do not depend on them
+        dealt[g].cost = 3 * (end - first) + 2 * (end - first > 1);
+        dealt[g].group = g;
     }
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
     kbi_deal(dealt, groups, shards, to);
-    plan->groups = 0;
-    for (int g = 0; g < groups; g++) {
-        bool here = to[g] == o->shard - 1;
-        memset(ours + dealt[g].first, here, (size_t)dealt[g].n);
-        plan->groups += here;
+    int all = plan->n, n = 0;
+    plan->groups = plan->n = 0;
+    for (int g = 0; g < groups; g++) plan->groups += to[g] == o->shard - 1;
+    for (int others = 0; others < 2; others++) {
+        for (int i = 0; i < all; i++)
+            if ((to[plan->cases[i].group] != o->shard - 1) == others) sorted[n++] = plan->cases[i];
+        if (!others) plan->n = n;
     }
-    for (int i = 0; i < plan->n; i++)
-        if (ours[i]) sorted[n++] = plan->cases[i];
-    for (int i = 0, rest = n; i < plan->n; i++)
-        if (!ours[i]) sorted[rest++] = plan->cases[i];
     KBENCH_FREE(plan->cases);
     plan->cases = sorted;
-    plan->n = n;
-    KBENCH_FREE(ours);
     KBENCH_FREE(to);
     KBENCH_FREE(dealt);
 }
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
----------------------------------------------------------------------------------------------------------------*/
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
@@ -7196,24 +6900,11 @@ static const struct {
     const char *said, *meant;
 } kbi_synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
 
-static bool kbi_word_is_operation(const char* word, size_t n, const char* operation) {
-    if (kbi_same_name_n(word, n, operation, strlen(operation))) return true;
-    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++) {
-        const char* said = kbi_synonyms[i].said;
-        if (kbi_same_name_n(word, n, said, strlen(said)) && kbi_lists(kbi_synonyms[i].meant, operation)) return true;
-    }
-    return false;
-}
-
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
-    size_t n;
-    if (kbi_any_lists(&o->op, operation)) return true;
-    for (int i = 0; i < o->op.n; i++)
-        for (const char *p = o->op.of[i], *next; *p; p = next) {
-            next = kbi_word(p, &n);
-            if (kbi_word_is_operation(p, n, operation)) return true;
-        }
-    return o->op.n == 0;
+    bool selected = !o->op.n || kbi_any_lists(&o->op, operation);
+    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++)
+        selected |= kbi_lists(kbi_synonyms[i].meant, operation) && kbi_any_lists(&o->op, kbi_synonyms[i].said);
+    return selected;
 }
 
 // --size; --fast without it leaves the large ones out. A case without a category is in none.
@@ -7328,30 +7019,20 @@ static bool kbi_same_value(const kb_param* a, const kb_param* b) {
     return types ? kb_dtype_of(a->s) == kb_dtype_of(b->s) : kbi_is(a->s, b->s);
 }
 
-static void kbi_put_param(kbi_text* t, char before, const kb_param* p);
-
-// The same for values that are the same, and seldom for others.
-static uint64_t kbi_value_key(const kb_param* p) {
-    uint64_t key = (uint64_t)p->i;
-    if (p->type == KB_AXIS_REALS) {
-        memcpy(&key, &p->r, sizeof key);
-    } else if (p->type != KB_AXIS_INTS) {
-        kb_dtype type = kbi_is(p->name, "dtype") ? kb_dtype_of(p->s) : (kb_dtype)0;
-        key = type ? (uint64_t)type : kbi_hash(14695981039346656037u, p->s ? p->s : "");
-    }
-    return key ^ 0x9e3779b97f4a7c15u; // a set holds 0 and 1 as one key
-}
-
 // The first value of an axis that it has once more; NULL: none. A list may hold thousands of values.
 static const kb_param* kbi_axis_repeats(const kbi_dimension* d) {
     const kb_param* found = NULL;
     kbi_set seen = KBI_BLANK;
+    kbi_text text = KBI_BLANK;
     for (int i = 0; i < d->n && !found; i++) {
-        if (kbi_set_add(&seen, kbi_value_key(&d->values[i]))) continue;
-        for (int k = 0; k < i && !found; k++)
-            if (kbi_same_value(&d->values[i], &d->values[k])) found = &d->values[i];
+        const kb_param* p = &d->values[i];
+        kb_dtype type = p->type == KB_AXIS_STRINGS && kbi_is(p->name, "dtype") ? kb_dtype_of(p->s) : KB_NODTYPE;
+        text.n = 0;
+        kbi_put_param(&text, ' ', p);
+        if (!kbi_set_add(&seen, kbi_hash(0, type ? kb_dtype_name(type) : text.s))) found = p;
     }
     kbi_set_free(&seen);
+    kbi_text_free(&text);
     return found;
 }
 
@@ -7452,16 +7133,6 @@ static bool kbi_plan_filter(kbi_plan* plan, const kbi_options* o) {
     return good;
 }
 
-typedef struct kbi_keyed {
-    uint64_t key;
-    int at;
-} kbi_keyed;
-
-static int kbi_order_keyed(const void* a, const void* b) {
-    const kbi_keyed *x = (const kbi_keyed*)a, *y = (const kbi_keyed*)b;
-    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->at > y->at) - (x->at < y->at);
-}
-
 // Two cases are one if they have one name, or differ in nothing but the order of their axes.
 static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
     bool same = kbi_is(a->entry->implementation, b->entry->implementation) && a->n_params == b->n_params &&
@@ -7525,26 +7196,21 @@ static bool kbi_plan_unique(kbi_plan* plan) {
 
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
-    size_t n = (size_t)plan->n;
-    kbi_keyed* keyed = (kbi_keyed*)kbi_grow(NULL, sizeof(kbi_keyed) * n);
-    int* place = (int*)kbi_grow(NULL, sizeof(int) * n);
-    for (int i = 0; i < plan->n; i++) keyed[i].key = plan->cases[i].key, keyed[i].at = i;
-    qsort(keyed, n, sizeof *keyed, kbi_order_keyed);
-    for (int i = 0, first = 0; i < plan->n; i++) {
-        if (keyed[i].key != keyed[first].key) first = i;
-        plan->cases[keyed[i].at].group = keyed[first].at; // the group's first case: increases with the order
-    }
+    kbi_map keys = KBI_BLANK;
     plan->groups = 0;
-    for (int i = 0; i < plan->n; i++)
-        if (plan->cases[i].group == i) place[i] = plan->groups++;
-    for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
+    for (int i = 0; i < plan->n; i++) {
+        kbi_mapped* slot = kbi_map_find(&keys, plan->cases[i].key);
+        if (!slot->key) kbi_map_take(&keys, slot, plan->cases[i].key, plan->groups++);
+        plan->cases[i].group = (int)slot->at;
+    }
+    KBENCH_FREE(keys.slots);
+    int* start = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(plan->groups + 1));
     if (o->on[KBI_OPTION_shuffle]) {
-        kbi_shuffle(place, plan->groups, o->seed, 2, 0);
-        for (int i = 0; i < plan->n; i++) plan->cases[i].group = place[plan->cases[i].group];
+        kbi_shuffle(start, plan->groups, o->seed, 2, 0);
+        for (int i = 0; i < plan->n; i++) plan->cases[i].group = start[plan->cases[i].group];
     }
     // a stable counting sort by group
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * n);
-    int* start = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(plan->groups + 1));
+    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
     memset(start, 0, sizeof(int) * (size_t)(plan->groups + 1));
     for (int i = 0; i < plan->n; i++) start[plan->cases[i].group + 1]++;
     for (int g = 0; g < plan->groups; g++) start[g + 1] += start[g];
@@ -7552,91 +7218,67 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     KBENCH_FREE(plan->cases);
     plan->cases = sorted;
     KBENCH_FREE(start);
-    KBENCH_FREE(place);
-    KBENCH_FREE(keyed);
 }
 
 typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
 
-// Offers every name of that sort which an entry has; true when one is the word itself.
-static bool kbi_offer_entry(kbi_nearest* best, const kb_entry* e, kbi_naming what) {
-    bool found = false;
-    if (what == KBI_NAMES_OP)
-        kbi_offer(best, e->operation),
-            found = kbi_word_is_operation(best->wanted, strlen(best->wanted), e->operation);
-    if (what == KBI_NAMES_IMPL) {
-        kbi_offer(best, e->implementation);
-        found = kbi_same_name(best->wanted, e->implementation);
-    }
+// Appends every name of that kind which an entry has, each with its 0.
+static void kbi_entry_names(kbi_text* names, const kb_entry* e, kbi_naming what) {
+    kbi_arena arena = KBI_BLANK;
+    if (what == KBI_NAMES_OP) kbi_put(names, e->operation, strlen(e->operation) + 1);
+    if (what == KBI_NAMES_IMPL) kbi_put(names, e->implementation, strlen(e->implementation) + 1);
     for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        if (what == KBI_NAMES_SIZE && a->type == KB_AXIS_SIZE) {
-            kbi_offer(best, a->name);
-            found |= kbi_same_name(best->wanted, a->name);
-        } else if (what == KBI_NAMES_AXIS && a->type != KB_AXIS_SIZE) {
-            kbi_offer(best, a->name);
-            found |= kbi_same_name(best->wanted, a->name);
-        } else if (what == KBI_NAMES_AXIS) {
-            kbi_arena arena = KBI_BLANK;
-            kbi_dimension d[KBI_DIMENSIONS];
-            int n = 0;
-            kbi_size_dimensions(&arena, a->s[0], d, &n);
-            for (int i = 0; i < n; i++) {
-                found |= kbi_same_name(best->wanted, d[i].name);
-                if (kbi_distance(best->wanted, d[i].name) < best->distance) { // the name dies with the arena
-                    best->distance = kbi_distance(best->wanted, d[i].name);
-                    best->name = NULL;
-                    for (const char* p = a->s[0]; *p && !best->name; p++)
-                        if (strncmp(p, d[i].name, strlen(d[i].name)) == 0) best->name = p;
-                }
-            }
-            kbi_arena_free(&arena);
-        } else if (what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype")) {
-            for (int i = 0; a->s[i]; i++) {
-                kbi_offer(best, a->s[i]);
-                found |= kbi_same_name(best->wanted, a->s[i]);
-            }
-        }
+        bool sized = a->type == KB_AXIS_SIZE;
+        kbi_dimension d[KBI_DIMENSIONS];
+        int n = 0;
+        if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS))
+            kbi_put(names, a->name, strlen(a->name) + 1);
+        if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(&arena, a->s[0], d, &n);
+        for (int i = 0; i < n; i++) kbi_put(names, d[i].name, strlen(d[i].name) + 1);
+        for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++)
+            kbi_put(names, a->s[i], strlen(a->s[i]) + 1);
     }
-    return found;
+    kbi_arena_free(&arena);
 }
 
-// Whether a word is the name of something registered; best: the nearest one.
-static bool kbi_is_named(const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
-    for (int e = 0; e < all->n; e++)
-        if (kbi_offer_entry(best, all->of[e], what)) return true;
+// Whether a word is one of these names, or of an operation another word for it; best: the nearest one.
+static bool kbi_is_named(const kbi_text* names, kbi_nearest* best, kbi_naming what) {
+    for (size_t at = 0; at < names->n; at += strlen(names->s + at) + 1) {
+        bool found = kbi_same_name(best->wanted, names->s + at);
+        for (int i = 0; what == KBI_NAMES_OP && i < KBI_COUNT(kbi_synonyms); i++)
+            found |=
+                kbi_same_name(best->wanted, kbi_synonyms[i].said) && kbi_lists(kbi_synonyms[i].meant, names->s + at);
+        if (found) return true;
+        kbi_offer(best, names->s + at);
+    }
     return false;
 }
 
-static bool kbi_check_name(const kbi_registered* all, const char* word, kbi_naming what, const char* noun) {
-    kbi_nearest best = { word, NULL, 64 };
-    if (kbi_is_named(all, &best, what)) return true;
-    if (best.distance > 3)
-        kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word,
-                  what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops");
-    else if (best.name)
-        kbi_error("unknown %s '%s'; nearest is '%.*s' (--list%s)", noun, word, (int)strcspn(best.name, "= "),
-                  best.name, what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
-    else
-        kbi_error("unknown %s '%s': this program has none; leave it out", noun, word);
-    return false;
-}
-
-// Every word of the lists, and the name of every axis.
+// Whether every word of the lists is a name of something registered, of NAME=LIST the name; else an error message.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
-    kbi_text word = KBI_BLANK;
+    kbi_text names = KBI_BLANK, word = KBI_BLANK;
+    const char* where = what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops";
     bool good = true;
+    for (int e = 0; e < all->n && lists->n; e++) kbi_entry_names(&names, all->of[e], what);
     for (int i = 0; i < lists->n && good; i++) {
-        kbi_nearest whole = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_is_named(all, &whole, what)) continue; // a name with a comma
+        kbi_nearest best = { lists->of[i], NULL, 64 };
+        if (strchr(lists->of[i], ',') && kbi_is_named(&names, &best, what)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
             next = p + strlen(p);
             if (what != KBI_NAMES_AXIS) next = kbi_word(p, &n);
             word.n = 0;
             kbi_put(&word, p, n);
-            good = kbi_check_name(all, word.s, what, noun);
+            best.wanted = word.s, best.name = NULL, best.distance = 64;
+            good = kbi_is_named(&names, &best, what);
+            if (!good && best.distance > 3)
+                kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word.s, where);
+            else if (!good)
+                kbi_error("unknown %s '%s'; nearest is '%s' (--list%s)", noun, word.s, best.name,
+                          what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
         }
     }
+    kbi_text_free(&names);
     kbi_text_free(&word);
     return good;
 }
@@ -7841,7 +7483,7 @@ typedef struct kbi_backend {
         void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
         void (*throttled)(kbi_measured* m);            // that alone, which takes no time worth a word
     } sensors;
-    const kb_instrument* inspect; // follows the calls of a block of its work
+    const kb_instrument* (*inspect)(void); // follows the calls of a block of its work
 } kbi_backend;
 
 enum { KBI_READ_WORDS = 16 };
@@ -11307,24 +10949,12 @@ static void kbi_inspect_close(kb_state* kb) {
     kbi_text_free(&names);
 }
 
-static const kb_instrument kbi_inspect_instrument = { NULL,
-                                                      NULL,
-                                                      NULL,
-                                                      false,
-                                                      NULL,
-                                                      kbi_inspect_open,
-                                                      kbi_inspect_begin,
-                                                      kbi_inspect_end,
-                                                      kbi_inspect_close,
-                                                      NULL,
-                                                      NULL,
-                                                      NULL,
-                                                      NULL,
-                                                      NULL,
-                                                      NULL,
-                                                      true,
-                                                      KBI_WISH_STREAMS,
-                                                      NULL };
+static const kb_instrument* kbi_inspect_instrument(void) {
+    static kb_instrument i;
+    i.bit = KBI_WISH_STREAMS;
+    i.open = kbi_inspect_open, i.begin = kbi_inspect_begin, i.end = kbi_inspect_end, i.close = kbi_inspect_close;
+    return &i;
+}
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -12016,7 +11646,7 @@ static const kbi_backend kbi_cuda = {
     { kbi_gpu_audit_begin, kbi_gpu_audit_end, kbi_gpu_compare, kbi_gpu_audit_left, kbi_graph_forget,
       kbi_graph_repeats, kbi_gpu_repeat },
     { kbi_gpu_clock, kbi_gpu_sense, kbi_gpu_mark, kbi_gpu_throttled },
-    &kbi_inspect_instrument
+    kbi_inspect_instrument
 };
 // clang-format on
 #endif
@@ -12184,7 +11814,8 @@ static void kbi_insight_clear(void) {
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_lab.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
-    if (!in->by) in->by = inspects ? run->backend->inspect : kbi_process.instruments;
+    if (!in->by)
+        in->by = !inspects ? kbi_process.instruments : run->backend->inspect ? run->backend->inspect() : NULL;
     for (; in->by && !in->over; in->by = in->by->next ? in->by->next : in->by) {
         const kb_instrument* i = in->by;
         if ((i->bit & run->recipe->inside) && i->open && i->host == host) {
@@ -17078,21 +16709,11 @@ static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
 }
 
 // The kit's own.
-static kb_output kbi_csv_output = { "csv",
-                                    "FILE",
-                                    "records as CSV, a row a case",
-                                    kbi_csv,
-                                    "name,operation,direction,",
-                                    "",
-                                    1,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    false,
-                                    NULL };
+static void kbi_csv_add(void) {
+    static kb_output csv;
+    csv.option = "csv", csv.write = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
+    kb_add_output(&csv);
+}
 
 static int kbi_outputs_end(const kbi_records* records, int code) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
@@ -18307,7 +17928,8 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     how.colour = kbi_colour(out, o->on[KBI_OPTION_no_color] ? "never" : o->color);
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
-    how.counters = o->on[KBI_OPTION_counters];
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        how.counters |= i->on && i->open && i->option;
     how.sort = o->sort;
     how.columns = o->columns;
     return how;
@@ -18975,7 +18597,7 @@ static void kbi_warn_idle(const kbi_options* o) {
     if (o->on[KBI_OPTION_shard] && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
         kbi_warn("--shard is without effect: --%s has no cases of a plan",
                  o->on[KBI_OPTION_env] ? "env" : "selftest");
-    bool looks = (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]) && !o->n_load;
+    bool looks = (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]) && !kbi_option_any(o, KBI_MORE);
     for (int k = 0; looks && (option = kbi_option_at(k)) != NULL; k++)
         if ((option->traits & KBI_CHOOSES) && (kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n)))
             kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks", option->name,
@@ -19030,7 +18652,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (kbi_birth.role == KBI_BUSY) return kbi_error("inside a benchmark there is no run of others"), KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_TRUTH) return kbi_truth_main();
     if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
-    kb_add_output(&kbi_csv_output);
+    kbi_csv_add();
     if (!kbi_options_parse(o, argc, argv)) return KBI_EXIT_USAGE;
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
@@ -19088,7 +18710,6 @@ __attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
         kbi_error("writing to stdout failed: %s", why);
         code = KBI_EXIT_FAILED;
     }
-    KBENCH_FREE(o.load);
     return code;
 }
 

@@ -10,6 +10,7 @@
 
 CONTENTS (search for the tag)
 
+    >>options       the add-on's options: one row each
     >>summed        kernels, copies and calls of a block, summed up. Pure functions
     >>perf          the processor's counters over host work, from the kernel's perf_event_open
     >>energy        what a launch takes of the GPU's energy, by NVML's counter, apart from the times
@@ -29,6 +30,91 @@ CONTENTS (search for the tag)
 #endif
 #ifdef KBENCH_IMPLEMENTED
 KBI_CODE_BEGIN
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>options   the add-on's options: one row each.
+---------------------------------------------------------------------------------------------------------------*/
+
+// clang-format off
+#define KBI_INSPECT_OPTIONS(x)                                                                                  \
+    KBI_BARE(x, profile, "profile", "look inside", "kernels, copies, calls of each block (CUPTI)", KBI_GPU)     \
+    x(counters, "counters", "[=SET]", "look inside", "hardware counters: few, usual, all or names", const char*,\
+        kbi_take_counters, KBI_ANY, 0)                                                                          \
+    KBI_TEXT(x, trace, "trace", "FILE", "look inside", "the same as a timeline for Perfetto",                   \
+        KBI_GPU | KBI_WRITES)                                                                 \
+    KBI_BARE(x, energy, "energy", "look inside", "joules of a launch, by NVML: 3 s a case more",                \
+        KBI_GPU | KBI_MEASURES)                                                                                 \
+    KBI_BARE(x, sass, "sass", "look inside", "machine code of what takes most, by cuobjdump",                   \
+        KBI_GPU)                                                                              \
+    x(ncu, "ncu", "[=SET]", "look inside", "counters by ncu: a set of its, or metrics A,B", const char*,        \
+        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES)                                        \
+    x(nsys, "nsys", "[=FILE]", "look inside", "kernels and copies by nsys; keeps its report", const char*,      \
+        kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES)
+// clang-format on
+
+enum kbi_inspect_id {
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) KBI_INSPECT_##id,
+    KBI_INSPECT_OPTIONS(KBI_X)
+#undef KBI_X
+        KBI_INSPECT_COUNT
+};
+
+static struct kbi_inspect_values {
+    bool on[KBI_INSPECT_COUNT]; // whether an option was given
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) type id;
+    KBI_INSPECT_OPTIONS(KBI_X)
+#undef KBI_X
+} kbi_sought;
+
+// A set is a word, metrics have "__" in their names.
+static bool kbi_take_counters(const kb_option* option, void* values, const char* value) {
+    kbi_take_text(option, values, value);
+    bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
+    if (set || (strstr(value, "__") && kbi_only_letters(value, "_.,"))) return true;
+    return kbi_error(
+               "--counters takes few, usual or all, or names of metrics, as in --counters=dram__bytes.sum, not '%s'",
+               value),
+           false;
+}
+
+static bool kbi_take_ncu(const kb_option* option, void* values, const char* value) {
+    kbi_take_text(option, values, value);
+    if (!value || (*value && kbi_only_letters(value, "_.,:"))) return true;
+    return kbi_error("--ncu takes a set of ncu's, as in --ncu=full, or names of metrics, not '%s'", value), false;
+}
+
+static bool kbi_take_nsys(const kb_option* option, void* values, const char* value) {
+    kbi_take_text(option, values, value);
+    if (!value || *value) return true;
+    return kbi_error("--nsys takes a file for the report, as in --nsys=look, or nothing and no ="), false;
+}
+
+static const kb_option kbi_inspect_rows[] = {
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) \
+    { name, argument, group, help, read, offsetof(struct kbi_inspect_values, id), limits, traits },
+    KBI_INSPECT_OPTIONS(KBI_X)
+#undef KBI_X
+};
+
+static void kbi_inspect_start(void) { memset(&kbi_sought, 0, sizeof kbi_sought); }
+
+// Options that inspect a GPU's work need one GPU.
+static bool kbi_inspect_agree(void) {
+    const kbi_options* o = kbi_options_now;
+    static const int looks[] = { KBI_INSPECT_ncu, KBI_INSPECT_nsys, KBI_INSPECT_energy };
+    for (int i = 0; i < KBI_COUNT(looks); i++) {
+        const char* why = NULL;
+        if (!kbi_sought.on[looks[i]]) continue;
+        if (kbi_is(o->device, "all") && looks[i] != KBI_INSPECT_energy)
+            why = "it looks at one GPU: --device N says which";
+        else if (kbi_is(o->device, "cpu"))
+            why = "it looks at a GPU's work, and --device cpu uses none";
+        else if (!KBI_CUDA && !o->device)
+            why = "it looks at a GPU's work, and this program was built without CUDA; use nvcc";
+        if (why) return kbi_error("--%s: %s", kbi_inspect_rows[looks[i]].name, why), false;
+    }
+    return true;
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>summed    kernels, copies and calls of a block, summed up. Pure functions.
@@ -181,7 +267,7 @@ static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if defined(__linux__) && defined(SYS_perf_event_open)
-#define KBI_PERF_HERE(function) function
+#define KBI_PERF_HERE 1
 enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 }; // linux/perf_event.h's
 enum { KBI_PERF_EVENTS = 8, KBI_PERF_SLOTS = KBI_PERF_EVENTS, KBI_PERF_BACKEND, KBI_PERF_MEMORY, KBI_PERF_ALL };
 
@@ -307,7 +393,7 @@ static void kbi_perf_close(kb_state* kb) {
 }
 
 #else
-#define KBI_PERF_HERE(function) NULL
+#define KBI_PERF_HERE 0
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -1041,15 +1127,12 @@ static void kbi_measure_counted_cold(kbi_machine* m) {
     snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_lab.insight.message);
 }
 
-static kb_instrument kbi_counters_instrument;
-static const char* kbi_counters_set(void) { return kbi_counters_instrument.value; }
-
 static bool kbi_counters_open(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_lab.insight.passes = 0;
     kbi_look_persisting();
     if (!kbi_range_library()) return false;
-    bool good = kbi_range_begin(run->machine->device, kbi_counters_set());
+    bool good = kbi_range_begin(run->machine->device, kbi_sought.counters);
     if (!good) kbi_range_end();
     return good;
 }
@@ -2200,7 +2283,7 @@ static void kbi_vendor_self(kbi_vendor* v) {
 
 // Clocks as they are when we time; caches emptied before a kernel where our samples are cold.
 static void kbi_ncu_words(kbi_vendor* v) {
-    const char* set = v->s->o->ncu;
+    const char* set = kbi_sought.ncu;
     kbi_vendor_words(v, "--profile-from-start off --target-processes application-only --clock-control none");
     kbi_vendor_words(v, v->s->recipe.mode == KBI_COLD ? "--cache-control all" : "--cache-control none");
     kbi_vendor_words(v, "--print-units base --page raw --csv --log-file");
@@ -2385,7 +2468,7 @@ static bool kbi_vendor_look(kbi_vendor* v) {
 }
 
 static bool kbi_vendor_files(kbi_vendor* v) {
-    const char *folder = getenv("TMPDIR"), *file = v->s->o->nsys;
+    const char *folder = getenv("TMPDIR"), *file = kbi_sought.nsys;
     struct {
         char* of;
         const char* name;
@@ -2545,91 +2628,75 @@ static int kbi_look_instead(const char* value) {
   >>registered  the add-on's instruments and outputs.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// clang-format off
-static kb_output kbi_profile_output = { "profile", NULL, "kernels, copies, calls of each block (CUPTI)",
-    NULL, NULL, NULL, 0, NULL, NULL, kbi_profile_show, NULL, NULL, NULL, false, NULL };
-static kb_output kbi_trace_output = { "trace", "FILE", "the same as a timeline for Perfetto",
-    kbi_trace, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ", NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, false, NULL };
-static kb_output kbi_code_output = { "sass", NULL, "machine code of what takes most, by cuobjdump",
-    NULL, NULL, NULL, 0, NULL, kbi_code_show, NULL, NULL, NULL, NULL, false, NULL };
-static kb_output kbi_look_output = { NULL, NULL, NULL,
-    NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, kbi_look_instead, NULL, false, NULL };
-static kb_instrument kbi_perf_instrument = { "counters", "[=SET]", "hardware counters: few, usual, all or names",
-    true, NULL, KBI_PERF_HERE(kbi_perf_open), KBI_PERF_HERE(kbi_perf_begin), KBI_PERF_HERE(kbi_perf_end), KBI_PERF_HERE(kbi_perf_close),
-    NULL, NULL, kbi_judge_inside, NULL, NULL, NULL, false, 0, NULL };
-#if KBI_CUDA
-static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
-    if (!kbi_perf_instrument.on) kbi_judge_energy(r, in, machine); // else kbi_judge_inside does
-}
-#endif
-static kb_instrument kbi_ncu_instrument = { "ncu", "[=SET]", "counters by ncu: a set of its, or metrics A,B",
-    false, kbi_ncu_ready, NULL, NULL, NULL, NULL, kbi_ncu_before, kbi_ncu_amend, NULL, kbi_ncu_after, NULL, NULL, false, 0, NULL };
-static kb_instrument kbi_nsys_instrument = { "nsys", "[=FILE]", "kernels and copies by nsys; keeps its report",
-    false, kbi_nsys_ready, NULL, NULL, NULL, NULL, kbi_nsys_before, kbi_nsys_amend, NULL, kbi_nsys_after, NULL, NULL, false, 0, NULL };
-#if KBI_CUDA
-static kb_instrument kbi_activity_instrument; // on where one of the outputs wants it
-static bool kbi_activity_ready(const char* value) {
+static bool kbi_activity_wanted(const char* value) {
     (void)value;
-    kbi_activity_instrument.on = kbi_profile_output.on || kbi_trace_output.on || kbi_code_output.on;
+    for (kb_instrument* i = kbi_process.instruments; i; i = i->next) // no option of its own
+        if (i->ready == kbi_activity_wanted)
+            i->on = kbi_sought.on[KBI_INSPECT_profile] || kbi_sought.on[KBI_INSPECT_trace] ||
+                    kbi_sought.on[KBI_INSPECT_sass];
     return true;
 }
-static kb_instrument kbi_energy_instrument = { "energy", NULL, "joules of a launch, by NVML: 3 s a case more",
-    false, NULL, kbi_energy_open, kbi_energy_begin, kbi_energy_end, kbi_energy_close,
-    NULL, NULL, kbi_judge_energy_alone, NULL, NULL, NULL, false, 0, NULL };
+
+#if KBI_CUDA
+// With --counters they say first whether the case was cold.
+static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
+    if (!kbi_sought.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
+}
 #endif
-// clang-format on
+
+static kb_instrument* kbi_inspect_instrument_of(const char* option) {
+    enum { KBI_INSPECT_INSTRUMENTS = 8 };
+    static kb_instrument all[KBI_INSPECT_INSTRUMENTS];
+    static int n;
+    all[n].option = option;
+    kb_add_instrument(&all[n]);
+    return &all[n++];
+}
+
+static kb_output* kbi_inspect_output(const char* option) { // NULL: always on
+    enum { KBI_INSPECT_OUTPUTS = 4 };
+    static kb_output all[KBI_INSPECT_OUTPUTS];
+    static int n;
+    all[n].option = option;
+    kb_add_output(&all[n]);
+    return &all[n++];
+}
 
 KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
+    static kb_option_set set;
+    kb_instrument* i;
+    set.options = kbi_inspect_rows, set.count = KBI_INSPECT_COUNT;
+    set.values = &kbi_sought, set.given = kbi_sought.on;
+    set.start = kbi_inspect_start, set.agree = kbi_inspect_agree;
+    kb_add_options(&set);
 #if KBI_CUDA
-    const kb_instrument activity = { NULL,
-                                     NULL,
-                                     NULL,
-                                     false,
-                                     kbi_activity_ready,
-                                     kbi_activity_open,
-                                     kbi_activity_begin,
-                                     kbi_activity_end,
-                                     kbi_activity_close,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     false,
-                                     0,
-                                     NULL };
-    const kb_instrument counters = { "counters",
-                                     NULL,
-                                     NULL,
-                                     false,
-                                     NULL,
-                                     kbi_counters_open,
-                                     kbi_counters_begin,
-                                     kbi_counters_end,
-                                     kbi_counters_close,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     kbi_measure_counted_cold,
-                                     NULL,
-                                     false,
-                                     0,
-                                     NULL };
-    kbi_activity_instrument = activity;
-    kbi_counters_instrument = counters;
-    kb_add_instrument(&kbi_energy_instrument);
-    kb_add_instrument(&kbi_activity_instrument);
-    kb_add_instrument(&kbi_counters_instrument);
+    i = kbi_inspect_instrument_of("energy");
+    i->open = kbi_energy_open, i->begin = kbi_energy_begin, i->end = kbi_energy_end, i->close = kbi_energy_close;
+    i->judge = kbi_judge_energy_alone, i->seconds = 3;
+    i = kbi_inspect_instrument_of(NULL);
+    i->ready = kbi_activity_wanted;
+    i->open = kbi_activity_open, i->begin = kbi_activity_begin, i->end = kbi_activity_end,
+    i->close = kbi_activity_close;
+    i = kbi_inspect_instrument_of("counters");
+    i->open = kbi_counters_open, i->begin = kbi_counters_begin, i->end = kbi_counters_end,
+    i->close = kbi_counters_close;
+    i->machine = kbi_measure_counted_cold;
 #endif
-    kb_add_instrument(&kbi_perf_instrument);
-    kb_add_instrument(&kbi_ncu_instrument);
-    kb_add_instrument(&kbi_nsys_instrument);
-    kb_add_output(&kbi_profile_output);
-    kb_add_output(&kbi_trace_output);
-    kb_add_output(&kbi_code_output);
-    kb_add_output(&kbi_look_output);
+    i = kbi_inspect_instrument_of("counters");
+    i->host = true, i->judge = kbi_judge_inside;
+#if KBI_PERF_HERE
+    i->open = kbi_perf_open, i->begin = kbi_perf_begin, i->end = kbi_perf_end, i->close = kbi_perf_close;
+#endif
+    i = kbi_inspect_instrument_of("ncu");
+    i->ready = kbi_ncu_ready, i->before = kbi_ncu_before, i->amend = kbi_ncu_amend, i->after = kbi_ncu_after;
+    i = kbi_inspect_instrument_of("nsys");
+    i->ready = kbi_nsys_ready, i->before = kbi_nsys_before, i->amend = kbi_nsys_amend, i->after = kbi_nsys_after;
+    kbi_inspect_output("profile")->below = kbi_profile_show;
+    kbi_inspect_output("sass")->each = kbi_code_show;
+    kbi_inspect_output(NULL)->instead = kbi_look_instead;
+    kb_output* trace = kbi_inspect_output("trace");
+    trace->write = kbi_trace, trace->begins = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ",
+    trace->lines = 1;
 }
 
 KBI_CODE_END

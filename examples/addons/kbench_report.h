@@ -10,6 +10,7 @@
 
 CONTENTS (search for the tag)
 
+    >>options      the add-on's options: one row each
     >>reading      files of records: an array, one a line, or those in a page
     >>changes      two sets of records: which belong together, and what is known of a change. Pure functions
     >>differences  what two records' machines differ in, and whether their times may be compared
@@ -39,6 +40,170 @@ CONTENTS (search for the tag)
 #endif
 #ifdef KBENCH_IMPLEMENTED
 KBI_CODE_BEGIN
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>options   the add-on's options: one row each.
+---------------------------------------------------------------------------------------------------------------*/
+
+// clang-format off
+#define KBI_REPORT_OPTIONS(x)                                                                                   \
+    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, as for a pull request", KBI_WRITES | KBI_IN_LOAD)                  \
+    KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_WRITES | KBI_IN_LOAD)     \
+    KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_WRITES | KBI_IN_LOAD)                    \
+    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_WRITES | KBI_IN_LOAD)           \
+    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure, that --plot names", KBI_WRITES | KBI_IN_LOAD)                         \
+    KBI_TEXT(x, plot, "plot", "KIND", "out", "of --svg; see below", KBI_IN_LOAD)              \
+    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records of --svg; a further --where: or those",        \
+        KBI_REPEATS | KBI_IN_LOAD)                                                            \
+    KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_WRITES | KBI_IN_LOAD)      \
+    KBI_BARE(x, github, "github", "out", "Markdown to $GITHUB_STEP_SUMMARY as well", KBI_WRITES | KBI_IN_LOAD)                \
+    x(load, "load", "FILE...", "then", "shows records of --json, --jsonl; runs nothing", const char**,          \
+        kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)             \
+    x(save_baseline, "save-baseline", "NAME", "then", "this run's records as .kbench/NAME.json", const char*,   \
+        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES)                                        \
+    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "what changed since then, and exit codes 3, 4",      \
+        KBI_MEASURES | KBI_IN_LOAD)                                                           \
+    x(compare, "compare", "A B", "then", "what changed from A to B; runs nothing", kbi_two, kbi_take_pair,      \
+        KBI_ANY, KBI_APART | KBI_IN_COMPARE)                                                  \
+    KBI_TEXT(x, history, "history", "FILE", "then", "appends the run; how each case went; noise",               \
+        KBI_MEASURES | KBI_IN_SHOWN)                                                          \
+    KBI_SHARE(x, threshold, "threshold", "then", "a regression is slower by more; 5 %", 0, 1000, KBI_ALWAYS)     \
+    KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "or takes more memory by more; 10 %", 0, 1000,   \
+        KBI_ALWAYS)                                                                                              \
+    x(alpha, "alpha", "P", "then", "chance of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,          \
+        KBI_ALWAYS)                                                                                              \
+    KBI_SHARE(x, noise, "noise", "then", "what processes differ by, if not known; 3 %", 0, 1000,                \
+        KBI_IN_SHOWN)                                                                         \
+    KBI_WORD(x, fail_on, "fail-on", "WHAT", "then", "regress, change, noise or never; regress",                 \
+        "regress,change,noise,never", KBI_ALWAYS)                                                                \
+    KBI_BARE(x, ignore_env, "ignore-env", "then", "compare runs of different machines",                         \
+        KBI_IN_SHOWN)                                                                         \
+    KBI_LIST(x, goal, "goal", "GOAL", "then", "as in layernorm:gpu_efficiency>=80; may repeat",                 \
+        KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN)                                            \
+    KBI_LIST(x, race, "race", "OLD NEW...", "again", "built programs in turn; -- OPTIONS of theirs",            \
+        KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                   \
+    KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                       \
+        KBI_IN_LOAD)                                                                          \
+    KBI_NUMBER(x, benchmark_repetitions, "benchmark_repetitions", NULL, NULL, 1000000,                          \
+        KBI_IN_LOAD)                                                                          \
+    KBI_WORD(x, benchmark_display_aggregates_only, "benchmark_display_aggregates_only", "true", NULL, NULL,     \
+        "true", KBI_IN_LOAD)
+// clang-format on
+
+enum kbi_report_id {
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) KBI_REPORT_##id,
+    KBI_REPORT_OPTIONS(KBI_X)
+#undef KBI_X
+        KBI_REPORT_COUNT
+};
+
+typedef struct kbi_report_values {
+    bool on[KBI_REPORT_COUNT]; // whether an option was given
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) type id;
+    KBI_REPORT_OPTIONS(KBI_X)
+#undef KBI_X
+    int n_load;
+} kbi_report_values;
+static kbi_report_values kbi_wanted;
+
+static bool kbi_take_pair(const kb_option* option, void* values, const char* value) {
+    const char** pair = (const char**)kbi_option_field(option, values);
+    pair[pair[0] != NULL] = value;
+    return true;
+}
+
+static bool kbi_take_alpha(const kb_option* option, void* values, const char* value) {
+    char* end;
+    double x = kbi_real_of(value, &end);
+    *(double*)kbi_option_field(option, values) = x;
+    if (end != value && !*end && x >= 1e-6 && x <= 0.5) return true;
+    return kbi_error("--alpha takes the chance of a false alarm, from 0.000001 to 0.5, not '%s'", value), false;
+}
+
+static bool kbi_take_save_baseline(const kb_option* option, void* values, const char* value) {
+    kbi_take_text(option, values, value);
+    if (*value && *value != '.' && strlen(value) < 100 && kbi_only_letters(value, "._+-")) return true;
+    kbi_error("--save-baseline takes a name of letters, digits, . _ + and -, not '%s': it becomes .kbench/NAME.json",
+              value);
+    return false;
+}
+
+static bool kbi_take_load(const kb_option* option, void* values, const char* value) {
+    kbi_report_values* v = (kbi_report_values*)values;
+    if (!*value) return kbi_error("--%s needs a file's name; its is empty", option->name), false;
+    v->load = (const char**)kbi_grow((void*)v->load, sizeof(char*) * (size_t)(v->n_load + 1));
+    v->load[v->n_load++] = value;
+    return true;
+}
+
+static const kb_option kbi_report_rows[] = {
+#define KBI_X(id, name, argument, group, help, type, read, limits, traits) \
+    { name, argument, group, help, read, offsetof(kbi_report_values, id), limits, traits },
+    KBI_REPORT_OPTIONS(KBI_X)
+#undef KBI_X
+};
+
+static void kbi_report_start(void) {
+    KBENCH_FREE((void*)kbi_wanted.load);
+    memset(&kbi_wanted, 0, sizeof kbi_wanted);
+    kbi_wanted.threshold = kbi_wanted.alpha = 0.05;
+    kbi_wanted.memory_threshold = 0.1;
+    kbi_wanted.noise = 0.03;
+}
+
+// Options beside one that runs no benchmark of this program.
+static bool kbi_options_beside(const kbi_options* o) {
+    const kb_option* option;
+    for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
+        const char* why = NULL;
+        if (!kbi_option_given(o, k)) continue;
+        if (kbi_wanted.on[KBI_REPORT_race] && !(option->traits & KBI_IN_RACE))
+            why = "--race runs other programs: --%s has no place beside it; what is for them stands behind --";
+        else if (kbi_wanted.on[KBI_REPORT_load] && !(option->traits & KBI_IN_LOAD))
+            why = "--load shows records and runs nothing: --%s has no place beside it";
+        else if (kbi_wanted.on[KBI_REPORT_compare] && !(option->traits & KBI_IN_COMPARE))
+            why = "--compare shows what changed and runs nothing: --%s has no place beside it";
+        if (why) return kbi_error(why, option->name), false;
+    }
+    return true;
+}
+
+// Options that judge a change need one that brings the other side.
+static bool kbi_options_gate_agree(void) {
+    static const int of_times[] = { KBI_REPORT_threshold, KBI_REPORT_memory_threshold, KBI_REPORT_alpha };
+    bool files = kbi_wanted.baseline || kbi_wanted.compare[0], any = files || kbi_wanted.race.n;
+    for (int i = 0; i < KBI_COUNT(of_times) && !any; i++)
+        if (kbi_wanted.on[of_times[i]])
+            return kbi_error("--%s: there is nothing to compare with; it goes with --baseline, --compare or --race",
+                             kbi_report_rows[of_times[i]].name),
+                   false;
+    if (kbi_wanted.on[KBI_REPORT_noise] && !files)
+        return kbi_error("--noise: there is nothing to compare with; it goes with --baseline or --compare"), false;
+    if (kbi_wanted.on[KBI_REPORT_ignore_env] && !files && !kbi_wanted.n_load)
+        return kbi_error(
+                   "--ignore-env: there is nothing to compare with; it goes with --baseline, --compare or --load"),
+               false;
+    if (kbi_wanted.fail_on && !any && !kbi_wanted.goal.n)
+        return kbi_error("--fail-on: nothing can fail; it goes with --baseline, --compare, --race or --goal"), false;
+    if (kbi_wanted.race.n == 1) return kbi_error("--race takes two programs or more, the old one first"), false;
+    if (kbi_wanted.svg && !kbi_wanted.plot) return kbi_error("--svg needs --plot KIND (--help lists them)"), false;
+    if (!kbi_wanted.svg && (kbi_wanted.plot || kbi_wanted.where.n))
+        return kbi_error("--%s is of a figure: it goes with --svg FILE", kbi_wanted.plot ? "plot" : "where"), false;
+    return true;
+}
+
+static bool kbi_report_agree(void) {
+    const kbi_options* o = kbi_options_now;
+    int64_t processes = kbi_wanted.benchmark_repetitions;
+    if (kbi_wanted.compare[0] && !kbi_wanted.compare[1])
+        return kbi_error("--compare takes two names or files, the older one first"), false;
+    if (!kbi_options_beside(o) || !kbi_options_gate_agree()) return false;
+    if (processes && processes != o->procs && !kbi_wanted.n_load)
+        kbi_warn(
+            "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
+            (long long)processes, (long long)o->procs);
+    return true;
+}
 
 /*---------------------------------------------------------------------------------------------------------------
   >>reading   files of records: an array, one a line, or those in a page.
@@ -4397,21 +4562,21 @@ static bool kbi_load_choose(const kbi_options* o,
 
 enum { KBI_FAIL_REGRESS, KBI_FAIL_CHANGE, KBI_FAIL_NOISE, KBI_FAIL_NEVER };
 
-static kbi_rules kbi_rules_of(const kbi_options* o) {
-    kbi_rules rules = { o->threshold, o->memory_threshold, o->alpha, o->noise };
+static kbi_rules kbi_rules_of(void) {
+    kbi_rules rules = { kbi_wanted.threshold, kbi_wanted.memory_threshold, kbi_wanted.alpha, kbi_wanted.noise };
     return rules;
 }
 
-static int kbi_fail_on(const kbi_options* o) {
+static int kbi_fail_on(void) {
     static const char* const names[] = { "regress", "change", "noise", "never" };
     for (int i = 0; i < KBI_COUNT(names); i++)
-        if (kbi_is(o->fail_on, names[i])) return i;
+        if (kbi_is(kbi_wanted.fail_on, names[i])) return i;
     return KBI_FAIL_REGRESS;
 }
 
 // The exit code of changes and goals.
-static int kbi_toll_code(const kbi_options* o, const kbi_assessment* a, bool compared, int64_t missed) {
-    int on = kbi_fail_on(o);
+static int kbi_toll_code(const kbi_assessment* a, bool compared, int64_t missed) {
+    int on = kbi_fail_on();
     bool worse = a->regressed || a->more, other = a->added || a->removed || a->mended;
     if (on == KBI_FAIL_NEVER) return KBI_EXIT_FINE;
     if (worse || missed) return KBI_EXIT_REGRESSED;
@@ -4464,10 +4629,10 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
     return good;
 }
 
-static bool kbi_goals_check(const kbi_options* o) {
-    for (int i = 0; i < o->goal.n; i++) {
+static bool kbi_goals_check(void) {
+    for (int i = 0; i < kbi_wanted.goal.n; i++) {
         kbi_goal g;
-        if (!kbi_goal_parse(o->goal.of[i], &g)) return false;
+        if (!kbi_goal_parse(kbi_wanted.goal.of[i], &g)) return false;
         kbi_patterns_free(&g.which);
     }
     return true;
@@ -4480,12 +4645,12 @@ static bool kbi_goal_met(const kbi_goal* g, double x) {
 
 // Shows what became of each goal; the number of cases that miss one. Those without a number are no case of a goal's:
 // they fail by themselves, or were skipped.
-static int64_t kbi_goals_show(const kbi_options* o, FILE* out, const kb_result* r, int64_t n) {
+static int64_t kbi_goals_show(FILE* out, const kb_result* r, int64_t n) {
     int64_t missed = 0;
-    for (int i = 0; i < o->goal.n; i++) {
+    for (int i = 0; i < kbi_wanted.goal.n; i++) {
         kbi_goal g;
         int64_t of = 0, without = 0;
-        if (!kbi_goal_parse(o->goal.of[i], &g)) continue;
+        if (!kbi_goal_parse(kbi_wanted.goal.of[i], &g)) continue;
         for (int64_t k = 0; k < n; k++) {
             if (!kbi_has_time(&r[k]) || (g.which.n && !kbi_patterns_match(&g.which, r[k].name))) continue;
             double x = kbi_shown_number(&r[k], &g.what);
@@ -4497,10 +4662,10 @@ static int64_t kbi_goals_show(const kbi_options* o, FILE* out, const kb_result* 
                            kbi_finite(x) ? kbi_show(x, 4, number) : "is not known", r[k].name);
         }
         if (of)
-            kbi_print_line(out, "goal %s: reached by %lld of %lld case%s", o->goal.of[i], (long long)(of - without),
-                           (long long)of, of == 1 ? "" : "s");
+            kbi_print_line(out, "goal %s: reached by %lld of %lld case%s", kbi_wanted.goal.of[i],
+                           (long long)(of - without), (long long)of, of == 1 ? "" : "s");
         else
-            kbi_warn("--goal %s: no case with a time matches", o->goal.of[i]);
+            kbi_warn("--goal %s: no case with a time matches", kbi_wanted.goal.of[i]);
         missed += without;
         kbi_patterns_free(&g.which);
     }
@@ -4549,49 +4714,51 @@ typedef struct kbi_toll {
     FILE* out;
 } kbi_toll;
 
-static bool kbi_toll_wanted(const kbi_options* o) {
-    return o->baseline || o->save_baseline || o->history || o->goal.n;
+static bool kbi_toll_wanted(void) {
+    return kbi_wanted.baseline || kbi_wanted.save_baseline || kbi_wanted.history || kbi_wanted.goal.n;
 }
 
 // Whether what is to be written at the end can be, before anything runs; false after an error message.
 static bool kbi_toll_open_files(kbi_toll* g) {
-    const kbi_options* o = g->o;
     kbi_text path = KBI_BLANK;
     struct stat about;
-    if (o->history && *o->history && !kbi_destination_take("history", NULL, o->history)) return false;
-    if (o->save_baseline) {
-        kbi_putf(&path, "%s.json", o->save_baseline);
+    if (kbi_wanted.history && *kbi_wanted.history && !kbi_destination_take("history", NULL, kbi_wanted.history))
+        return false;
+    if (kbi_wanted.save_baseline) {
+        kbi_putf(&path, "%s.json", kbi_wanted.save_baseline);
         bool apart = kbi_destination_take("save-baseline", ".kbench", path.s);
         kbi_text_free(&path);
         if (!apart) return false;
-        kbi_baseline_path(&path, o->save_baseline);
+        kbi_baseline_path(&path, kbi_wanted.save_baseline);
         kbi_path_here(&g->save, path.s);
         kbi_text_free(&path);
         if (mkdir(".kbench", 0777) != 0 && errno != EEXIST)
-            return kbi_error("--save-baseline %s: cannot make .kbench here: %s", o->save_baseline, strerror(errno)),
+            return kbi_error("--save-baseline %s: cannot make .kbench here: %s", kbi_wanted.save_baseline,
+                             strerror(errno)),
                    false;
         if (access(".kbench", W_OK | X_OK) != 0)
-            return kbi_error("--save-baseline %s: .kbench: %s", o->save_baseline, strerror(errno)), false;
+            return kbi_error("--save-baseline %s: .kbench: %s", kbi_wanted.save_baseline, strerror(errno)), false;
         kbi_out probe;
         if (stat(g->save.s, &about) == 0 && !S_ISREG(about.st_mode))
             return kbi_error("cannot write --save-baseline %s: .kbench/%s.json is not a regular file",
-                             o->save_baseline, o->save_baseline),
+                             kbi_wanted.save_baseline, kbi_wanted.save_baseline),
                    false;
         if (!kbi_out_open(&probe, "save-baseline", g->save.s, NULL, false)) return false;
         kbi_out_free(&probe);
     }
-    if (!o->history) return true;
-    if (kbi_is(o->history, "-") || (stat(o->history, &about) == 0 && !S_ISREG(about.st_mode)))
-        return kbi_error("cannot write --history %s: it is not a regular file", o->history), false;
-    return kbi_lines_open(&g->lines, "history", o->history) && kbi_read_records(&g->history, o->history);
+    if (!kbi_wanted.history) return true;
+    if (kbi_is(kbi_wanted.history, "-") || (stat(kbi_wanted.history, &about) == 0 && !S_ISREG(about.st_mode)))
+        return kbi_error("cannot write --history %s: it is not a regular file", kbi_wanted.history), false;
+    return kbi_lines_open(&g->lines, "history", kbi_wanted.history) &&
+           kbi_read_records(&g->history, kbi_wanted.history);
 }
 
 static bool kbi_toll_open(kbi_toll* g, const kbi_options* o, FILE* out) {
     memset(g, 0, sizeof *g);
     g->o = o;
     g->out = out;
-    if (!kbi_goals_check(o)) return false;
-    if (o->baseline && !kbi_read_baseline(o, "baseline", o->baseline, &g->before)) return false;
+    if (!kbi_goals_check()) return false;
+    if (kbi_wanted.baseline && !kbi_read_baseline(o, "baseline", kbi_wanted.baseline, &g->before)) return false;
     return kbi_toll_open_files(g);
 }
 
@@ -4606,7 +4773,7 @@ static void kbi_toll_free(kbi_toll* g) {
 
 // All that the machines of the pairs differ in; then what keeps the times of a pair from being compared, once of each
 // kind.
-static void kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const kbi_how* how) {
+static void kbi_toll_machines(const kbi_changes* c, const kbi_how* how) {
     kbi_set said = KBI_BLANK;
     kbi_differences all;
     kbi_differences_of(&all, c);
@@ -4620,16 +4787,16 @@ static void kbi_toll_machines(const kbi_options* o, const kbi_changes* c, const 
             kbi_env_differs(one->before, one->after, &what) &&
             kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
             kbi_warn("before and after differ in %s%s", what.s,
-                     o->on[KBI_OPTION_ignore_env] ? "; --ignore-env compares them all the same"
-                                                  : ": the gate is off (--ignore-env has it on)");
+                     kbi_wanted.on[KBI_REPORT_ignore_env] ? "; --ignore-env compares them all the same"
+                                                          : ": the gate is off (--ignore-env has it on)");
         kbi_text_free(&what);
     }
     kbi_set_free(&said);
 }
 
 // Marks the pairs whose times say nothing about each other.
-static void kbi_toll_apart(const kbi_options* o, kbi_changes* c) {
-    for (int64_t i = 0; i < c->n && !o->on[KBI_OPTION_ignore_env]; i++) {
+static void kbi_toll_apart(kbi_changes* c) {
+    for (int64_t i = 0; i < c->n && !kbi_wanted.on[KBI_REPORT_ignore_env]; i++) {
         kbi_text what = KBI_BLANK;
         c->of[i].apart = kbi_comparable(&c->of[i]) && kbi_env_differs(c->of[i].before, c->of[i].after, &what);
         kbi_text_free(&what);
@@ -4669,18 +4836,18 @@ static const kb_result** kbi_toll_past(const kbi_records* history, const kb_resu
 }
 
 // What became of the cases since `before`, where a history may have taught what runs differ by.
-static void kbi_toll_contrast(kbi_contrast* c, const kbi_options* o, const kbi_records* history,
-                              const kbi_records* before, const kb_result* now, int64_t n) {
+static void kbi_toll_contrast(kbi_contrast* c, const kbi_records* history, const kbi_records* before,
+                              const kb_result* now, int64_t n) {
     int64_t past_n = 0, trends_n = 0;
     const kb_result** past = kbi_toll_past(history, now, n, &past_n);
     kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
-    c->name = o->baseline ? o->baseline : o->compare[0];
+    c->name = kbi_wanted.baseline ? kbi_wanted.baseline : kbi_wanted.compare[0];
     c->before = before->of;
     c->n_before = before->n;
-    c->rules = kbi_rules_of(o);
+    c->rules = kbi_rules_of();
     c->changes = kbi_pair_records(before->of, before->n, now, n);
     kbi_changes_learn(&c->changes, trends, trends_n);
-    kbi_toll_apart(o, &c->changes);
+    kbi_toll_apart(&c->changes);
     kbi_compare(&c->changes, &c->rules);
     c->sum = kbi_assess(&c->changes);
     KBENCH_FREE(trends);
@@ -4697,43 +4864,43 @@ static int kbi_toll_judge(const kbi_options* o, const kbi_records* history, cons
         fprintf(out, "\n");
         kbi_toll_side(out, "before", c->name, &c->before[0]);
         if (n) kbi_toll_side(out, "after ", name, &now[0]);
-        kbi_toll_machines(o, &c->changes, &how); // the reason stands before the table
+        kbi_toll_machines(&c->changes, &how); // the reason stands before the table
         kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
     }
-    if (o->history) {
+    if (kbi_wanted.history) {
         int64_t past_n = 0, trends_n = 0;
         const kb_result** past = kbi_toll_past(history, now, n, &past_n);
         for (int64_t i = 0; i < n; i++) past[past_n++] = &now[i];
         kbi_trend* trends = kbi_trends(past, past_n, &trends_n);
-        kbi_trends_show(&how, trends, trends_n, o->history);
+        kbi_trends_show(&how, trends, trends_n, kbi_wanted.history);
         KBENCH_FREE(trends);
         KBENCH_FREE(past);
     }
-    int64_t missed = kbi_goals_show(o, out, now, n);
+    int64_t missed = kbi_goals_show(out, now, n);
     fflush(out);
-    return kbi_toll_code(o, c ? &c->sum : &none, c != NULL, missed);
+    return kbi_toll_code(c ? &c->sum : &none, c != NULL, missed);
 }
 
 // A line a record behind those that are there.
 static bool kbi_history_add(kbi_toll* g, const kb_result* now, int64_t n) {
     for (int64_t i = 0; i < n; i++) kbi_json_result(&g->lines.waiting, &now[i]), kbi_puts(&g->lines.waiting, "\n");
     bool good = kbi_lines_end(&g->lines, 5000);
-    if (!good && errno) kbi_error("writing --history %s failed: %s", g->o->history, strerror(errno));
+    if (!good && errno) kbi_error("writing --history %s failed: %s", kbi_wanted.history, strerror(errno));
     return good;
 }
 
 // What a run leaves behind: a history that is longer, and a new baseline unless it is worse than the old one.
 static bool kbi_toll_save(kbi_toll* g, const kb_result* now, int64_t n, int code) {
-    const kbi_options* o = g->o;
-    bool good = !o->history || kbi_history_add(g, now, n);
-    if (!o->save_baseline) return good;
-    if (code == KBI_EXIT_REGRESSED && kbi_is(o->save_baseline, o->baseline))
-        return kbi_warn("--save-baseline %s: the old one stays, since this run is worse", o->save_baseline), good;
+    bool good = !kbi_wanted.history || kbi_history_add(g, now, n);
+    if (!kbi_wanted.save_baseline) return good;
+    if (code == KBI_EXIT_REGRESSED && kbi_is(kbi_wanted.save_baseline, kbi_wanted.baseline))
+        return kbi_warn("--save-baseline %s: the old one stays, since this run is worse", kbi_wanted.save_baseline),
+               good;
     int64_t without = 0;
     for (int64_t i = 0; i < n; i++) without += !kbi_has_time(&now[i]);
     if (!kb_write_json(now, n, g->save.s)) return false;
-    kbi_warn("baseline %s: %lld records in .kbench/%s.json%s", o->save_baseline, (long long)n, o->save_baseline,
-             without ? "; some have no time, and will be compared with nothing" : "");
+    kbi_warn("baseline %s: %lld records in .kbench/%s.json%s", kbi_wanted.save_baseline, (long long)n,
+             kbi_wanted.save_baseline, without ? "; some have no time, and will be compared with nothing" : "");
     return good;
 }
 
@@ -4745,17 +4912,17 @@ static bool kbi_figure_failed;             // --where left nothing for --svg
 static const kbi_contrast* kbi_contrast_now(const kb_result* now, int64_t n) {
     kbi_toll* g = &kbi_gate;
     if (kbi_loaded_now) return kbi_loaded_now;
-    if (!g->o || !g->o->baseline || !n || kbi_desk.interrupted) return NULL;
-    if (!g->contrast.before) kbi_toll_contrast(&g->contrast, g->o, &g->history, &g->before, now, n);
+    if (!g->o || !kbi_wanted.baseline || !n || kbi_desk.interrupted) return NULL;
+    if (!g->contrast.before) kbi_toll_contrast(&g->contrast, &g->history, &g->before, now, n);
     return &g->contrast;
 }
 
-static kb_output kbi_gate_output;
+static kb_output* kbi_gate_output;
 static bool kbi_gate_open(const char* value) {
     const kbi_options* o = kbi_options_now;
     (void)value;
-    kbi_gate_output.on = kbi_toll_wanted(o) && !o->n_load && !o->compare[0];
-    if (!kbi_gate_output.on || kbi_toll_open(&kbi_gate, o, kbi_outputs_stdout(o) ? stderr : stdout)) return true;
+    kbi_gate_output->on = kbi_toll_wanted() && !kbi_wanted.n_load && !kbi_wanted.compare[0];
+    if (!kbi_gate_output->on || kbi_toll_open(&kbi_gate, o, kbi_outputs_stdout(o) ? stderr : stdout)) return true;
     kbi_toll_free(&kbi_gate);
     return false;
 }
@@ -4781,15 +4948,15 @@ static int kbi_env_loaded(const kbi_options* o) {
     kbi_differences all;
     kbi_how how = kbi_how_of(o, stdout);
     memset(of, 0, sizeof of);
-    if (o->n_load != 2)
+    if (kbi_wanted.n_load != 2)
         return kbi_error("--env --load takes two files: what it shows is what their machines differ in"),
                KBI_EXIT_USAGE;
     bool good = true;
     for (int i = 0; i < 2 && good; i++) {
-        good = kbi_read_records(&of[i], o->load[i]);
-        if (good && !of[i].n) good = (kbi_error("%s: no record is there", o->load[i]), false);
+        good = kbi_read_records(&of[i], kbi_wanted.load[i]);
+        if (good && !of[i].n) good = (kbi_error("%s: no record is there", kbi_wanted.load[i]), false);
         good = good && kbi_load_choose(o, &of[i]);
-        if (good) kbi_toll_side(stdout, i ? "after " : "before", o->load[i], &of[i].of[0]);
+        if (good) kbi_toll_side(stdout, i ? "after " : "before", kbi_wanted.load[i], &of[i].of[0]);
     }
     if (good) {
         kbi_changes c = kbi_pair_records(of[0].of, of[0].n, of[1].of, of[1].n);
@@ -4810,9 +4977,9 @@ typedef struct kbi_loaded { // what records of a file are held against
 } kbi_loaded;
 
 // With l->before as it was read, empty without a baseline; false after an error message.
-static bool kbi_loaded_open(kbi_loaded* l, const kbi_options* o, const kbi_records* now) {
-    if (o->history && !kbi_read_records(&l->history, o->history)) return false;
-    if (l->before.n) kbi_toll_contrast(&l->contrast, o, &l->history, &l->before, now->of, now->n);
+static bool kbi_loaded_open(kbi_loaded* l, const kbi_records* now) {
+    if (kbi_wanted.history && !kbi_read_records(&l->history, kbi_wanted.history)) return false;
+    if (l->before.n) kbi_toll_contrast(&l->contrast, &l->history, &l->before, now->of, now->n);
     return true;
 }
 
@@ -4837,9 +5004,9 @@ static int kbi_compare_main(const kbi_options* o) {
     kbi_records after;
     memset(&with, 0, sizeof with);
     memset(&after, 0, sizeof after);
-    bool good = kbi_goals_check(o) && kbi_read_baseline(o, "compare", o->compare[0], &with.before) &&
-                kbi_read_baseline(o, "compare", o->compare[1], &after) && kbi_loaded_open(&with, o, &after);
-    int code = good ? kbi_loaded_judge(&with, o, &after, o->compare[1], stdout) : KBI_EXIT_USAGE;
+    bool good = kbi_goals_check() && kbi_read_baseline(o, "compare", kbi_wanted.compare[0], &with.before) &&
+                kbi_read_baseline(o, "compare", kbi_wanted.compare[1], &after) && kbi_loaded_open(&with, &after);
+    int code = good ? kbi_loaded_judge(&with, o, &after, kbi_wanted.compare[1], stdout) : KBI_EXIT_USAGE;
     kbi_loaded_free(&with);
     kbi_records_free(&after);
     return code;
@@ -4862,36 +5029,34 @@ static const kbi_plot* kbi_output_plot(const char* name) {
     return NULL;
 }
 
-static bool kbi_where_leaves(const kbi_options* o, const kb_result* r) {
-    bool chosen = !o->where.n;
-    for (int i = 0; i < o->where.n && !chosen; i++) chosen = kbi_where_holds(o->where.of[i], r);
+static bool kbi_where_leaves(const kb_result* r) {
+    bool chosen = !kbi_wanted.where.n;
+    for (int i = 0; i < kbi_wanted.where.n && !chosen; i++) chosen = kbi_where_holds(kbi_wanted.where.of[i], r);
     return chosen;
 }
 
 // Whether --where has a sense, and of these records leaves some; false after an error message.
-static bool kbi_where_check(const kbi_options* o, const kb_result* records, int64_t n) {
+static bool kbi_where_check(const kb_result* records, int64_t n) {
     int64_t left = 0;
-    for (int k = 0; k < o->where.n; k++)
-        if (!kbi_where_known(o->where.of[k], records, n)) return false;
-    for (int64_t i = 0; i < n; i++) left += kbi_where_leaves(o, &records[i]);
+    for (int k = 0; k < kbi_wanted.where.n; k++)
+        if (!kbi_where_known(kbi_wanted.where.of[k], records, n)) return false;
+    for (int64_t i = 0; i < n; i++) left += kbi_where_leaves(&records[i]);
     return left || !n || (kbi_error("--where: no record has these values"), false);
 }
 
 static bool kbi_figure_open(const char* value) {
-    const kbi_options* o = kbi_options_now;
     (void)value;
-    if (!kbi_output_plot(o->plot)) return false;
-    for (int i = 0; i < o->where.n; i++)
-        if (!kbi_where_known(o->where.of[i], NULL, 0)) return false;
+    if (!kbi_output_plot(kbi_wanted.plot)) return false;
+    for (int i = 0; i < kbi_wanted.where.n; i++)
+        if (!kbi_where_known(kbi_wanted.where.of[i], NULL, 0)) return false;
     return true;
 }
 
 // One figure, of what --where leaves of the records and of the changes.
 static void kbi_figure_write(kbi_text* t, const kb_result* records, int64_t n) {
-    const kbi_options* o = kbi_options_now;
     const kbi_contrast* contrast = kbi_contrast_now(records, n);
-    const kbi_plot* plot = kbi_output_plot(o->plot);
-    kbi_figure_failed = !kbi_where_check(o, records, n);
+    const kbi_plot* plot = kbi_output_plot(kbi_wanted.plot);
+    kbi_figure_failed = !kbi_where_check(records, n);
     if (kbi_figure_failed) return;
     kb_result* of = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)n);
     kbi_contrast some;
@@ -4901,10 +5066,10 @@ static void kbi_figure_write(kbi_text* t, const kb_result* records, int64_t n) {
     some.changes.of = (kbi_change*)kbi_grow(NULL, sizeof(kbi_change) * (size_t)some.changes.n);
     some.changes.n = 0;
     for (int64_t i = 0; i < n; i++)
-        if (kbi_where_leaves(o, &records[i])) of[left++] = records[i];
+        if (kbi_where_leaves(&records[i])) of[left++] = records[i];
     for (int64_t i = 0; contrast && i < contrast->changes.n; i++) {
         const kbi_change* c = &contrast->changes.of[i];
-        if (kbi_where_leaves(o, c->after ? c->after : c->before)) some.changes.of[some.changes.n++] = *c;
+        if (kbi_where_leaves(c->after ? c->after : c->before)) some.changes.of[some.changes.n++] = *c;
     }
     kbi_svg(t, of, left, contrast ? &some : NULL, plot);
     KBENCH_FREE(some.changes.of);
@@ -5068,9 +5233,9 @@ static void kbi_load_absent(const kbi_records* r) {
 }
 
 // Shards are parts of one sweep, and a sweep is of one GPU.
-static bool kbi_load_alike(const kbi_options* o, const kbi_records* r) {
+static bool kbi_load_alike(const kbi_records* r) {
     const kb_result* first = NULL;
-    for (int64_t i = 0; i < r->n && !o->on[KBI_OPTION_ignore_env]; i++) {
+    for (int64_t i = 0; i < r->n && !kbi_wanted.on[KBI_REPORT_ignore_env]; i++) {
         const kb_result* x = &r->of[i];
         if (!x->shard || !x->gpu) continue;
         if (!first) first = x;
@@ -5087,21 +5252,22 @@ static bool kbi_load_alike(const kbi_options* o, const kbi_records* r) {
 // --jsonl appends: to a file that was read it would add what it has.
 static bool kbi_load_apart(const kbi_options* o) {
     struct stat a, b;
-    for (int i = 0; i < o->n_load && o->jsonl && !kbi_is(o->jsonl, "-"); i++)
-        if ((kbi_is(o->load[i], "-") ? fstat(0, &a) : stat(o->load[i], &a)) == 0 && stat(o->jsonl, &b) == 0 &&
-            kbi_same_file(&a, &b))
+    for (int i = 0; i < kbi_wanted.n_load && o->jsonl && !kbi_is(o->jsonl, "-"); i++)
+        if ((kbi_is(kbi_wanted.load[i], "-") ? fstat(0, &a) : stat(kbi_wanted.load[i], &a)) == 0 &&
+            stat(o->jsonl, &b) == 0 && kbi_same_file(&a, &b))
             return kbi_error("--jsonl appends, and %s was loaded: name another file", o->jsonl), false;
     return true;
 }
 
 // The records of the files of --load and no others; false after an error message.
 static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
-    for (int i = 0; i < o->n_load; i++)
-        if (!kbi_read_records(r, o->load[i])) return false;
+    for (int i = 0; i < kbi_wanted.n_load; i++)
+        if (!kbi_read_records(r, kbi_wanted.load[i])) return false;
     if (!r->n)
-        return kbi_error("%s: no record is there; --json FILE or --jsonl FILE of a run writes them", o->load[0]),
+        return kbi_error("%s: no record is there; --json FILE or --jsonl FILE of a run writes them",
+                         kbi_wanted.load[0]),
                false;
-    if (!kbi_load_choose(o, r) || !kbi_load_alike(o, r)) return false;
+    if (!kbi_load_choose(o, r) || !kbi_load_alike(r)) return false;
     kbi_load_order(r);
     kbi_load_absent(r);
     kbi_load_warn(r);
@@ -5115,9 +5281,9 @@ static int kbi_load_shown(const kbi_options* o) {
     kbi_outputs outputs;
     memset(&r, 0, sizeof r);
     memset(&with, 0, sizeof with);
-    bool good = kbi_load_apart(o) && kbi_load_records(o, &r) && kbi_goals_check(o) &&
-                (!o->baseline || kbi_read_baseline(o, "baseline", o->baseline, &with.before)) &&
-                kbi_loaded_open(&with, o, &r) && kbi_where_check(o, r.of, r.n) && kbi_outputs_open(&outputs);
+    bool good = kbi_load_apart(o) && kbi_load_records(o, &r) && kbi_goals_check() &&
+                (!kbi_wanted.baseline || kbi_read_baseline(o, "baseline", kbi_wanted.baseline, &with.before)) &&
+                kbi_loaded_open(&with, &r) && kbi_where_check(r.of, r.n) && kbi_outputs_open(&outputs);
     if (good && !kbi_store_open(&store, o->json, o->jsonl)) kbi_outputs_free(&outputs), good = false;
     int code = good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
     if (good) {
@@ -5135,8 +5301,8 @@ static int kbi_load_shown(const kbi_options* o) {
         kbi_loaded_now = NULL;
         if (code == KBI_EXIT_FINE) kbi_say_files(o);
     }
-    if (code == KBI_EXIT_FINE && kbi_toll_wanted(o))
-        code = kbi_loaded_judge(&with, o, &r, o->load[0], kbi_outputs_stdout(o) ? stderr : stdout);
+    if (code == KBI_EXIT_FINE && kbi_toll_wanted())
+        code = kbi_loaded_judge(&with, o, &r, kbi_wanted.load[0], kbi_outputs_stdout(o) ? stderr : stdout);
     kbi_loaded_free(&with);
     kbi_records_free(&r);
     return code;
@@ -5195,7 +5361,7 @@ static void kbi_race_command(kbi_race* r) {
                                              "--max-time", "--min-time", "--iters",    "--rounds" };
     int n = 0, given = 0;
     bool said = false;
-    for (char** p = r->o->race_options; p && *p; p++) {
+    for (char** p = r->o->rest; p && *p; p++) {
         for (int i = 0; i < KBI_COUNT(long_ones); i++) said |= strncmp(*p, long_ones[i], strlen(long_ones[i])) == 0;
         given++;
     }
@@ -5205,7 +5371,7 @@ static void kbi_race_command(kbi_race* r) {
     r->argv[n++] = r->records.s;
     r->argv[n++] = (char*)"--no-progress";
     if (!said) r->argv[n++] = (char*)"--max-time=200ms";
-    for (int i = 0; i < given; i++) r->argv[n++] = r->o->race_options[i];
+    for (int i = 0; i < given; i++) r->argv[n++] = r->o->rest[i];
     r->argv[n] = NULL;
 }
 
@@ -5216,7 +5382,7 @@ static void kbi_race_progress(kbi_race* r, const char* program) {
     int n = snprintf(said, sizeof said, "[round %d]  %.0f s of %.0f s at most", r->rounds + 1, seconds, r->o->budget);
     if (kbi_finite(r->widest))
         snprintf(said + n, sizeof said - (size_t)n, "  known to %s, wanted %s", kbi_show_percent(r->widest, half),
-                 kbi_show_percent(log1p(r->o->threshold) / 3, wanted));
+                 kbi_show_percent(log1p(kbi_wanted.threshold) / 3, wanted));
     kbi_progress_line(said, program);
     r->shown = true;
 }
@@ -5362,7 +5528,7 @@ static int64_t kbi_race_place(const kbi_racer* one, const kb_result* r) {
 // The changes of every program against the first, one program after the other, as they stand after these rounds.
 // names: what each change's program is called; to be freed like the changes.
 static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
-    kbi_rules rules = kbi_rules_of(r->o);
+    kbi_rules rules = kbi_rules_of();
     kbi_changes all = { NULL, 0 };
     double* logs = NULL;
     *names = NULL;
@@ -5394,7 +5560,7 @@ static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
 
 // Rounds until the changes are known well enough or the time is up, whichever way they point. 0, or an exit code.
 static int kbi_race_run(kbi_race* r) {
-    kbi_rules rules = kbi_rules_of(r->o);
+    kbi_rules rules = kbi_rules_of();
     r->began = kbi_now();
     r->widest = (double)INFINITY;
     for (;;) {
@@ -5416,7 +5582,7 @@ static int kbi_race_run(kbi_race* r) {
 static int kbi_race_show(kbi_race* r) {
     const char** names;
     char half[40], wanted[40];
-    kbi_rules rules = kbi_rules_of(r->o);
+    kbi_rules rules = kbi_rules_of();
     kbi_changes c = kbi_race_changes(r, &names);
     kbi_assessment a = kbi_assess(&c);
     kbi_how how = kbi_how_of(r->o, stdout);
@@ -5434,7 +5600,7 @@ static int kbi_race_show(kbi_race* r) {
             kbi_show_percent(log1p(rules.threshold) / 3, wanted));
     KBENCH_FREE(c.of);
     KBENCH_FREE((void*)names);
-    int code = kbi_toll_code(r->o, &a, true, 0);
+    int code = kbi_toll_code(&a, true, 0);
     if (!a.compared)
         return kbi_error("--race: the programs have no case in common that has a time; --list of each names theirs"),
                KBI_EXIT_FAILED;
@@ -5443,7 +5609,7 @@ static int kbi_race_show(kbi_race* r) {
 
 // The programs by the paths that start them; false after an error message.
 static bool kbi_race_programs(kbi_race* r) {
-    const kbi_strings* list = &r->o->race;
+    const kbi_strings* list = &kbi_wanted.race;
     struct stat about;
     for (int k = 0; k < list->n; k++) {
         kbi_racer* one = &r->of[k];
@@ -5452,7 +5618,7 @@ static bool kbi_race_programs(kbi_race* r) {
         if (!S_ISREG(about.st_mode) || access(one->path.s, X_OK) != 0)
             return kbi_error("--race: %s is no program that can be started", one->path.s), false;
     }
-    for (char** p = r->o->race_options; p && *p; p++)
+    for (char** p = r->o->rest; p && *p; p++)
         if (strncmp(*p, "--jsonl", 7) == 0)
             return kbi_error("--race: the programs' --jsonl is how the race reads their records; leave it out"),
                    false;
@@ -5463,7 +5629,7 @@ static int kbi_race_main(const kbi_options* o) {
     kbi_race r;
     memset(&r, 0, sizeof r);
     r.o = o;
-    r.n = o->race.n;
+    r.n = kbi_wanted.race.n;
     r.of = (kbi_racer*)kbi_grow(NULL, sizeof(kbi_racer) * (size_t)r.n);
     memset(r.of, 0, sizeof(kbi_racer) * (size_t)r.n);
     kbi_watch_ends();
@@ -5502,26 +5668,42 @@ static int kbi_load_instead(const char* value) {
 static int kbi_compare_instead(const char* value) { return (void)value, kbi_compare_main(kbi_options_now); }
 static int kbi_race_instead(const char* value) { return (void)value, kbi_race_main(kbi_options_now); }
 
+static kb_output* kbi_report_output(const char* option) { // NULL: always on
+    enum { KBI_REPORT_OUTPUTS = 16 };
+    static kb_output all[KBI_REPORT_OUTPUTS];
+    static int n;
+    all[n].option = option;
+    kb_add_output(&all[n]);
+    return &all[n++];
+}
+
+static kb_output* kbi_report_file(const char* option, void (*write)(kb_text* to, const kb_result* records, int64_t n),
+                                  const char* begins, const char* inside, int lines) {
+    kb_output* o = kbi_report_output(option);
+    o->write = write, o->begins = begins, o->inside = inside, o->lines = lines;
+    return o;
+}
+
 KBI_CONSTRUCTOR static void kbi_report_register(void) {
-    static kb_output all[] = {
-        // clang-format off
-        { "md", "FILE", "Markdown tables, as for a pull request", kbi_md, "", ", kbench ", 1, NULL, NULL, NULL, NULL, NULL, NULL, false, NULL },
-        { "gbench", "FILE", "Google Benchmark's JSON, for its compare.py", kbi_gbench, "{\n\"context\": {\"date\": ", "", 2, NULL, NULL, NULL, NULL, NULL, NULL, false, NULL },
-        { "go", "FILE", "Go's benchmark format, for benchstat", kbi_go, "pkg: kbench\n", "", 1, NULL, NULL, NULL, NULL, NULL, NULL, false, NULL },
-        { "html", "FILE", "a page with figures and the records in it", kbi_page_write, "<!DOCTYPE html>", "\"generator\" content=\"kbench ", 8, NULL, NULL, NULL, NULL, NULL, NULL, false, NULL },
-        { "svg", "FILE", "one figure, that --plot names", kbi_figure_write, "<svg ", "<!-- kbench ", 2, kbi_figure_open, NULL, NULL, kbi_figure_end, NULL, NULL, false, NULL },
-        { "github", NULL, "Markdown to $GITHUB_STEP_SUMMARY as well", NULL, NULL, NULL, 0, kbi_github_open, NULL, NULL, NULL, NULL, NULL, false, NULL },
-        { "report", "DIR", "comparison.csv, comparison.md and report.md", NULL, NULL, NULL, 0, kbi_report_open, NULL, NULL, NULL, NULL, NULL, false, NULL },
-        { "load", "FILE...", "shows records of --json, --jsonl; runs nothing", NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, kbi_load_instead, NULL, false, NULL },
-        { "compare", "A B", "what changed from A to B; runs nothing", NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, kbi_compare_instead, NULL, false, NULL },
-        { "race", "OLD NEW...", "built programs in turn; -- OPTIONS of theirs", NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, kbi_race_instead, NULL, false, NULL },
-        // clang-format on
-    };
-    const kb_output gate = { NULL, NULL, NULL,         NULL, NULL, NULL,  0,   kbi_gate_open,
-                             NULL, NULL, kbi_gate_end, NULL, NULL, false, NULL };
-    for (int i = 0; i < KBI_COUNT(all); i++) kb_add_output(&all[i]);
-    kbi_gate_output = gate;
-    kb_add_output(&kbi_gate_output);
+    static kb_option_set set;
+    set.options = kbi_report_rows, set.count = KBI_REPORT_COUNT;
+    set.values = &kbi_wanted, set.given = kbi_wanted.on;
+    set.start = kbi_report_start, set.agree = kbi_report_agree;
+    kb_add_options(&set);
+    kbi_report_file("md", kbi_md, "", ", kbench ", 1);
+    kbi_report_file("gbench", kbi_gbench, "{\n\"context\": {\"date\": ", "", 2);
+    kbi_report_file("go", kbi_go, "pkg: kbench\n", "", 1);
+    kbi_report_file("html", kbi_page_write, "<!DOCTYPE html>", "\"generator\" content=\"kbench ", 8);
+    kb_output* figure = kbi_report_file("svg", kbi_figure_write, "<svg ", "<!-- kbench ", 2);
+    figure->open = kbi_figure_open, figure->end = kbi_figure_end;
+    kbi_report_output("github")->open = kbi_github_open;
+    kb_output* folder = kbi_report_output("report");
+    folder->argument = "DIR", folder->open = kbi_report_open;
+    kbi_report_output("load")->instead = kbi_load_instead;
+    kbi_report_output("compare")->instead = kbi_compare_instead;
+    kbi_report_output("race")->instead = kbi_race_instead;
+    kbi_gate_output = kbi_report_output(NULL);
+    kbi_gate_output->open = kbi_gate_open, kbi_gate_output->end = kbi_gate_end;
 }
 
 KBI_CODE_END

@@ -1198,9 +1198,7 @@ static int kbi_selftest_instead(const char* value) { return (void)value, kbi_sel
 
 KBI_CONSTRUCTOR static void kbi_selftest_add(void) {
     static kb_output output;
-    const kb_output fresh = { "selftest",           NULL, NULL,  NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL,
-                              kbi_selftest_instead, NULL, false, NULL };
-    output = fresh;
+    output.option = "selftest", output.instead = kbi_selftest_instead;
     kb_add_output(&output);
 }
 

@@ -9,6 +9,8 @@
 #include <time.h>
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 
 enum { RECORDS = 20000, SAMPLES = 30 };
 static const char* path[] = { "build/test/big_before.json", "build/test/big_after.json" };

@@ -5,7 +5,7 @@
 . tests/cli/kit.sh
 
 program prog tests/cli/budget.c
-build "without a report" $CC -O1 -DKBENCH_NO_REPORT -DKBENCH_IMPLEMENTATION -I. tests/cli/budget.c -o "$tmp/bare" $libs
+build "without add-ons" $CC -O1 -DKBENCH_IMPLEMENTATION -I. tests/cli/budget.c -o "$tmp/bare" $libs
 prog="$tmp/prog --device script --no-progress"
 lines=$tmp/l.jsonl
 # takes WHAT LEAST MOST COMMAND...: ms; a machine that others use may take longer

@@ -5,7 +5,7 @@
 . tests/lib.sh
 . tests/golden.lib
 
-build "the tool" $CC $looks_out -I. -x c -DKBENCH_TOOL kbench.h -o "$tmp/kbench" $libs
+build "the tool" $CC $looks_out examples/addons/kbench.c -o "$tmp/kbench" $libs
 cp "$golden"/*.json "$golden/past.jsonl" "$tmp"
 cd "$tmp" || exit 2 # what is said names files as they were named
 tmp=.

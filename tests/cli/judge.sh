@@ -2,15 +2,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The judge for Python functions: planted tricks are found, honest functions pass. PYTHON is the interpreter.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-: "${PYTHON:=python3}"
-if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then
-    skip "no Python from 3.8 on ($PYTHON)"
-    finish
-fi
-XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
-export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE CC
-unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA CFLAGS
+python
 
 # what is wrong with a task is not said of who is judged by it
 task() { printf '%s\n' "def reference(x): return x" "$1" > "$tmp/task.py" && run "$PYTHON" -m kbench judge "$tmp/task.py:reference"; }

@@ -3,6 +3,7 @@
 # kbench.kernels without a GPU: the library that other languages call, and what Python makes of it. PYTHON is the
 # interpreter.
 . tests/lib.sh
+. tests/cli/kit.sh
 
 # as C and as C++, alone and with the harness in one library
 for compiler in "$CC -std=c11" "$CXX -x c++ -std=c++11"; do
@@ -11,22 +12,15 @@ for compiler in "$CC -std=c11" "$CXX -x c++ -std=c++11"; do
         -o "$tmp/one.so" -lm
 done
 printf '#include "kbench.h"\n#include "kbench_kernels.cuh"\n' > "$tmp/both.c"
-check "both in one" $CC -O1 -Wall -Wextra -Werror -shared -fPIC -I. -DKBENCH_SHARED "$tmp/both.c" -o "$tmp/both.so" $libs
+check "both in one" $CC -O0 -Wall -Wextra -Werror -shared -fPIC -I. -DKBENCH_SHARED "$tmp/both.c" -o "$tmp/both.so" $libs
 run $CC -x c -shared -fPIC -DKBENCH_SHARED -DKBK_NO_REGISTRY kbench_kernels.cuh -o "$tmp/none.so"
 check_err "without tables there is nothing to export" 'define one of them'
 
-: "${PYTHON:=python3}"
-if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then
-    skip "no Python from 3.8 on ($PYTHON)"
-    finish
-fi
-XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
-KBENCH_NO_CUDA=1 # a GPU has tests of its own
-export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE KBENCH_NO_CUDA CC NVCC
-unset KBENCH_H KBENCH_LIB KBENCH_KERNELS_CUH KBENCH_KERNELS_LIB CFLAGS
+python
+export KBENCH_NO_CUDA=1 # a GPU has tests of its own
 
-build "the suite" $CC -O1 -I. -x c examples/suite.cu -o "$tmp/suite" $libs
-run "$tmp/suite" --list-ops
+suite
+run "$suite" --list-ops
 check_rc "--list-ops" 0
 cp "$out" "$tmp/operations"
 mkdir -p "$tmp/scratch"

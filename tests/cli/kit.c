@@ -3,4 +3,6 @@
 #include "guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 #include "hooks.h"

@@ -5,6 +5,9 @@
 #   plain NAME FILE [FLAGS...]      the same without the guarded memory of tests/guarded.h
 #   reader                          $tmp/flat of tests/cli/flat.c, which checks and prints a file of records
 #   tool NAME                       $tmp/NAME, the tool that reads records
+#   suite                           $suite, examples/suite.cu as a C program
+#   python                          exits with a skip where $PYTHON is none from 3.8 on; kbench.py builds its library once
+#   only_in_test_all WHAT           true in make test-all (TEST_ALL=1); elsewhere WHAT is counted as skipped
 # A program that needs internals, a sanitizer or macros before the include passes -DKBENCH_IMPLEMENTATION to build.
 
 kit=$BUILD/test/kit
@@ -47,7 +50,24 @@ reader() {
     made flat $CC -O1 -Itests tests/cli/flat.c
     cp "$kit/flat" "$tmp/flat"
 }
+suite() {
+    made suite $CC -std=c11 -O0 -I. -x c examples/suite.cu $libs
+    suite=$kit/suite
+}
+python() {
+    : "${PYTHON:=python3}"
+    if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then
+        skip "no Python from 3.8 on ($PYTHON)"
+        finish
+    fi
+    XDG_CACHE_HOME=$PWD/$kit/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1 CFLAGS=-O1
+    export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE CFLAGS CC NVCC
+    unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA KBENCH_KERNELS_CUH KBENCH_KERNELS_LIB
+}
+only_in_test_all() {
+    [ -n "${TEST_ALL-}" ] || { skip "make test-all alone: $1" && false; }
+}
 tool() {
-    made tool $CC -O1 -x c -DKBENCH_TOOL kbench.h $libs
+    made tool $CC -O1 examples/addons/kbench.c $libs
     cp "$kit/tool" "$tmp/$1"
 }

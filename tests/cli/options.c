@@ -3,6 +3,8 @@
 // that is not there: the program prints what kbench answers.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 
 static struct {
     const char* file;

@@ -10,6 +10,8 @@
 #include "../guarded.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 
 static const char* const plants[] = {
     "\x1b[5mplanted\x1b]0;t\x07\x9b"

@@ -2,15 +2,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # kbench from Python, on the host: contests, checks, errors, the command line, and the wheel. PYTHON is the interpreter.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-: "${PYTHON:=python3}"
-if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then
-    skip "no Python from 3.8 on ($PYTHON)"
-    finish
-fi
-XDG_CACHE_HOME=$PWD/$tmp/cache PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
-export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE CC
-unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA CFLAGS
+python
 
 mkdir -p "$tmp/scratch"
 run "$PYTHON" tests/cli/python/api.py "$PWD/$tmp/scratch"
@@ -21,7 +15,7 @@ include=$(cuda_headers)
 if [ -z "$include" ]; then
     skip "no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda)"
 else
-    check "the virtual GPU as a library" $CC -O1 -Wall -Wextra -Werror -shared -fPIC -DKBENCH_SHARED -DKBENCH_CUDA \
+    check "the virtual GPU as a library" $CC -O0 -Wall -Wextra -Werror -shared -fPIC -DKBENCH_SHARED -DKBENCH_CUDA \
         -isystem "$include" -I. -Itests -Itests/host tests/cli/python/virtual.c -o "$tmp/libvirtual.so" $libs &&
         run env KBENCH_LIB="$PWD/$tmp/libvirtual.so" "$PYTHON" tests/cli/python/virtual.py && counted "virtual.py"
 fi

@@ -3,6 +3,8 @@
 // shows FILE [-v] [--lines] [--sort LIST] [--columns LIST]; or writes them again: shows FILE --json OTHER.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 #include "json.h"
 
 static const char* here; // what is being read, for messages

@@ -3,20 +3,20 @@
 # The suite's axes: matrix products have layouts and rectangular shapes, dropout has p; each reaches the oracle and may
 # be given by -a. Without CUDA: what is registered and what the oracles are asked, not the kernels.
 . tests/lib.sh
+. tests/cli/kit.sh
 
+suite
 # the two parts that make compiles at once are what the whole is
-build "the whole" $CC -std=c11 -O0 -I. -x c examples/suite.cu -o "$tmp/whole" $libs
-for part in 1 2; do build "part $part" $CC -std=c11 -O0 -DSUITE_PART=$part -I. -x c -c examples/suite.cu -o "$tmp/part$part.o"; done
-build "both parts" $CC "$tmp/part1.o" "$tmp/part2.o" -o "$tmp/parts" $libs
-for what in --list-ops "--list --size small"; do
-    "$tmp/whole" $what > "$tmp/of_whole"
-    "$tmp/parts" $what > "$tmp/of_parts"
-    check "both parts: $what" cmp "$tmp/of_whole" "$tmp/of_parts"
-    if [ "$(wc -l < "$tmp/of_parts")" -gt 30 ]; then pass; else fail "$what: $(wc -l < "$tmp/of_parts") lines"; fi
-done
-
-build "suite.cu" $CC -std=c11 -O1 -DKBK_ONLY=matmul,bmm,dropout -I. -x c examples/suite.cu -o "$tmp/suite" $libs
-suite=$tmp/suite
+if only_in_test_all "examples/suite.cu in two parts"; then
+    for part in 1 2; do build "part $part" $CC -std=c11 -O0 -DSUITE_PART=$part -I. -x c -c examples/suite.cu -o "$tmp/part$part.o"; done
+    build "both parts" $CC "$tmp/part1.o" "$tmp/part2.o" -o "$tmp/parts" $libs
+    for what in --list-ops "--list --size small"; do
+        "$suite" $what > "$tmp/of_whole"
+        "$tmp/parts" $what > "$tmp/of_parts"
+        check "both parts: $what" cmp "$tmp/of_whole" "$tmp/of_parts"
+        if [ "$(wc -l < "$tmp/of_parts")" -gt 30 ]; then pass; else fail "$what: $(wc -l < "$tmp/of_parts") lines"; fi
+    done
+fi
 
 # values AXIS WORDS: what an axis has in the cases listed
 values() {

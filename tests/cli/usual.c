@@ -3,6 +3,8 @@
 // variable USUAL holds the options of kb_default.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 
 static void body(kb_state* kb) {
     KB_TIME(kb) {

@@ -295,10 +295,10 @@ done
 run "$prog" --ncu
 check_rc "no CUDA" 2
 check_err "no CUDA" 'built without CUDA'
-build "without reports" $CC -O1 -DKBENCH_NO_REPORT -DKBENCH_IMPLEMENTATION -I. tests/cli/vendor.c -o "$tmp/less" $libs
+build "without add-ons" $CC -O1 -DWITHOUT_ADDONS -DKBENCH_IMPLEMENTATION -I. tests/cli/vendor.c -o "$tmp/less" $libs
 run "$tmp/less" $script --ncu
-check_rc "KBENCH_NO_REPORT" 2
-check_err "KBENCH_NO_REPORT" '--ncu is not in this program'
+check_rc "without add-ons" 2
+check_err "without add-ons" '--ncu is an option of examples/addons/kbench_inspect.h: include it after kbench.h'
 
 # --- with a virtual GPU
 include=$(cuda_headers)

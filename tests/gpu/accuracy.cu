@@ -5,6 +5,8 @@
 // They differ in what the correction could depend on: with and without memory traffic, few and many blocks, shared memory.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 #include "accuracy.cuh"
 
 static void measure(kb_state* kb, work_kernel kernel, const char* axis) {

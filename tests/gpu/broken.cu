@@ -3,6 +3,8 @@
 // tests/gpu/broken.sh.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 
 static __global__ void twice(float* y, const float* x, int n) {
     int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);

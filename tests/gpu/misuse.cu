@@ -3,6 +3,8 @@
 // word each must get; none may print a number, and none may take the good ones with it.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 #include <assert.h>
 #include <signal.h>
 

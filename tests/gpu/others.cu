@@ -7,6 +7,8 @@
    nvcc -O3 -I. tests/gpu/others.cu -lcublas -lcufft -lcurand -o others  (without those: -DOTHERS_NO_LIBRARIES) */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 #include <algorithm>
 #include <cooperative_groups.h>
 #include <cub/cub.cuh>

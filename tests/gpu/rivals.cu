@@ -4,6 +4,8 @@
 // memory, multiply, reduce, add atomically and gather, of 1 us to 1 ms. tests/gpu/rivals.py runs it and counts.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 
 // The block that ends last makes the kernel longer by a share of what it took so far.
 struct tail {

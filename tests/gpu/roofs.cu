@@ -5,6 +5,8 @@
 #include <cublasLt.h>
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 #include <dlfcn.h>
 
 // --- memory's kernels ---

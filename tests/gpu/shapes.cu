@@ -7,6 +7,8 @@
 // SHAPES_PLACE=n in the environment puts the buffers n times 34 MiB elsewhere.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 #include <mma.h>
 
 // --- launches that <<<>>> has no form for ---

@@ -2,6 +2,8 @@
 // What the vendor's tools are to see: a known number of bytes, two kernels in a block, a copy, a graph's kernels.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 
 __global__ void triad(const float* a, const float* b, float* c, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -599,7 +599,7 @@ static void test_dealing(void) {
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         kbi_dealt of[8];
         int to[8];
-        for (int k = 0; k < 8; k++) of[k].cost = rows[i].cost[k], of[k].first = k, of[k].n = 1;
+        for (int k = 0; k < 8; k++) of[k].cost = rows[i].cost[k], of[k].group = k;
         kbi_deal(of, rows[i].groups, rows[i].n, to);
         for (int k = 0; k < rows[i].groups; k++)
             CHECK_THAT(to[k] == rows[i].to[k], "row %d, group %d goes to %d", i, k, to[k]);

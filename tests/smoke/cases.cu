@@ -13,6 +13,8 @@ extern "C" void launch_scale(const float* x, float* y, int n, cudaStream_t strea
 #ifndef LIBRARY
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
 
 KBENCH(scale) {
     int n = 1 << 22;
