@@ -682,7 +682,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(truth,   ecc,                   machine, machine(ecc), "whether error correction is on") \
     x(truth,   mig,                   machine, machine(mig), "whether the GPU is partitioned") \
     x(text,    host,                  machine, run(host), "its name") \
-    x(text,    cpu,                   machine, run(cpu), "its processor") \
+    x(text,    cpu,                   machine, run(facts.cpu), "its processor") \
     x(text,    cpus,                  machine, machine(cpus), \
       "processors that the measuring process may run on, 0,2-3") \
     x(real,    cpu_clock_mhz,         machine, measured(cpu_clock), \
@@ -2208,15 +2208,6 @@ static int kbi_reader_space(kbi_reader* r, bool inside) {
     }
 }
 
-static bool kbi_reader_utf8(const kbi_text* t) {
-    for (size_t i = 0; i < t->n;) {
-        int n = kbi_utf8((const unsigned char*)t->s + i);
-        if (!n) return false;
-        i += (size_t)n;
-    }
-    return true;
-}
-
 static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
     *out = 0;
     for (int i = 0; i < 4; i++, r->at++) {
@@ -2284,7 +2275,9 @@ static bool kbi_read_text(kbi_reader* r) {
         if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
         if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
     }
-    return !high || kbi_reader_utf8(&r->token) ||
+    const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
+    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
+    return !high || p == end ||
            kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
 }
 
@@ -5425,11 +5418,11 @@ typedef struct kbi_facts { // what the system says of itself, by name
         char value[72];
     } of[KBI_FACTS];
     int n;
+    char cpu[96]; // the processor's name
 } kbi_facts;
 
 typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
-        shard[24];
+    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
     char* command;
     int64_t seed;
     kbi_facts facts;
@@ -13972,7 +13965,9 @@ static void kbi_facts_cpu(kbi_facts* f, const char* root) {
         char* colon = strchr(line, ':');
         if (!colon) continue;
         line[strcspn(line, "\n")] = 0;
-        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", colon + 1 + (colon[1] == ' '));
+        const char* value = colon + 1 + (colon[1] == ' ');
+        if (strncmp(line, "model name", 10) == 0) snprintf(f->cpu, sizeof f->cpu, "%.95s", value);
+        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", value);
         if (strncmp(line, "flags", 5) != 0 || !strstr(line, " hypervisor")) continue;
         snprintf(path, sizeof path, "%.200s/sys/class/dmi/id/sys_vendor", root);
         kbi_first_line(path, vendor, (int)sizeof vendor);
@@ -14093,7 +14088,7 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
     r->shared_buffers = m->rounds ? m->stage : -1;
     if (m->bias_fitted) {
-        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1 };
+        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
         kbi_record_facts(r, &fitted);
     }
     if (m->n <= 0) return;
@@ -14137,18 +14132,6 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
         r->winner = kbi_arena_text(r->owned, results[end.fastest].implementation);
         r->winner_certain = end.certain;
     }
-}
-
-static void kbi_session_cpu(kbi_session* s) {
-    char line[256];
-    FILE* f = fopen("/proc/cpuinfo", "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) {
-        const char* colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        snprintf(s->cpu, sizeof s->cpu, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-        break;
-    }
-    if (f) fclose(f);
 }
 
 // Git's name of a commit: 40 digits of SHA-1, or 64 of SHA-256.
@@ -14280,7 +14263,6 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
         snprintf(s->host, sizeof s->host, "%.70s", u.nodename);
         snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
     }
-    kbi_session_cpu(s);
     kbi_facts_read(&s->facts, "");
     kbi_session_commit(s);
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);

@@ -770,12 +770,12 @@ static void test_added(void) {
     for (int i = 0; i < 2; i++) kbi_result_clear(&r[i]), r[i].name = i ? "two" : "one", r[i].operation = "o";
     for (int i = 0; i < 3; i++) {
         kbi_text got = { NULL, 0, 0 }, want = { NULL, 0, 0 }, here = { NULL, 0, 0 };
-        memset(&g, 0, sizeof g), g.o = &o, g.now = r, g.n = 2;
+        memset(&g, 0, sizeof g), g.o = &o;
         put_file(before[i], strlen(before[i]));
         if (!CHECK(kbi_lines_open(&g.lines, "history", path))) continue;
         kbi_putf(&here, "%s", g.lines.path);
         CHECK(here.s[0] == '/' && strcmp(here.s + here.n - strlen(path), path) == 0);
-        CHECK(kbi_history_add(&g) && kbi_file_text(path, &got));
+        CHECK(kbi_history_add(&g, r, 2) && kbi_file_text(path, &got));
         kbi_lines_free(&g.lines);
         kbi_putf(&want, "%s%s", before[i], i == 2 ? "\n" : "");
         for (int k = 0; k < 2; k++) kbi_json_result(&want, &r[k]), kbi_puts(&want, "\n");
