@@ -506,26 +506,38 @@ typedef struct kb_desc {
     uint32_t end_canary; // leave zero: guards against an uninitialised struct
 } kb_desc;
 
+// The statistics of a sample that a record has: rows of KB_RECORD, and fields of kb_stats.
+// clang-format off
+#define KB_STATISTICS(x) \
+    x(real,    time_ms,               time, stats(median), \
+      "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
+    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
+    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
+    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
+    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
+    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
+    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
+    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
+    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
+    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
+    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
+    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
+    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
+    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit")
+// clang-format on
+
 // Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
 // that is not finite, or beyond 1e150 in magnitude (its square has no double), keeps n; the rest is NAN, 0.
+// Quantiles are linear between order statistics (Hyndman and Fan 1996, type 7; NumPy's default). The interval of the
+// median, which lies in it, is widened for what the values have to do with each other. std and cv need 2 values, the
+// interval and precision 6, p99 300, so that 3 lie above it; cv and precision a mean and a median other than 0.
 typedef struct kb_stats {
-    int64_t n;              // values; none is ever dropped
-    double median;          // quantile 0.5. Quantiles are linear between order statistics (Hyndman and Fan
-                            // 1996, type 7; NumPy's default)
-    double mean;            // arithmetic mean
-    double std;             // standard deviation, divisor n - 1; NAN below 2 values
-    double min;             // smallest value
-    double max;             // largest value
-    double mad;             // median of |x - median|, unscaled (times 1.4826 it estimates a normal's std)
-    double cv;              // std / mean, no unit; NAN below 2 values, or next to a mean of 0
-    double p5;              // quantile 0.05
-    double p25;             // quantile 0.25
-    double p75;             // quantile 0.75
-    double p95;             // quantile 0.95
-    double p99;             // quantile 0.99; NAN below 300 values: fewer than 3 would lie above it
-    double ci_low, ci_high; // 95 % interval of the median, which lies in it, widened for what the values have to
-                            // do with each other; below 6 values no such interval exists: NAN
-    double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or at a median of 0
+    int64_t n; // values; none is ever dropped
+#define KBI_STATISTIC_stats(field) double field;
+#define KBI_X(kind, key, group, source, meaning) KBI_STATISTIC_##source
+    KB_STATISTICS(KBI_X)
+#undef KBI_X
     double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey 1977)
     double outliers_severe; // fraction of n beyond 3; a range below the timer's step counts as one step
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
@@ -574,22 +586,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(params,  params,                what, code, "every axis and its value; numbers are numbers") \
     x(whole,   planned,               what, code, \
       "cases of this operation and direction that the run set out for") \
-    x(real,    time_ms,               time, stats(median), \
-      "ms a launch: median, less bias_ms; --procs: mean of such") \
-    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
-    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
-    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
-    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
-    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
-    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
-    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
-    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
-    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
-    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
-    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
-    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
-    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
-    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit") \
+    KB_STATISTICS(x) \
     x(whole,   samples,               time, stats(n), "how many were taken; none is dropped") \
     x(samples, samples_ms,            time, timed, "ms: each, in the order they were taken") \
     x(text,    cache,                 time, measured(cache), \
@@ -4094,8 +4091,10 @@ static kb_stats kbi_stats_none(int64_t n) {
     kb_stats s;
     memset(&s, 0, sizeof s);
     s.n = n > 0 ? n : 0;
-    s.median = s.mean = s.std = s.min = s.max = s.mad = s.cv = none;
-    s.p5 = s.p25 = s.p75 = s.p95 = s.p99 = s.ci_low = s.ci_high = s.precision = none;
+#define KBI_NONE_stats(field) s.field = none;
+#define KBI_X(kind, key, group, source, meaning) KBI_NONE_##source
+    KB_STATISTICS(KBI_X)
+#undef KBI_X
     s.outliers_mild = s.outliers_severe = s.lag1 = s.drift = s.effective = none;
     return s;
 }
@@ -5470,17 +5469,26 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 
 // Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
 // then that with 2, and so on.
-#define KBI_COLUMNS(x)                                                                                            \
-    x(TIME, "time", "time_ms", 8, 0) x(SPREAD, "+-", "precision", 6, 12) x(GBPS, "GB/s", "throughput_gbps", 8, 8) \
-        x(GFLOPS, "GFLOP/s", "gflops", 8, 6) x(ITEMS, "items/s", "items_per_second", 8, 5)                        \
-            x(ROOF, "roof", "gpu_efficiency", 6, 7) x(BAR, "bar", "gpu_efficiency", 10, 2)                        \
-                x(MEMORY, "memory", "memory_bytes", 8, 4) x(ENERGY, "energy", "energy_mj", 8, 11)                 \
-                    x(FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) x(BYTE_J, "B/J", "bytes_per_joule", 8, 9)       \
-                        x(SAMPLES, "samples", "samples", 7, 1) x(SPEEDUP, "speedup", "speedup", 8, 13)            \
-                            x(INTERVAL, "interval", "speedup_low", 14, 3)
+// clang-format off
+#define KBI_COLUMNS(x) \
+    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0) \
+    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12) \
+    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8) \
+    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6) \
+    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5) \
+    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7) \
+    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2) \
+    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4) \
+    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11) \
+    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) \
+    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9) \
+    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1) \
+    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13) \
+    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3)
+// clang-format on
 
 enum {
-#define KBI_X(name, title, key, width, drop) KBI_COLUMN_##name,
+#define KBI_X(name, title, key, width, drop) name,
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
