@@ -386,7 +386,7 @@ typedef enum kb_flag {
 #define KBI_X(name, level, mark, what, why, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
 #undef KBI_X
-        KB_FLAG_COUNT // at most 64
+        KB_FLAG_COUNT
 } kb_flag;            // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
@@ -3230,6 +3230,7 @@ static const struct {
     KB_FLAGS(KBI_X)
 #undef KBI_X
 };
+KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "a record has the flags in a mask of 64 bits");
 
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
@@ -4673,6 +4674,7 @@ typedef enum kbi_roof {
 } kbi_roof;
 static const char* const kbi_roof_names[] = { "copy", "read", "write", "f64", "f32",
                                               "tf32", "f16",  "bf16",  "fp8", "int8" };
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_roof_names) == KBI_ROOFS, "a name for each peak");
 static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
@@ -5356,6 +5358,7 @@ enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
 static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
+    KBI_STATIC_ASSERT(KBI_COUNT(names) == KB_UNRESOLVED + 1, "a name for each verdict");
     return names[v];
 }
 
@@ -5501,6 +5504,8 @@ static const struct {
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
+
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_columns) < 32, "the table has its columns in a mask, and KBI_CONTEST beside them");
 
 enum { KBI_UNITS_EACH = 4 };
 static const struct { // of a column, from small to large
@@ -15011,22 +15016,8 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
-// Wrapping may have put "::" at the start of a line.
 static void kbi_table_flush(kbi_table* t) {
-    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
-        char spelled[16];
-        size_t n = strcspn(s, "\n"), before = 0;
-        while (before < n && kbi_starts_on(true, s[before])) before++;
-        fwrite(s, 1, before, t->how.out);
-        if (before < n) {
-            const char* p = s + before;
-            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
-            fwrite(piece, 1, first, t->how.out);
-            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
-        }
-        s += n;
-        if (*s) fputc(*s++, t->how.out);
-    }
+    fwrite(t->text.n ? t->text.s : "", 1, t->text.n, t->how.out);
     fflush(t->how.out);
     kbi_text_free(&t->text);
     kbi_arena_free(&t->scratch);
@@ -15087,6 +15078,7 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
         int before = at ? gap : indent, used;
         size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
         kbi_putf(&t->text, "%*s", before, "");
+        if (!at && s[0] == ':' && s[1] == ':') kbi_puts(&t->text, "\\x3a"), s++, fits--; // a log would obey it
         kbi_put(&t->text, s, fits);
         at += before + used;
         s += fits;
