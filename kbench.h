@@ -38,7 +38,7 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
-    >>parse        foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
+    >>parse        foundation: JSON taken apart: texts, numbers, lists; it trusts nothing
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -386,7 +386,7 @@ typedef enum kb_flag {
 #define KBI_X(name, level, mark, what, why, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
 #undef KBI_X
-        KB_FLAG_COUNT // at most 64
+        KB_FLAG_COUNT
 } kb_flag;            // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
@@ -506,26 +506,38 @@ typedef struct kb_desc {
     uint32_t end_canary; // leave zero: guards against an uninitialised struct
 } kb_desc;
 
+// The statistics of a sample that a record has: rows of KB_RECORD, and fields of kb_stats.
+// clang-format off
+#define KB_STATISTICS(x) \
+    x(real,    time_ms,               time, stats(median), \
+      "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
+    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
+    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
+    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
+    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
+    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
+    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
+    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
+    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
+    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
+    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
+    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
+    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
+    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit")
+// clang-format on
+
 // Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
 // that is not finite, or beyond 1e150 in magnitude (its square has no double), keeps n; the rest is NAN, 0.
+// Quantiles are linear between order statistics (Hyndman and Fan 1996, type 7; NumPy's default). The interval of the
+// median, which lies in it, is widened for what the values have to do with each other. std and cv need 2 values, the
+// interval and precision 6, p99 300, so that 3 lie above it; cv and precision a mean and a median other than 0.
 typedef struct kb_stats {
-    int64_t n;              // values; none is ever dropped
-    double median;          // quantile 0.5. Quantiles are linear between order statistics (Hyndman and Fan
-                            // 1996, type 7; NumPy's default)
-    double mean;            // arithmetic mean
-    double std;             // standard deviation, divisor n - 1; NAN below 2 values
-    double min;             // smallest value
-    double max;             // largest value
-    double mad;             // median of |x - median|, unscaled (times 1.4826 it estimates a normal's std)
-    double cv;              // std / mean, no unit; NAN below 2 values, or next to a mean of 0
-    double p5;              // quantile 0.05
-    double p25;             // quantile 0.25
-    double p75;             // quantile 0.75
-    double p95;             // quantile 0.95
-    double p99;             // quantile 0.99; NAN below 300 values: fewer than 3 would lie above it
-    double ci_low, ci_high; // 95 % interval of the median, which lies in it, widened for what the values have to
-                            // do with each other; below 6 values no such interval exists: NAN
-    double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or at a median of 0
+    int64_t n; // values; none is ever dropped
+#define KBI_STATISTIC_stats(field) double field;
+#define KBI_X(kind, key, group, source, meaning) KBI_STATISTIC_##source
+    KB_STATISTICS(KBI_X)
+#undef KBI_X
     double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey 1977)
     double outliers_severe; // fraction of n beyond 3; a range below the timer's step counts as one step
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
@@ -574,22 +586,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(params,  params,                what, code, "every axis and its value; numbers are numbers") \
     x(whole,   planned,               what, code, \
       "cases of this operation and direction that the run set out for") \
-    x(real,    time_ms,               time, stats(median), \
-      "ms a launch: median, less bias_ms; --procs: mean of such") \
-    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
-    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
-    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
-    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
-    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
-    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
-    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
-    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
-    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
-    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
-    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
-    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
-    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
-    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit") \
+    KB_STATISTICS(x) \
     x(whole,   samples,               time, stats(n), "how many were taken; none is dropped") \
     x(samples, samples_ms,            time, timed, "ms: each, in the order they were taken") \
     x(text,    cache,                 time, measured(cache), \
@@ -682,7 +679,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(truth,   ecc,                   machine, machine(ecc), "whether error correction is on") \
     x(truth,   mig,                   machine, machine(mig), "whether the GPU is partitioned") \
     x(text,    host,                  machine, run(host), "its name") \
-    x(text,    cpu,                   machine, run(cpu), "its processor") \
+    x(text,    cpu,                   machine, run(facts.cpu), "its processor") \
     x(text,    cpus,                  machine, machine(cpus), \
       "processors that the measuring process may run on, 0,2-3") \
     x(real,    cpu_clock_mhz,         machine, measured(cpu_clock), \
@@ -1736,10 +1733,14 @@ static void kbi_arena_free(kbi_arena* a) {
     a->used = a->size = 0;
 }
 
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
-    char* p = (char*)kbi_arena_alloc(a, n + 1);
-    memcpy(p, s, n);
+static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
+    void* p = kbi_arena_alloc(a, bytes + 1);
+    if (bytes) memcpy(p, from, bytes);
     return p;
+}
+
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
+    return (char*)kbi_arena_copy(a, s, n);
 }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
@@ -2073,11 +2074,10 @@ static void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>parse     foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
+  >>parse     foundation: JSON taken apart: texts, numbers, lists; it trusts nothing.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
-    KBI_READ_BUFFER = 1 << 16,
     KBI_READ_TEXT = 1 << 20, // bytes of a text at most
     KBI_READ_NUMBER = 100,
     KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
@@ -2092,19 +2092,17 @@ typedef struct kbi_records { // of one or several files, in their order
     int64_t twice;        // records whose name another one of the run has
 } kbi_records;
 
-typedef struct kbi_reader {
-    const char* path; // for messages; NULL: there are none
-    int file;         // -1: all of it is in memory
+typedef struct kbi_reader { // of a text in memory, behind which stands what no number goes on with
+    const char* path;       // for messages; NULL: there are none
     int64_t line;
-    char *buffer, *at, *end; // what was read and not yet looked at
-    bool lines, torn;        // a record a line; the last one breaks off
-    bool broken;             // the system gave no more of it
-    bool newer, strange;     // a later schema, flags that this version does not know: said once
-    kbi_text token;          // the last text
+    const char *at, *end;
+    bool lines, torn;    // a record a line; the last one breaks off
+    bool newer, strange; // a later schema, flags that this version does not know: said once
+    kbi_text token;      // the last text
     kbi_records* to;
     kb_result blank;
     double* values; // of the list that is being read
-    int64_t n_values, values_size;
+    int64_t values_size;
 } kbi_reader;
 
 // --- numbers ---
@@ -2151,48 +2149,13 @@ static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
 
 // --- bytes ---
 
-// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
-static ssize_t kbi_read_more(int file, void* to, size_t n) {
-    for (;;) {
-        ssize_t done = kbi_read_some(file, to, n);
-        if (done >= 0) return done;
-        if (errno == EAGAIN)
-            kbi_readable(file, 1000);
-        else if (errno != EINTR)
-            return -1;
-    }
-}
-
-// Reads on, behind what was not yet looked at; false: there is no more.
-static bool kbi_reader_fill(kbi_reader* r) {
-    size_t left = (size_t)(r->end - r->at);
-    if (r->file < 0) return false; // all of it is in memory
-    memmove(r->buffer, r->at, left);
-    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
-    r->at = r->buffer;
-    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
-    *r->end = 0;
-    if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
-    r->broken |= n < 0;
-    return n > 0;
-}
-
-// So many bytes lie in the buffer, or all that are left.
-static inline void kbi_reader_ahead(kbi_reader* r, int n) {
-    while (r->end - r->at < n && kbi_reader_fill(r)) {}
-}
-
-static inline int kbi_peek(kbi_reader* r) { // -1: the end
-    return r->at < r->end || kbi_reader_fill(r) ? (unsigned char)*r->at : -1;
-}
-
-// A text in memory, behind which stands what no number goes on with.
 static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
     memset(r, 0, sizeof *r);
-    r->file = -1;
-    r->at = (char*)s;
-    r->end = r->at + n;
+    r->at = s;
+    r->end = s + n;
 }
+
+static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; } // -1: the end
 
 // What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
 // crash left at its end, it breaks off instead.
@@ -2204,7 +2167,7 @@ KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, 
     vsnprintf(what, sizeof what, format, list);
     va_end(list);
     r->torn = c <= 0 || (r->lines && c == '\n');
-    if (!r->path || r->broken || (r->torn && r->lines)) return false;
+    if (!r->path || (r->torn && r->lines)) return false;
     if (r->torn)
         kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
                   "where it had one",
@@ -2240,15 +2203,6 @@ static int kbi_reader_space(kbi_reader* r, bool inside) {
         else if (c != ' ' && c != '\t' && c != '\r')
             return c;
     }
-}
-
-static bool kbi_reader_utf8(const kbi_text* t) {
-    for (size_t i = 0; i < t->n;) {
-        int n = kbi_utf8((const unsigned char*)t->s + i);
-        if (!n) return false;
-        i += (size_t)n;
-    }
-    return true;
 }
 
 static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
@@ -2318,13 +2272,14 @@ static bool kbi_read_text(kbi_reader* r) {
         if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
         if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
     }
-    return !high || kbi_reader_utf8(&r->token) ||
+    const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
+    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
+    return !high || p == end ||
            kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
 }
 
 static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
     const char *begin, *end;
-    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
     bool good = kbi_scan(begin = r->at, out, &end);
     r->at += end - begin;
     if (!good) return kbi_reader_fail(r, "a number has to stand here");
@@ -2379,6 +2334,18 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- reading ---
+
+// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
+static ssize_t kbi_read_more(int file, void* to, size_t n) {
+    for (;;) {
+        ssize_t done = kbi_read_some(file, to, n);
+        if (done >= 0) return done;
+        if (errno == EAGAIN)
+            kbi_readable(file, 1000);
+        else if (errno != EINTR)
+            return -1;
+    }
+}
 
 static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
     char* p = (char*)to;
@@ -3263,6 +3230,7 @@ static const struct {
     KB_FLAGS(KBI_X)
 #undef KBI_X
 };
+KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "a record has the flags in a mask of 64 bits");
 
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
@@ -4124,8 +4092,10 @@ static kb_stats kbi_stats_none(int64_t n) {
     kb_stats s;
     memset(&s, 0, sizeof s);
     s.n = n > 0 ? n : 0;
-    s.median = s.mean = s.std = s.min = s.max = s.mad = s.cv = none;
-    s.p5 = s.p25 = s.p75 = s.p95 = s.p99 = s.ci_low = s.ci_high = s.precision = none;
+#define KBI_NONE_stats(field) s.field = none;
+#define KBI_X(kind, key, group, source, meaning) KBI_NONE_##source
+    KB_STATISTICS(KBI_X)
+#undef KBI_X
     s.outliers_mild = s.outliers_severe = s.lag1 = s.drift = s.effective = none;
     return s;
 }
@@ -4704,6 +4674,7 @@ typedef enum kbi_roof {
 } kbi_roof;
 static const char* const kbi_roof_names[] = { "copy", "read", "write", "f64", "f32",
                                               "tf32", "f16",  "bf16",  "fp8", "int8" };
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_roof_names) == KBI_ROOFS, "a name for each peak");
 static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
@@ -5387,6 +5358,7 @@ enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
 static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
+    KBI_STATIC_ASSERT(KBI_COUNT(names) == KB_UNRESOLVED + 1, "a name for each verdict");
     return names[v];
 }
 
@@ -5448,11 +5420,11 @@ typedef struct kbi_facts { // what the system says of itself, by name
         char value[72];
     } of[KBI_FACTS];
     int n;
+    char cpu[96]; // the processor's name
 } kbi_facts;
 
 typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
-        shard[24];
+    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
     char* command;
     int64_t seed;
     kbi_facts facts;
@@ -5500,17 +5472,26 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 
 // Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
 // then that with 2, and so on.
-#define KBI_COLUMNS(x)                                                                                            \
-    x(TIME, "time", "time_ms", 8, 0) x(SPREAD, "+-", "precision", 6, 12) x(GBPS, "GB/s", "throughput_gbps", 8, 8) \
-        x(GFLOPS, "GFLOP/s", "gflops", 8, 6) x(ITEMS, "items/s", "items_per_second", 8, 5)                        \
-            x(ROOF, "roof", "gpu_efficiency", 6, 7) x(BAR, "bar", "gpu_efficiency", 10, 2)                        \
-                x(MEMORY, "memory", "memory_bytes", 8, 4) x(ENERGY, "energy", "energy_mj", 8, 11)                 \
-                    x(FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) x(BYTE_J, "B/J", "bytes_per_joule", 8, 9)       \
-                        x(SAMPLES, "samples", "samples", 7, 1) x(SPEEDUP, "speedup", "speedup", 8, 13)            \
-                            x(INTERVAL, "interval", "speedup_low", 14, 3)
+// clang-format off
+#define KBI_COLUMNS(x) \
+    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0) \
+    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12) \
+    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8) \
+    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6) \
+    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5) \
+    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7) \
+    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2) \
+    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4) \
+    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11) \
+    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) \
+    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9) \
+    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1) \
+    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13) \
+    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3)
+// clang-format on
 
 enum {
-#define KBI_X(name, title, key, width, drop) KBI_COLUMN_##name,
+#define KBI_X(name, title, key, width, drop) name,
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
@@ -5523,6 +5504,8 @@ static const struct {
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
+
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_columns) < 32, "the table has its columns in a mask, and KBI_CONTEST beside them");
 
 enum { KBI_UNITS_EACH = 4 };
 static const struct { // of a column, from small to large
@@ -13336,9 +13319,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
 }
 
 static void kbi_judge_process_ms(kb_result* r, const double* ms, int n) {
-    double* of = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n);
-    memcpy(of, ms, sizeof(double) * (size_t)n);
-    r->process_ms.of = of;
+    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 
@@ -13984,7 +13965,9 @@ static void kbi_facts_cpu(kbi_facts* f, const char* root) {
         char* colon = strchr(line, ':');
         if (!colon) continue;
         line[strcspn(line, "\n")] = 0;
-        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", colon + 1 + (colon[1] == ' '));
+        const char* value = colon + 1 + (colon[1] == ' ');
+        if (strncmp(line, "model name", 10) == 0) snprintf(f->cpu, sizeof f->cpu, "%.95s", value);
+        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", value);
         if (strncmp(line, "flags", 5) != 0 || !strstr(line, " hypervisor")) continue;
         snprintf(path, sizeof path, "%.200s/sys/class/dmi/id/sys_vendor", root);
         kbi_first_line(path, vendor, (int)sizeof vendor);
@@ -14105,7 +14088,7 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
     r->shared_buffers = m->rounds ? m->stage : -1;
     if (m->bias_fitted) {
-        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1 };
+        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
         kbi_record_facts(r, &fitted);
     }
     if (m->n <= 0) return;
@@ -14149,18 +14132,6 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
         r->winner = kbi_arena_text(r->owned, results[end.fastest].implementation);
         r->winner_certain = end.certain;
     }
-}
-
-static void kbi_session_cpu(kbi_session* s) {
-    char line[256];
-    FILE* f = fopen("/proc/cpuinfo", "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) {
-        const char* colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        snprintf(s->cpu, sizeof s->cpu, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-        break;
-    }
-    if (f) fclose(f);
 }
 
 // Git's name of a commit: 40 digits of SHA-1, or 64 of SHA-256.
@@ -14292,7 +14263,6 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
         snprintf(s->host, sizeof s->host, "%.70s", u.nodename);
         snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
     }
-    kbi_session_cpu(s);
     kbi_facts_read(&s->facts, "");
     kbi_session_commit(s);
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
@@ -14382,9 +14352,7 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
         }
     }
     if (more < 0) return false;
-    kb_param* kept = (kb_param*)kbi_arena_alloc(&r->to->arena, sizeof(kb_param) * (size_t)KBI_MAX(n, (int64_t)1));
-    if (n) memcpy(kept, list, sizeof(kb_param) * (size_t)n);
-    out->of = kept;
+    out->of = (kb_param*)kbi_arena_copy(&r->to->arena, list, sizeof(kb_param) * (size_t)n);
     out->n = n;
     return true;
 }
@@ -14405,9 +14373,7 @@ static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
         r->values[n] = number.x;
     }
     if (more < 0) return false;
-    double* kept = (double*)kbi_arena_alloc(&r->to->arena, sizeof(double) * (size_t)KBI_MAX(n, (int64_t)1));
-    if (n) memcpy(kept, r->values, sizeof(double) * (size_t)n);
-    out->of = kept;
+    out->of = (double*)kbi_arena_copy(&r->to->arena, r->values, sizeof(double) * (size_t)n);
     out->n = n;
     return true;
 }
@@ -14455,53 +14421,22 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     return *out = x.i, true;
 }
 
-// Whether the text that stands there is the one that the record before has, as most are.
-static bool kbi_reader_again(kbi_reader* r, const kbi_key* key, kbi_field_text* out) {
-    const kb_result* before = r->to->n ? &r->to->of[r->to->n - 1] : NULL;
-    const char* s = before ? *(const kbi_field_text*)kbi_field(before, key) : NULL;
-    const char *p = s, *q = r->at + 1;
-    while (p && *p && *p == *q && *p != '\\' && (unsigned char)*p >= 0x20) p++, q++;
-    if (!p || *p || *q != '"') return false; // the buffer ends with a zero
-    r->at += q + 1 - r->at;
-    *out = s;
-    return true;
-}
-
-// Whether that key stands there, written as kbench writes it; it is read then.
-static bool kbi_read_key_next(kbi_reader* r, const char* name) {
-    const char* q;
-    kbi_reader_ahead(r, 64);
-    if (*r->at != '"') return false;
-    for (q = r->at + 1; *name && *name == *q; name++) q++;
-    if (*name || q[0] != '"' || q[1] != ':' || q[2] != ' ') return false;
-    r->at += q + 3 - r->at;
-    return true;
-}
-
 // The value of a key into its field, which is cleared.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
-    static const char* const wanted[] = { "a text",          "a number",  "a whole number",
-                                          "true or false",   "an object", "a list of numbers",
-                                          "a list of flags", "a text",    "a text" };
+    static const char digits[] = "-0123456789";
+    static const struct {
+        const char *begins, *wanted;
+    } kinds[] = { { "\"", "a text" },   { digits, "a number" },      { digits, "a whole number" },
+                  { "tf", "true or false" }, { "{", "an object" },        { "[", "a list of numbers" },
+                  { "[", "a list of flags" }, { "\"", "a text" }, { "\"", "a text" } };
+    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
     int c = kbi_peek(r);
-    bool fits = true;
     kbi_scanned number;
     if (c == 'n') return kbi_read_word(r, "null");
+    if (c <= 0 || !strchr(kinds[key->kind].begins, c))
+        return kbi_reader_fail(r, "%s is %s or null", key->name, kinds[key->kind].wanted);
     switch (key->kind) {
     case KBI_KIND_text:
-    case KBI_KIND_status:
-    case KBI_KIND_verdict: fits = c == '"'; break;
-    case KBI_KIND_real:
-    case KBI_KIND_whole: fits = c == '-' || (c >= '0' && c <= '9'); break;
-    case KBI_KIND_truth: fits = c == 't' || c == 'f'; break;
-    case KBI_KIND_params: fits = c == '{'; break;
-    case KBI_KIND_samples:
-    case KBI_KIND_flags: fits = c == '['; break;
-    }
-    if (!fits) return kbi_reader_fail(r, "%s is %s or null", key->name, wanted[key->kind]);
-    switch (key->kind) {
-    case KBI_KIND_text:
-        if (kbi_reader_again(r, key, (kbi_field_text*)field)) return true;
         return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
     case KBI_KIND_real: return kbi_read_number(r, &number) && (*(kbi_field_real*)field = number.x, true);
     case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
@@ -14543,11 +14478,8 @@ static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        int key = at + 1;
-        if (key == KBI_COUNT(kbi_keys) || !kbi_read_key_next(r, kbi_keys[key].name)) {
-            if (!kbi_read_key(r)) return false;
-            key = kbi_read_key_place(r->token.s, at + 1);
-        }
+        if (!kbi_read_key(r)) return false;
+        int key = kbi_read_key_place(r->token.s, at + 1);
         if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
         if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
             return false;
@@ -14629,9 +14561,7 @@ static void kbi_records_keep(kbi_records* to, const kb_result* from) {
         if (kbi_keys[i].kind == KBI_KIND_params) kbi_records_object(to, (kbi_field_params*)field);
         if (kbi_keys[i].kind == KBI_KIND_text && *text) *text = kbi_records_text(to, *text, strlen(*text));
         if (kbi_keys[i].kind != KBI_KIND_samples || !samples->n) continue;
-        double* values = (double*)kbi_arena_alloc(&to->arena, sizeof(double) * (size_t)samples->n);
-        memcpy(values, samples->of, sizeof(double) * (size_t)samples->n);
-        samples->of = values;
+        samples->of = (double*)kbi_arena_copy(&to->arena, samples->of, sizeof(double) * (size_t)samples->n);
     }
     r.owned = NULL;
     if (r.inside) r.inside = kbi_inside_copy(kbi_arena_alloc(&to->arena, kbi_inside_size(r.inside)), r.inside);
@@ -14646,8 +14576,8 @@ static void kbi_records_free(kbi_records* r) {
     memset(r, 0, sizeof *r);
 }
 
-static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to) {
-    memset(r, 0, sizeof *r);
+static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s, size_t n) {
+    kbi_reader_text(r, s, n);
     r->path = path;
     r->line = line;
     r->to = to;
@@ -14666,14 +14596,8 @@ static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const c
     kbi_reader r;
     kbi_records one;
     memset(&one, 0, sizeof one);
-    kbi_reader_begin(&r, path, line, &one);
-    r.file = -1;
-    r.buffer = r.at = (char*)kbi_grow(NULL, n + 1);
-    memcpy(r.buffer, s, n);
-    r.end = r.buffer + n;
-    *r.end = 0; // numbers are read up to what is none
+    kbi_reader_begin(&r, path, line, &one, s, n);
     bool good = kbi_read_record(&r, out);
-    KBENCH_FREE(r.buffer);
     kbi_reader_end(&r);
     if (good) {
         out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
@@ -15079,22 +15003,8 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
-// Wrapping may have put "::" at the start of a line.
 static void kbi_table_flush(kbi_table* t) {
-    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
-        char spelled[16];
-        size_t n = strcspn(s, "\n"), before = 0;
-        while (before < n && kbi_starts_on(true, s[before])) before++;
-        fwrite(s, 1, before, t->how.out);
-        if (before < n) {
-            const char* p = s + before;
-            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
-            fwrite(piece, 1, first, t->how.out);
-            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
-        }
-        s += n;
-        if (*s) fputc(*s++, t->how.out);
-    }
+    fwrite(t->text.n ? t->text.s : "", 1, t->text.n, t->how.out);
     fflush(t->how.out);
     kbi_text_free(&t->text);
     kbi_arena_free(&t->scratch);
@@ -15155,6 +15065,7 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
         int before = at ? gap : indent, used;
         size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
         kbi_putf(&t->text, "%*s", before, "");
+        if (!at && s[0] == ':' && s[1] == ':') kbi_puts(&t->text, "\\x3a"), s++, fits--; // a log would obey it
         kbi_put(&t->text, s, fits);
         at += before + used;
         s += fits;

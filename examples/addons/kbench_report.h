@@ -287,33 +287,31 @@ static bool kbi_read_open(kbi_reader* r) {
     return kbi_reader_fail(r, "records have to begin with [ or {");
 }
 
-// Whether the file is a pipe that nobody writes to, for two seconds.
-static bool kbi_reader_silent(kbi_reader* r) {
-    struct stat about;
-    if (fstat(r->file, &about) != 0 || !S_ISFIFO(about.st_mode)) return false;
-    for (int i = 0; i < 20; i++) {
-        if (kbi_reader_fill(r) || r->broken) return false;
-        kbi_readable(-1, 100); // its writer may be about to start
-    }
-    return true;
-}
-
 // The records of a file behind those that are there, - for stdin; false after an error message.
 static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reader r;
+    kbi_text all = KBI_BLANK;
+    struct stat about;
     bool standard = kbi_is(path, "-");
     int file = standard ? 0 : kbi_open_input(path, true);
     if (file < 0) return kbi_error("cannot read %s: %s", path, kbi_why_not_open(errno)), false;
-    kbi_reader_begin(&r, standard ? "stdin" : path, 1, to);
-    r.file = file;
-    r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER + 1);
-    *r.buffer = 0;
-    bool silent = !standard && kbi_reader_silent(&r);
-    if (silent) kbi_error("cannot read %s: nobody writes to this pipe", path);
-    bool good = !silent && kbi_read_open(&r) && !r.broken;
-    if (!standard) close(r.file);
-    KBENCH_FREE(r.buffer);
+    bool known = fstat(file, &about) == 0, fifo = known && !standard && S_ISFIFO(about.st_mode);
+    kbi_reserve(&all, known && S_ISREG(about.st_mode) ? (size_t)about.st_size : 0);
+    kbi_put(&all, "", 0);
+    bool good = kbi_read_file(file, &all, SIZE_MAX);
+    for (int i = 0; good && fifo && !all.n && i < 20; i++) { // its writer may be about to start
+        kbi_readable(-1, 100);
+        good = kbi_read_file(file, &all, SIZE_MAX);
+    }
+    if (!good)
+        kbi_error("reading %s failed: %s", standard ? "stdin" : path, strerror(errno));
+    else if (fifo && !all.n)
+        kbi_error("cannot read %s: nobody writes to this pipe", path), good = false;
+    if (!standard) close(file);
+    kbi_reader_begin(&r, standard ? "stdin" : path, 1, to, all.s, all.n);
+    good = good && kbi_read_open(&r);
     kbi_reader_end(&r);
+    kbi_text_free(&all);
     return good;
 }
 
