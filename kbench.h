@@ -3295,6 +3295,7 @@ static int64_t kbi_now(void) { return kbi_clock_ns(KBI_CLOCK_MONOTONIC); }
 
 static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
 
+KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
 ---------------------------------------------------------------------------------------------------------------*/
@@ -3448,6 +3449,7 @@ static kbi_load kbi_load_now(const char* root) {
     return l;
 }
 
+KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
 ---------------------------------------------------------------------------------------------------------------*/
