@@ -387,7 +387,7 @@ typedef enum kb_flag {
     KB_FLAGS(KBI_X)
 #undef KBI_X
         KB_FLAG_COUNT
-} kb_flag;            // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
+} kb_flag; // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
 #define KB_AXIS_MAX 32
@@ -827,6 +827,7 @@ typedef struct kb_output {
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
     const char *begins, *inside;
     int lines;                             // 0: 8
+    bool (*ready)(const char* value);      // before any file is opened; false, after a message: exit code 2
     bool (*open)(const char* value);       // before anything runs; false, after a message: exit code 2
     void (*each)(const kb_result* record); // one record, when its comparison group is done
     void (*below)(kb_text* to, const kb_result* r, int width); // what the table says below its row
@@ -1739,9 +1740,7 @@ static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
     return p;
 }
 
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
-    return (char*)kbi_arena_copy(a, s, n);
-}
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) { return (char*)kbi_arena_copy(a, s, n); }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
     char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
@@ -5796,6 +5795,12 @@ void kb_add_output(kb_output* output) {
     *at = output;
 }
 
+static kb_output* kbi_output_named(const char* option) { // NULL: none is registered
+    kb_output* i = kbi_process.outputs;
+    while (i && !kbi_is(i->option, option)) i = i->next;
+    return i;
+}
+
 void kb_add_instrument(kb_instrument* instrument) {
     kb_instrument** at = &kbi_process.instruments;
     while (*at && *at != instrument) at = &(*at)->next;
@@ -7299,9 +7304,10 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 #endif
     if (!all->n)
         kbi_error(
-            "no benchmark is registered in this program; a linker takes from a static library only what is called: "
+            "no benchmark is registered in this program%s; a linker takes from a static library only what is called: "
             "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
-            "an entry of its own");
+            "an entry of its own",
+            kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
     bool good = all->n && kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
                 kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
                 kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
@@ -7648,7 +7654,8 @@ typedef struct kbi_alike {   // what tells whether later launches do what the fi
 // functions beat and word may be NULL. index: of the case in the plan.
 typedef struct kbi_sink {
     void (*enter)(void* to, int index);
-    void (*beat)(void* to, bool machine); // now and then; machine: from here on its time is the machine's, not the case's
+    void (*beat)(void* to,
+                 bool machine); // now and then; machine: from here on its time is the machine's, not the case's
     // A case got its word, and its function goes on: if it ends the process, that is what became of it.
     void (*word)(void* to, int index, const kbi_measured* m);
     void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
@@ -14421,9 +14428,9 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     static const char digits[] = "-0123456789";
     static const struct {
         const char *begins, *wanted;
-    } kinds[] = { { "\"", "a text" },   { digits, "a number" },      { digits, "a whole number" },
-                  { "tf", "true or false" }, { "{", "an object" },        { "[", "a list of numbers" },
-                  { "[", "a list of flags" }, { "\"", "a text" }, { "\"", "a text" } };
+    } kinds[] = { { "\"", "a text" },         { digits, "a number" }, { digits, "a whole number" },
+                  { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
+                  { "[", "a list of flags" }, { "\"", "a text" },     { "\"", "a text" } };
     KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
     int c = kbi_peek(r);
     kbi_scanned number;
@@ -14571,7 +14578,8 @@ static void kbi_records_free(kbi_records* r) {
     memset(r, 0, sizeof *r);
 }
 
-static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s, size_t n) {
+static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s,
+                             size_t n) {
     kbi_reader_text(r, s, n);
     r->path = path;
     r->line = line;
@@ -16575,6 +16583,8 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->fill && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
             return false;
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (i->on && i->ready && !i->ready(i->value)) return false;
     return true;
 }
 
@@ -16590,8 +16600,8 @@ static void kbi_outputs_free(kbi_outputs* all) {
 
 // A file that is written at the end. False after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
-                            void (*fill)(kbi_text* t, const kb_result* records, int64_t n),
-                            const kbi_signature* mark, const char* folder, const char* path, bool append) {
+                            void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
+                            const char* folder, const char* path, bool append) {
     kbi_text full = KBI_BLANK;
     if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
     if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
