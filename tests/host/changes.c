@@ -219,7 +219,7 @@ static void test_verdicts(void) {
 
 // --- rounds of a race ---
 
-static void test_rounds(void) {
+static void test_compared_rounds(void) {
     kb_result before[2] = { blank("a", 10), blank("b", 10) }, after[2] = { blank("a", 11), blank("b", 20) };
     kbi_rules rules = { 0.05, 0.1, 0.05, 0.03 };
     kbi_change of[2];
@@ -462,7 +462,7 @@ int main(void) {
     test_pairs();
     test_grounds();
     test_verdicts();
-    test_rounds();
+    test_compared_rounds();
     test_lots();
     test_processes();
     test_past();
