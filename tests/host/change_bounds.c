@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Two sets of records by known answers: which belong together, what a change is known by, what it is called at each
-// bound, what histories teach, and in what two machines differ. (compare.c has how often that is right.)
+// bound, what histories teach, and in what two machines differ. (change_rates.c has how often that is right.)
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
