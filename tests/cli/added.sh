@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Entries made by the program: listed whether or not this machine can run them, recorded only where it can.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program added tests/cli/added.c
 reader

@@ -3,7 +3,7 @@
 # What stands around a measurement changes neither its numbers nor where they go: standard files that are closed,
 # signals that are ignored, another folder, results of an earlier run, a block that hangs.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program around tests/cli/around.c -Wl,--wrap=sysconf
 reader

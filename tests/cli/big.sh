@@ -4,7 +4,7 @@
 # same on every machine.
 # only in make test-all
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 build "big.c" $CC -O2 -I. -Itests tests/cli/big.c -o "$tmp/big" $libs
 check "20,000 records a side: written, compared" "$tmp/big"

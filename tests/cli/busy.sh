@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a machine that others use: --cpu, what the record says of the processors, samples that others had them in, Ctrl-Z.
+# measures time
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program busy tests/cli/busy.c -O2
 reader

@@ -3,7 +3,7 @@
 # A page of --html in a browser: nothing on its console, nothing fetched, no text upon another, sorting, filtering, dark
 # and light, at 1200 and at 360 pixels; and on paper. Skipped where there is no Chromium.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 browser=
 for b in chromium chromium-browser google-chrome chrome; do [ -z "$browser" ] && have $b && browser=$b; done

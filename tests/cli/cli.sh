@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The command line, as a user types it: every option, every kind of wrong input, the exit codes.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 reader

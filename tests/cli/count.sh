@@ -3,7 +3,7 @@
 # kb_count: a program's own numbers in the record, in every format, in the table's columns, order and goals; what is no
 # such number ends its case with a word.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/count.c
 prog=$tmp/prog

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The files of records where something is in their way: links, modes, long names, pipes, full disks, signals.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 reader

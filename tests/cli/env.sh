@@ -3,7 +3,7 @@
 # What two sets of records' machines differ in: all of it is named with both values, and what keeps times from being
 # compared is marked; --env --load shows that alone.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 prog=$tmp/prog

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Faults in a case cost that case and no other: each gets its word and no number, the good case after it has one.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program faults tests/cli/faults.c
 reader

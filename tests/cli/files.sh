@@ -3,7 +3,7 @@
 # Files that options name: other people's files, one file under two options, pipes without a reader, full disks, links,
 # modes, long names, a stdout that does not block. What is there stays, what is measured is written, nothing waits.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 reader

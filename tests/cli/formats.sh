@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # --csv, --md, --gbench, --go, --report, --github: from a run and from its file, for the tools that read them.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 program odd tests/cli/odd.c

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # --fresh: results that a kernel remembers get a word, computed ones keep their number.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program fresh tests/cli/fresh.c -O2
 reader

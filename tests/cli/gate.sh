@@ -6,7 +6,7 @@
 #   sh tests/cli/gate.sh            20 repeats of one program, 20 of one with something planted
 #   sh tests/cli/gate.sh --full     100 of each
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/gate.c
 work=$(cd "$tmp" && pwd)

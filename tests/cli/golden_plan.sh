@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # What a program would run, and what it says of command lines, word by word as it was: see tests/golden.lib.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 . tests/golden.lib
 unset SLURM_ARRAY_TASK_ID GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS
 

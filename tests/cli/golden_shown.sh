@@ -3,7 +3,7 @@
 # What is made of records that stay the same: tables, files, figures and a page, word by word and number by number as
 # they were: see tests/golden.lib.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 . tests/golden.lib
 
 if everything; then

@@ -3,7 +3,7 @@
 # Functions that harm more than their own case, and mains that hide what a worker is: each loss has a name, and there is
 # no other.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program hostile tests/cli/hostile.c
 reader

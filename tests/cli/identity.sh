@@ -3,7 +3,7 @@
 # A case has one name, and a name is of one case: names as macros form them, two benchmarks of one name, values that are
 # there twice, and what becomes of older files that hold duplicates.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program names tests/cli/identity.c
 quick="--iters 3 --warmup 1 --no-progress"

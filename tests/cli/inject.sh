@@ -4,7 +4,7 @@
 # records. Whatever fails: the records and lines that were there stay, no line is torn, exit code 0 says that all is
 # there, and nothing hangs. INJECT_CALLS=N takes N calls of each kind, spread evenly; make test-all takes all of them.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 have strace || { skip "no strace: no system call fails" && finish; }
 program prog tests/cli/prog.c

@@ -3,7 +3,7 @@
 # Command lines that would take a process with them, or a file: refused at once, in little memory, with one line that
 # says why. And where a program runs that is started oddly, or with little of what a system gives.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 prog=$tmp/prog

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The judge for Python functions: planted tricks are found, honest functions pass. PYTHON is the interpreter.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 python
+export KBENCH_NO_CUDA=1 # nothing here runs on a GPU
 
 # what is wrong with a task is not said of who is judged by it
 task() { printf '%s\n' "def reference(x): return x" "$1" > "$tmp/task.py" && run "$PYTHON" -m kbench judge "$tmp/task.py:reference"; }

@@ -3,7 +3,7 @@
 # kbench.kernels without a GPU: the library that other languages call, and what Python makes of it. PYTHON is the
 # interpreter.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 # as C and as C++, alone and with the harness in one library
 for compiler in "$CC -std=c11" "$CXX -x c++ -std=c++11"; do

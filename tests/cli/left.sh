@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # What a run that is killed leaves beside its --json file: the next one removes that, and nothing else.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 reader

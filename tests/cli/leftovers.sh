@@ -3,7 +3,7 @@
 # What a benchmark changes in its process does not reach the next one: it is put back, or the next one gets a fresh
 # process, or its failure is tried again alone.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program leftovers tests/cli/leftovers.c
 reader

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # --load: what a run printed and wrote, again from its files, without running anything.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 cat > "$tmp/empty.c" << 'end'

@@ -3,7 +3,7 @@
 # Programs whose main does more than to call kb_main, signals that are ignored from the start, clocks that cannot be
 # trusted: each run ends, with its times or with a message.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program mains tests/cli/mains.c
 build "a clock" $CC -O1 -DSHIM -shared -fPIC tests/cli/mains.c -o "$tmp/clock.so"

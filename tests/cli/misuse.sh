@@ -3,7 +3,7 @@
 # Functions that misuse the kit's calls get a word and no number; names and notes of any length and with anything in
 # them go whole into the records, and nowhere to a terminal as what it would obey.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program misuse tests/cli/misuse.c
 reader

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Programs and runs with nothing in them say so, and why.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 # a static library: the linker takes from it what is called, and nobody calls a benchmark
 cat > "$tmp/benchmark.c" << 'end'

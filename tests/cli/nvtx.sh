@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # A profiler sees which case runs and what it is at: ranges of NVTX, heard by a library that speaks it as tools do.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 cat > "$tmp/prog.c" << 'EOF'
 #include "kbench.h"

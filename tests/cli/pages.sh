@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # --html and --svg: from a run and from its file, whatever is in the records; what a page has in it, --load reads.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/pages.c
 tool kbench

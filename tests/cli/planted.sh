@@ -3,7 +3,7 @@
 # Text of others' making in every key of a record and every source of a run: no output has anything in it that a
 # terminal, a browser, a spreadsheet, Markdown or the log of a CI system would obey. planted.c has the texts.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 unset NO_COLOR CLICOLOR_FORCE FORCE_COLOR CUDA_HOME KBENCH_LOOK
 LC_ALL=C.UTF-8 GITHUB_ACTIONS=true
 export LC_ALL GITHUB_ACTIONS

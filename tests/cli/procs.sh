@@ -3,7 +3,7 @@
 # --procs: what is refused, what is printed, intervals against formulas worked out elsewhere, laps that outlive a killed
 # run, an interrupted one, and buffers that lie elsewhere in every process.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 unset COLUMNS NO_COLOR
 
 program procs tests/cli/procs.c

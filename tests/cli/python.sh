@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # kbench from Python, on the host: contests, checks, errors, the command line, and the wheel. PYTHON is the interpreter.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 python
 

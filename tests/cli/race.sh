@@ -5,8 +5,9 @@
 #
 #   sh tests/cli/race.sh            3 races (10 in make test-all) of a program against itself, as many against one that is 3 % slower
 #   sh tests/cli/race.sh --full     100 of each, and 20 with real work that is 3 % more
+# measures time
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program old tests/cli/gate.c
 program slow3 tests/cli/gate.c -DSLOWER=3

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The record: every key, in order, always; numbers and null where they belong; strings that survive; files that do too.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 program odd tests/cli/odd.c

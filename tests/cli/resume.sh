@@ -3,7 +3,7 @@
 # --resume: a run that was killed goes on where it was, and every case has one record in the end. Whoever is killed,
 # and when: RESUME_KILLS=N kills N times.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 program other tests/cli/prog.c -O2 -DPROG_BUILD=2

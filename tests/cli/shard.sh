@@ -3,7 +3,7 @@
 # --shard K/N and what stands for it in the environment: every case is in exactly one shard, with all its rivals, and
 # shards have about the same to do; what is put together again is the plan.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 program many tests/cli/many.c

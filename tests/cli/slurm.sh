@@ -3,7 +3,7 @@
 # examples/slurm on a real Slurm of one node, started here on loopback as whoever runs this: a job array of a sweep, one
 # task of which is killed half-way and requeued; merged, it is the sweep that one process makes.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 PATH=$PATH:/usr/sbin:/sbin
 for program in munged slurmctld slurmd sbatch srun squeue scancel scontrol; do

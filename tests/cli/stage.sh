@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Rivals have their data at the same addresses, each its own; what the record says of that.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program stage tests/cli/stage.c -O2
 reader

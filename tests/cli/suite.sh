@@ -3,7 +3,7 @@
 # The suite's axes: matrix products have layouts and rectangular shapes, dropout has p; each reaches the oracle and may
 # be given by -a. Without CUDA: what is registered and what the oracles are asked, not the kernels.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 suite
 # the two parts that make compiles at once are what the whole is

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The table is made of the records and of nothing else: what another program makes of the file is the same bytes.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG
 
 program table tests/cli/table.c

@@ -3,7 +3,7 @@
 # A file of examples/ and kbench.h, alone in a folder: the command in its head builds it there, it runs, and its check
 # finds a kernel that is wrong. Templates are short, and mark the lines to change in one way.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 # alone NAME.EXT OPTIONS: what its head says builds it, in a folder where nothing else is; leaves $dir and $exe
 alone() {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The options that a program gives to kb_default: when they hold, when the command line replaces them, and --all.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program usual tests/cli/usual.c
 # dry OPTION...: the cases that would run, without the last line; that is in $last

@@ -4,7 +4,7 @@
 # line with its cure for each way in which they fail. The last part has the virtual GPU of tests/host/cuda.c, whose
 # launches the tools see; it needs CUDA's headers. tests/gpu/vendor.sh has the real tools.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 unset COLUMNS NO_COLOR CUDA_HOME CUDA_PATH KBENCH_LOOK
 
 program prog tests/cli/vendor.c

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Work that must have happened in every launch gets a word where it did not; honest blocks keep their number.
+# measures time
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program work tests/cli/work.c -O2
 reader

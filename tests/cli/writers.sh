@@ -3,7 +3,7 @@
 # Several processes write to one file of records at once: runs, shards and --resume. Nothing that a process measured is
 # lost, and no line is torn. WRITERS_ROUNDS=N plays N rounds: 200 for make test-all.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/prog.c
 reader
