@@ -61,7 +61,7 @@ built() {
     part FAIL "build of $1" "$(ended "$rc"): $(tail_of "$dir/$1.log")"
     return 1
 }
-build flat "$CC" -O1 -Itests tests/cli/flat.c -o "$dir/flat"
+build flat "$CC" -O1 -Itests tests/cli/flat_records.c -o "$dir/flat"
 build cases "$NVCC" -O1 $ARCHFLAGS -I. tests/smoke/cases.cu -o "$dir/cases"
 build selftest "$NVCC" -O1 $ARCHFLAGS examples/addons/selftest.cu -o "$dir/selftest"
 build misuse "$NVCC" -O1 $ARCHFLAGS -I. tests/gpu/misuse.cu -o "$dir/misuse"

@@ -4,7 +4,7 @@
 . tests/lib.sh
 . tests/cli/kit.lib
 
-program prog tests/cli/prog.c
+program prog tests/cli/sample_program.c
 reader
 prog=$tmp/prog
 quick="--iters 3 --warmup 1 --no-progress -q --op mse"

@@ -7,9 +7,9 @@
 unset SLURM_ARRAY_TASK_ID GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS
 
 if everything; then
-    build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DKBENCH_IMPLEMENTATION -I. tests/cli/prog.c -o "$tmp/prog" $libs
+    build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DKBENCH_IMPLEMENTATION -I. tests/cli/sample_program.c -o "$tmp/prog" $libs
 else
-    program prog tests/cli/prog.c
+    program prog tests/cli/sample_program.c
 fi
 cd "$tmp" || exit 2
 tmp=.
