@@ -19,8 +19,8 @@ run "$tmp/names" --list --op 'a, b'
 check_same "--op with a comma in a name" "$(cat "$out")" "a, b/impl=default"
 run "$tmp/names" --list --impl 'shape(64, (1, 2)),plain' -a 'm=z'
 check_same "--impl: brackets hold commas" "$(wc -l < "$out" | tr -d ' ')" 3
-check "identity.c as C++11" $CXX -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. -x c++ tests/cli/case_names.c
-check "identity.c as C11" $CC -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. tests/cli/case_names.c
+check "case_names.c as C++11" $CXX -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. -x c++ tests/cli/case_names.c
+check "case_names.c as C11" $CC -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. tests/cli/case_names.c
 
 # --- two benchmarks of one name
 program twice tests/cli/case_names.c -DTWICE=bar_2
@@ -29,7 +29,7 @@ for o in "" --list --list-ops "--json $tmp/none.json" "-a n=2"; do
     run "$tmp/twice" $quick $o
     check_rc "twice $o" 2
     check_err "twice $o: both places" \
-        "bar_2/impl=plain/n=2/alpha=0.5 is registered twice: at .*identity.c:$first and at .*identity.c:$second"
+        "bar_2/impl=plain/n=2/alpha=0.5 is registered twice: at .*case_names.c:$first and at .*case_names.c:$second"
 done
 if [ -e "$tmp/none.json" ]; then fail "a plan with duplicates writes a file"; else pass; fi
 run "$tmp/twice" --list --op sized
