@@ -344,8 +344,8 @@ check_not_err "--max-time of one that has no rival" "--max-time"
 run $prog $quick --op mse --timer Wall
 check_not_err "--timer Wall without a GPU" "without effect"
 run $prog --selftest --fast --device 0
-check_rc "--selftest of a GPU that is not there" 77
-check_err "--selftest of a GPU that is not there" "no GPU"
+check_rc "--selftest in a program without it" 2
+check_err "--selftest in a program without it" "examples/addons/selftest.cu"
 run $prog $quick --op mse --jsonl -
 check_rc "--jsonl -" 0
 check "--jsonl - is a record a line and nothing else" "$tmp/flat" --lines "$out"
