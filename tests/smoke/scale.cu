@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The case that make smoke-gpu times with every timer and cache mode, and the launcher that the Python face times
+// The case that make smoke-gpu times with every timer and cache mode, and the launcher that python_times.py times
 // (-DLIBRARY). Its data, 32 MiB, fits the L2 of an H100, so that hot and cold times differ.
 #include <cuda_runtime.h>
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The Python face on a GPU, for make smoke-gpu: face.py LIBRARY COLD_MS HOT_MS.
+"""Times from Python on a GPU, for make smoke-gpu: python_times.py LIBRARY COLD_MS HOT_MS.
 
-LIBRARY has launch_scale (cases.cu); the times are those that the C program read of the same kernel. Prints a line
+LIBRARY has launch_scale (scale.cu); the times are those that the C program read of the same kernel. Prints a line
 "pass", "FAIL" or "skip" for each check; exit code 1 after a failure.
 """
 import ctypes
