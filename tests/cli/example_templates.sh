@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# A file of examples/ and kbench.h, alone in a folder: the command in its head builds it there, it runs, and its check
+# A file of examples/ and kbench.h, and its add-ons if it has any, alone in a folder: the command in its head builds it there, it runs, and its check
 # finds a kernel that is wrong. Templates are short, and mark the lines to change in one way.
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -10,6 +10,7 @@ alone() {
     dir=$tmp/$1.d
     mkdir -p "$dir"
     cp kbench.h "examples/$1" "$dir"
+    if grep -q '^#include "addons/' "examples/$1"; then cp -r examples/addons "$dir"; fi
     line=$(sed -nE 's,^    (cc|nvcc) (.*) && \./.*,\1 \2,p' "examples/$1" | sed 's,-I\. examples/,,')
     exe=$dir/$(echo "$line" | sed -nE 's/.* -o ([^ ]*).*/\1/p')
     case $line in

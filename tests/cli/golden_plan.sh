@@ -7,7 +7,7 @@
 unset SLURM_ARRAY_TASK_ID GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS
 
 if everything; then
-    build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DKBENCH_IMPLEMENTATION -I. tests/cli/sample_program.c -o "$tmp/prog" $libs
+    build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DTEST_SANITIZE -I. -Itests tests/cli/sample_program.c tests/cli/kit.c -o "$tmp/prog" $libs
 else
     program prog tests/cli/sample_program.c
 fi

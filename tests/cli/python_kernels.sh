@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # kbench.kernels without a GPU: the library that other languages call, and what Python makes of it. PYTHON is the
-# interpreter.
+# interpreter. In make test-all (TEST_ALL=1) nvcc builds kernels, too.
 . tests/lib.sh
 . tests/cli/kit.lib
 
