@@ -9540,15 +9540,6 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
     }
 }
 
-// As far as they are known.
-static void kbi_nvml_gauge(double* sm_mhz, double* power_w) {
-    const kbi_nvml* n = &kbi_lab.nvml;
-    unsigned value = 0;
-    if (!n->device) return;
-    if (n->clock && n->clock(n->device, 1, &value) == 0) *sm_mhz = value;
-    if (n->power && n->power(n->device, &value) == 0) *power_w = value / 1000.0;
-}
-
 static void kbi_gpu_throttled(kbi_measured* m) {
     const kbi_nvml* n = &kbi_lab.nvml;
     unsigned long long mask = 0;
