@@ -38,7 +38,7 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
-    >>parse        foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
+    >>parse        foundation: JSON taken apart: texts, numbers, lists; it trusts nothing
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -386,7 +386,7 @@ typedef enum kb_flag {
 #define KBI_X(name, level, mark, what, why, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
 #undef KBI_X
-        KB_FLAG_COUNT // at most 64
+        KB_FLAG_COUNT
 } kb_flag;            // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
@@ -422,8 +422,8 @@ typedef struct kb_option {
     const char* argument; // "FILE": a value is required; "[=SET]": it may be given, behind a =; NULL: there is none
     const char* group;    // its heading in --help; NULL: not shown
     const char* help;
-    // Takes the value (NULL: none was given) into values + offset; false after a message. NULL: nothing to take.
-    bool (*read)(const struct kb_option* option, void* values, const char* value);
+    // The value (NULL: none was given) into values + offset; false after a message. NULL: there is nothing to take.
+    bool (*take)(const struct kb_option* option, void* values, const char* value);
     size_t offset;
     double low; // limits of the value, as read understands them
     int64_t high;
@@ -506,26 +506,38 @@ typedef struct kb_desc {
     uint32_t end_canary; // leave zero: guards against an uninitialised struct
 } kb_desc;
 
+// The statistics of a sample that a record has: rows of KB_RECORD, and fields of kb_stats.
+// clang-format off
+#define KB_STATISTICS(x) \
+    x(real,    time_ms,               time, stats(median), \
+      "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
+    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
+    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
+    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
+    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
+    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
+    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
+    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
+    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
+    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
+    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
+    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
+    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
+    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit")
+// clang-format on
+
 // Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
 // that is not finite, or beyond 1e150 in magnitude (its square has no double), keeps n; the rest is NAN, 0.
+// Quantiles are linear between order statistics (Hyndman and Fan 1996, type 7; NumPy's default). The interval of the
+// median, which lies in it, is widened for what the values have to do with each other. std and cv need 2 values, the
+// interval and precision 6, p99 300, so that 3 lie above it; cv and precision a mean and a median other than 0.
 typedef struct kb_stats {
-    int64_t n;              // values; none is ever dropped
-    double median;          // quantile 0.5. Quantiles are linear between order statistics (Hyndman and Fan
-                            // 1996, type 7; NumPy's default)
-    double mean;            // arithmetic mean
-    double std;             // standard deviation, divisor n - 1; NAN below 2 values
-    double min;             // smallest value
-    double max;             // largest value
-    double mad;             // median of |x - median|, unscaled (times 1.4826 it estimates a normal's std)
-    double cv;              // std / mean, no unit; NAN below 2 values, or next to a mean of 0
-    double p5;              // quantile 0.05
-    double p25;             // quantile 0.25
-    double p75;             // quantile 0.75
-    double p95;             // quantile 0.95
-    double p99;             // quantile 0.99; NAN below 300 values: fewer than 3 would lie above it
-    double ci_low, ci_high; // 95 % interval of the median, which lies in it, widened for what the values have to
-                            // do with each other; below 6 values no such interval exists: NAN
-    double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or at a median of 0
+    int64_t n; // values; none is ever dropped
+#define KBI_STATISTIC_stats(field) double field;
+#define KBI_X(kind, key, group, source, meaning) KBI_STATISTIC_##source
+    KB_STATISTICS(KBI_X)
+#undef KBI_X
     double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey 1977)
     double outliers_severe; // fraction of n beyond 3; a range below the timer's step counts as one step
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
@@ -574,22 +586,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(params,  params,                what, code, "every axis and its value; numbers are numbers") \
     x(whole,   planned,               what, code, \
       "cases of this operation and direction that the run set out for") \
-    x(real,    time_ms,               time, stats(median), \
-      "ms a launch: median, less bias_ms; --procs: mean of such") \
-    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
-    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
-    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
-    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
-    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
-    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
-    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
-    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
-    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
-    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
-    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
-    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
-    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
-    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit") \
+    KB_STATISTICS(x) \
     x(whole,   samples,               time, stats(n), "how many were taken; none is dropped") \
     x(samples, samples_ms,            time, timed, "ms: each, in the order they were taken") \
     x(text,    cache,                 time, measured(cache), \
@@ -682,7 +679,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(truth,   ecc,                   machine, machine(ecc), "whether error correction is on") \
     x(truth,   mig,                   machine, machine(mig), "whether the GPU is partitioned") \
     x(text,    host,                  machine, run(host), "its name") \
-    x(text,    cpu,                   machine, run(cpu), "its processor") \
+    x(text,    cpu,                   machine, run(facts.cpu), "its processor") \
     x(text,    cpus,                  machine, machine(cpus), \
       "processors that the measuring process may run on, 0,2-3") \
     x(real,    cpu_clock_mhz,         machine, measured(cpu_clock), \
@@ -827,7 +824,7 @@ typedef struct kb_output {
     // All records, when the run is over: the text of the file that the option names. kbench opens that before anything
     // runs, and replaces it as a whole, unless nothing is put. begins, inside: how such a file begins, and what stands in its first lines;
     // another file is left alone. NULL: nothing is asked of it.
-    void (*write)(kb_text* to, const kb_result* records, int64_t n);
+    void (*fill)(kb_text* to, const kb_result* records, int64_t n);
     const char *begins, *inside;
     int lines;                             // 0: 8
     bool (*open)(const char* value);       // before anything runs; false, after a message: exit code 2
@@ -983,14 +980,14 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills the file:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
 #define KBENCH_OUTPUT(name, argument_, help_)                                                                      \
-    static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
     KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                        \
         static kb_output output;                                                                                 \
         output.option = #name, output.argument = argument_, output.help = help_;                                 \
-        output.write = kbi_write_##name;                                                                         \
+        output.fill = kbi_fill_##name;                                                                          \
         kb_add_output(&output);                                                                                      \
     }                                                                                                                \
-    static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n)
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
@@ -1736,10 +1733,14 @@ static void kbi_arena_free(kbi_arena* a) {
     a->used = a->size = 0;
 }
 
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
-    char* p = (char*)kbi_arena_alloc(a, n + 1);
-    memcpy(p, s, n);
+static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
+    void* p = kbi_arena_alloc(a, bytes + 1);
+    if (bytes) memcpy(p, from, bytes);
     return p;
+}
+
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
+    return (char*)kbi_arena_copy(a, s, n);
 }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
@@ -2073,11 +2074,10 @@ static void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>parse     foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
+  >>parse     foundation: JSON taken apart: texts, numbers, lists; it trusts nothing.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
-    KBI_READ_BUFFER = 1 << 16,
     KBI_READ_TEXT = 1 << 20, // bytes of a text at most
     KBI_READ_NUMBER = 100,
     KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
@@ -2092,19 +2092,17 @@ typedef struct kbi_records { // of one or several files, in their order
     int64_t twice;        // records whose name another one of the run has
 } kbi_records;
 
-typedef struct kbi_reader {
-    const char* path; // for messages; NULL: there are none
-    int file;         // -1: all of it is in memory
+typedef struct kbi_reader { // of a text in memory, behind which stands what no number goes on with
+    const char* path;       // for messages; NULL: there are none
     int64_t line;
-    char *buffer, *at, *end; // what was read and not yet looked at
-    bool lines, torn;        // a record a line; the last one breaks off
-    bool broken;             // the system gave no more of it
-    bool newer, strange;     // a later schema, flags that this version does not know: said once
-    kbi_text token;          // the last text
+    const char *at, *end;
+    bool lines, torn;    // a record a line; the last one breaks off
+    bool newer, strange; // a later schema, flags that this version does not know: said once
+    kbi_text token;      // the last text
     kbi_records* to;
     kb_result blank;
     double* values; // of the list that is being read
-    int64_t n_values, values_size;
+    int64_t values_size;
 } kbi_reader;
 
 // --- numbers ---
@@ -2151,48 +2149,13 @@ static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
 
 // --- bytes ---
 
-// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
-static ssize_t kbi_read_more(int file, void* to, size_t n) {
-    for (;;) {
-        ssize_t done = kbi_read_some(file, to, n);
-        if (done >= 0) return done;
-        if (errno == EAGAIN)
-            kbi_readable(file, 1000);
-        else if (errno != EINTR)
-            return -1;
-    }
-}
-
-// Reads on, behind what was not yet looked at; false: there is no more.
-static bool kbi_reader_fill(kbi_reader* r) {
-    size_t left = (size_t)(r->end - r->at);
-    if (r->file < 0) return false; // all of it is in memory
-    memmove(r->buffer, r->at, left);
-    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
-    r->at = r->buffer;
-    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
-    *r->end = 0;
-    if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
-    r->broken |= n < 0;
-    return n > 0;
-}
-
-// So many bytes lie in the buffer, or all that are left.
-static inline void kbi_reader_ahead(kbi_reader* r, int n) {
-    while (r->end - r->at < n && kbi_reader_fill(r)) {}
-}
-
-static inline int kbi_peek(kbi_reader* r) { // -1: the end
-    return r->at < r->end || kbi_reader_fill(r) ? (unsigned char)*r->at : -1;
-}
-
-// A text in memory, behind which stands what no number goes on with.
 static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
     memset(r, 0, sizeof *r);
-    r->file = -1;
-    r->at = (char*)s;
-    r->end = r->at + n;
+    r->at = s;
+    r->end = s + n;
 }
+
+static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; } // -1: the end
 
 // What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
 // crash left at its end, it breaks off instead.
@@ -2204,7 +2167,7 @@ KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, 
     vsnprintf(what, sizeof what, format, list);
     va_end(list);
     r->torn = c <= 0 || (r->lines && c == '\n');
-    if (!r->path || r->broken || (r->torn && r->lines)) return false;
+    if (!r->path || (r->torn && r->lines)) return false;
     if (r->torn)
         kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
                   "where it had one",
@@ -2240,15 +2203,6 @@ static int kbi_reader_space(kbi_reader* r, bool inside) {
         else if (c != ' ' && c != '\t' && c != '\r')
             return c;
     }
-}
-
-static bool kbi_reader_utf8(const kbi_text* t) {
-    for (size_t i = 0; i < t->n;) {
-        int n = kbi_utf8((const unsigned char*)t->s + i);
-        if (!n) return false;
-        i += (size_t)n;
-    }
-    return true;
 }
 
 static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
@@ -2318,13 +2272,14 @@ static bool kbi_read_text(kbi_reader* r) {
         if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
         if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
     }
-    return !high || kbi_reader_utf8(&r->token) ||
+    const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
+    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
+    return !high || p == end ||
            kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
 }
 
 static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
     const char *begin, *end;
-    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
     bool good = kbi_scan(begin = r->at, out, &end);
     r->at += end - begin;
     if (!good) return kbi_reader_fail(r, "a number has to stand here");
@@ -2379,6 +2334,18 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- reading ---
+
+// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
+static ssize_t kbi_read_more(int file, void* to, size_t n) {
+    for (;;) {
+        ssize_t done = kbi_read_some(file, to, n);
+        if (done >= 0) return done;
+        if (errno == EAGAIN)
+            kbi_readable(file, 1000);
+        else if (errno != EINTR)
+            return -1;
+    }
+}
 
 static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
     char* p = (char*)to;
@@ -3263,6 +3230,7 @@ static const struct {
     KB_FLAGS(KBI_X)
 #undef KBI_X
 };
+KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "a record has the flags in a mask of 64 bits");
 
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
@@ -3295,6 +3263,7 @@ static int64_t kbi_now(void) { return kbi_clock_ns(KBI_CLOCK_MONOTONIC); }
 
 static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
 
+KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
 ---------------------------------------------------------------------------------------------------------------*/
@@ -3448,6 +3417,7 @@ static kbi_load kbi_load_now(const char* root) {
     return l;
 }
 
+KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
 ---------------------------------------------------------------------------------------------------------------*/
@@ -4124,8 +4094,10 @@ static kb_stats kbi_stats_none(int64_t n) {
     kb_stats s;
     memset(&s, 0, sizeof s);
     s.n = n > 0 ? n : 0;
-    s.median = s.mean = s.std = s.min = s.max = s.mad = s.cv = none;
-    s.p5 = s.p25 = s.p75 = s.p95 = s.p99 = s.ci_low = s.ci_high = s.precision = none;
+#define KBI_NONE_stats(field) s.field = none;
+#define KBI_X(kind, key, group, source, meaning) KBI_NONE_##source
+    KB_STATISTICS(KBI_X)
+#undef KBI_X
     s.outliers_mild = s.outliers_severe = s.lag1 = s.drift = s.effective = none;
     return s;
 }
@@ -4704,6 +4676,7 @@ typedef enum kbi_roof {
 } kbi_roof;
 static const char* const kbi_roof_names[] = { "copy", "read", "write", "f64", "f32",
                                               "tf32", "f16",  "bf16",  "fp8", "int8" };
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_roof_names) == KBI_ROOFS, "a name for each peak");
 static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
@@ -5387,6 +5360,7 @@ enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
 static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
+    KBI_STATIC_ASSERT(KBI_COUNT(names) == KB_UNRESOLVED + 1, "a name for each verdict");
     return names[v];
 }
 
@@ -5448,11 +5422,11 @@ typedef struct kbi_facts { // what the system says of itself, by name
         char value[72];
     } of[KBI_FACTS];
     int n;
+    char cpu[96]; // the processor's name
 } kbi_facts;
 
 typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
-        shard[24];
+    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
     char* command;
     int64_t seed;
     kbi_facts facts;
@@ -5500,17 +5474,26 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 
 // Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
 // then that with 2, and so on.
-#define KBI_COLUMNS(x)                                                                                            \
-    x(TIME, "time", "time_ms", 8, 0) x(SPREAD, "+-", "precision", 6, 12) x(GBPS, "GB/s", "throughput_gbps", 8, 8) \
-        x(GFLOPS, "GFLOP/s", "gflops", 8, 6) x(ITEMS, "items/s", "items_per_second", 8, 5)                        \
-            x(ROOF, "roof", "gpu_efficiency", 6, 7) x(BAR, "bar", "gpu_efficiency", 10, 2)                        \
-                x(MEMORY, "memory", "memory_bytes", 8, 4) x(ENERGY, "energy", "energy_mj", 8, 11)                 \
-                    x(FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) x(BYTE_J, "B/J", "bytes_per_joule", 8, 9)       \
-                        x(SAMPLES, "samples", "samples", 7, 1) x(SPEEDUP, "speedup", "speedup", 8, 13)            \
-                            x(INTERVAL, "interval", "speedup_low", 14, 3)
+// clang-format off
+#define KBI_COLUMNS(x) \
+    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0) \
+    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12) \
+    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8) \
+    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6) \
+    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5) \
+    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7) \
+    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2) \
+    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4) \
+    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11) \
+    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) \
+    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9) \
+    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1) \
+    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13) \
+    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3)
+// clang-format on
 
 enum {
-#define KBI_X(name, title, key, width, drop) KBI_COLUMN_##name,
+#define KBI_X(name, title, key, width, drop) name,
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
@@ -5523,6 +5506,8 @@ static const struct {
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
+
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_columns) < 32, "the table has its columns in a mask, and KBI_CONTEST beside them");
 
 enum { KBI_UNITS_EACH = 4 };
 static const struct { // of a column, from small to large
@@ -6367,7 +6352,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
         if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
-    return !option->read || option->read(option, set->given ? set->values : o, value);
+    return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
 static bool kbi_names_stdout(const char* path) {
@@ -10306,7 +10291,7 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     char* plain = NULL;
 #if defined(__cplusplus)
     int status = 0;
-    plain = __cxa_demangle(name, NULL, NULL, &status);
+    if (strncmp(name, "_Z", 2) == 0) plain = __cxa_demangle(name, NULL, NULL, &status); // "f" alone is float
 #endif
     kbi_fit(out, 0, size, "%s", plain ? plain : name);
     free(plain); // the demangler's own malloc
@@ -13322,9 +13307,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
 }
 
 static void kbi_judge_process_ms(kb_result* r, const double* ms, int n) {
-    double* of = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n);
-    memcpy(of, ms, sizeof(double) * (size_t)n);
-    r->process_ms.of = of;
+    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 
@@ -13970,7 +13953,9 @@ static void kbi_facts_cpu(kbi_facts* f, const char* root) {
         char* colon = strchr(line, ':');
         if (!colon) continue;
         line[strcspn(line, "\n")] = 0;
-        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", colon + 1 + (colon[1] == ' '));
+        const char* value = colon + 1 + (colon[1] == ' ');
+        if (strncmp(line, "model name", 10) == 0) snprintf(f->cpu, sizeof f->cpu, "%.95s", value);
+        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", value);
         if (strncmp(line, "flags", 5) != 0 || !strstr(line, " hypervisor")) continue;
         snprintf(path, sizeof path, "%.200s/sys/class/dmi/id/sys_vendor", root);
         kbi_first_line(path, vendor, (int)sizeof vendor);
@@ -14091,7 +14076,7 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
     r->shared_buffers = m->rounds ? m->stage : -1;
     if (m->bias_fitted) {
-        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1 };
+        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
         kbi_record_facts(r, &fitted);
     }
     if (m->n <= 0) return;
@@ -14135,18 +14120,6 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
         r->winner = kbi_arena_text(r->owned, results[end.fastest].implementation);
         r->winner_certain = end.certain;
     }
-}
-
-static void kbi_session_cpu(kbi_session* s) {
-    char line[256];
-    FILE* f = fopen("/proc/cpuinfo", "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) {
-        const char* colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        snprintf(s->cpu, sizeof s->cpu, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-        break;
-    }
-    if (f) fclose(f);
 }
 
 // Git's name of a commit: 40 digits of SHA-1, or 64 of SHA-256.
@@ -14278,7 +14251,6 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
         snprintf(s->host, sizeof s->host, "%.70s", u.nodename);
         snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
     }
-    kbi_session_cpu(s);
     kbi_facts_read(&s->facts, "");
     kbi_session_commit(s);
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
@@ -14368,9 +14340,7 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
         }
     }
     if (more < 0) return false;
-    kb_param* kept = (kb_param*)kbi_arena_alloc(&r->to->arena, sizeof(kb_param) * (size_t)KBI_MAX(n, (int64_t)1));
-    if (n) memcpy(kept, list, sizeof(kb_param) * (size_t)n);
-    out->of = kept;
+    out->of = (kb_param*)kbi_arena_copy(&r->to->arena, list, sizeof(kb_param) * (size_t)n);
     out->n = n;
     return true;
 }
@@ -14391,9 +14361,7 @@ static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
         r->values[n] = number.x;
     }
     if (more < 0) return false;
-    double* kept = (double*)kbi_arena_alloc(&r->to->arena, sizeof(double) * (size_t)KBI_MAX(n, (int64_t)1));
-    if (n) memcpy(kept, r->values, sizeof(double) * (size_t)n);
-    out->of = kept;
+    out->of = (double*)kbi_arena_copy(&r->to->arena, r->values, sizeof(double) * (size_t)n);
     out->n = n;
     return true;
 }
@@ -14441,53 +14409,22 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     return *out = x.i, true;
 }
 
-// Whether the text that stands there is the one that the record before has, as most are.
-static bool kbi_reader_again(kbi_reader* r, const kbi_key* key, kbi_field_text* out) {
-    const kb_result* before = r->to->n ? &r->to->of[r->to->n - 1] : NULL;
-    const char* s = before ? *(const kbi_field_text*)kbi_field(before, key) : NULL;
-    const char *p = s, *q = r->at + 1;
-    while (p && *p && *p == *q && *p != '\\' && (unsigned char)*p >= 0x20) p++, q++;
-    if (!p || *p || *q != '"') return false; // the buffer ends with a zero
-    r->at += q + 1 - r->at;
-    *out = s;
-    return true;
-}
-
-// Whether that key stands there, written as kbench writes it; it is read then.
-static bool kbi_read_key_next(kbi_reader* r, const char* name) {
-    const char* q;
-    kbi_reader_ahead(r, 64);
-    if (*r->at != '"') return false;
-    for (q = r->at + 1; *name && *name == *q; name++) q++;
-    if (*name || q[0] != '"' || q[1] != ':' || q[2] != ' ') return false;
-    r->at += q + 3 - r->at;
-    return true;
-}
-
 // The value of a key into its field, which is cleared.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
-    static const char* const wanted[] = { "a text",          "a number",  "a whole number",
-                                          "true or false",   "an object", "a list of numbers",
-                                          "a list of flags", "a text",    "a text" };
+    static const char digits[] = "-0123456789";
+    static const struct {
+        const char *begins, *wanted;
+    } kinds[] = { { "\"", "a text" },   { digits, "a number" },      { digits, "a whole number" },
+                  { "tf", "true or false" }, { "{", "an object" },        { "[", "a list of numbers" },
+                  { "[", "a list of flags" }, { "\"", "a text" }, { "\"", "a text" } };
+    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
     int c = kbi_peek(r);
-    bool fits = true;
     kbi_scanned number;
     if (c == 'n') return kbi_read_word(r, "null");
+    if (c <= 0 || !strchr(kinds[key->kind].begins, c))
+        return kbi_reader_fail(r, "%s is %s or null", key->name, kinds[key->kind].wanted);
     switch (key->kind) {
     case KBI_KIND_text:
-    case KBI_KIND_status:
-    case KBI_KIND_verdict: fits = c == '"'; break;
-    case KBI_KIND_real:
-    case KBI_KIND_whole: fits = c == '-' || (c >= '0' && c <= '9'); break;
-    case KBI_KIND_truth: fits = c == 't' || c == 'f'; break;
-    case KBI_KIND_params: fits = c == '{'; break;
-    case KBI_KIND_samples:
-    case KBI_KIND_flags: fits = c == '['; break;
-    }
-    if (!fits) return kbi_reader_fail(r, "%s is %s or null", key->name, wanted[key->kind]);
-    switch (key->kind) {
-    case KBI_KIND_text:
-        if (kbi_reader_again(r, key, (kbi_field_text*)field)) return true;
         return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
     case KBI_KIND_real: return kbi_read_number(r, &number) && (*(kbi_field_real*)field = number.x, true);
     case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
@@ -14529,11 +14466,8 @@ static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        int key = at + 1;
-        if (key == KBI_COUNT(kbi_keys) || !kbi_read_key_next(r, kbi_keys[key].name)) {
-            if (!kbi_read_key(r)) return false;
-            key = kbi_read_key_place(r->token.s, at + 1);
-        }
+        if (!kbi_read_key(r)) return false;
+        int key = kbi_read_key_place(r->token.s, at + 1);
         if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
         if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
             return false;
@@ -14615,9 +14549,7 @@ static void kbi_records_keep(kbi_records* to, const kb_result* from) {
         if (kbi_keys[i].kind == KBI_KIND_params) kbi_records_object(to, (kbi_field_params*)field);
         if (kbi_keys[i].kind == KBI_KIND_text && *text) *text = kbi_records_text(to, *text, strlen(*text));
         if (kbi_keys[i].kind != KBI_KIND_samples || !samples->n) continue;
-        double* values = (double*)kbi_arena_alloc(&to->arena, sizeof(double) * (size_t)samples->n);
-        memcpy(values, samples->of, sizeof(double) * (size_t)samples->n);
-        samples->of = values;
+        samples->of = (double*)kbi_arena_copy(&to->arena, samples->of, sizeof(double) * (size_t)samples->n);
     }
     r.owned = NULL;
     if (r.inside) r.inside = kbi_inside_copy(kbi_arena_alloc(&to->arena, kbi_inside_size(r.inside)), r.inside);
@@ -14632,8 +14564,8 @@ static void kbi_records_free(kbi_records* r) {
     memset(r, 0, sizeof *r);
 }
 
-static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to) {
-    memset(r, 0, sizeof *r);
+static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s, size_t n) {
+    kbi_reader_text(r, s, n);
     r->path = path;
     r->line = line;
     r->to = to;
@@ -14652,14 +14584,8 @@ static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const c
     kbi_reader r;
     kbi_records one;
     memset(&one, 0, sizeof one);
-    kbi_reader_begin(&r, path, line, &one);
-    r.file = -1;
-    r.buffer = r.at = (char*)kbi_grow(NULL, n + 1);
-    memcpy(r.buffer, s, n);
-    r.end = r.buffer + n;
-    *r.end = 0; // numbers are read up to what is none
+    kbi_reader_begin(&r, path, line, &one, s, n);
     bool good = kbi_read_record(&r, out);
-    KBENCH_FREE(r.buffer);
     kbi_reader_end(&r);
     if (good) {
         out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
@@ -15065,22 +14991,8 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
-// Wrapping may have put "::" at the start of a line.
 static void kbi_table_flush(kbi_table* t) {
-    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
-        char spelled[16];
-        size_t n = strcspn(s, "\n"), before = 0;
-        while (before < n && kbi_starts_on(true, s[before])) before++;
-        fwrite(s, 1, before, t->how.out);
-        if (before < n) {
-            const char* p = s + before;
-            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
-            fwrite(piece, 1, first, t->how.out);
-            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
-        }
-        s += n;
-        if (*s) fputc(*s++, t->how.out);
-    }
+    fwrite(t->text.n ? t->text.s : "", 1, t->text.n, t->how.out);
     fflush(t->how.out);
     kbi_text_free(&t->text);
     kbi_arena_free(&t->scratch);
@@ -15141,6 +15053,7 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
         int before = at ? gap : indent, used;
         size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
         kbi_putf(&t->text, "%*s", before, "");
+        if (!at && s[0] == ':' && s[1] == ':') kbi_puts(&t->text, "\\x3a"), s++, fits--; // a log would obey it
         kbi_put(&t->text, s, fits);
         at += before + used;
         s += fits;
@@ -16562,7 +16475,7 @@ enum { KBI_OUTPUT_FILES = 24 };
 typedef struct kbi_output_file {
     kbi_out to;
     kbi_signature mark; // how such a file begins
-    void (*write)(kbi_text* t, const kb_result* records, int64_t n);
+    void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
 } kbi_output_file;
 
 typedef struct kbi_outputs {
@@ -16653,7 +16566,7 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     if (o->json && *o->json && !kbi_destination_take("json", NULL, o->json)) return false;
     if (o->jsonl && *o->jsonl && !kbi_destination_take("jsonl", NULL, o->jsonl)) return false;
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->write && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
+        if (i->on && i->fill && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
             return false;
     return true;
 }
@@ -16670,7 +16583,7 @@ static void kbi_outputs_free(kbi_outputs* all) {
 
 // A file that is written at the end. False after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
-                            void (*write)(kbi_text* t, const kb_result* records, int64_t n),
+                            void (*fill)(kbi_text* t, const kb_result* records, int64_t n),
                             const kbi_signature* mark, const char* folder, const char* path, bool append) {
     kbi_text full = KBI_BLANK;
     if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
@@ -16680,7 +16593,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     if (folder) kbi_putf(&full, "%s/", folder);
     kbi_puts(&full, path);
     f->mark = *mark;
-    f->write = write;
+    f->fill = fill;
     bool good = kbi_out_open(&f->to, option, full.s, &f->mark, append);
     all->n += good;
     all->keeps = true;
@@ -16697,8 +16610,8 @@ static bool kbi_outputs_open(kbi_outputs* all) {
         kbi_signature mark = { i->begins ? i->begins : "", i->inside ? i->inside : "", i->lines ? i->lines : 8 };
         if (!i->on) continue;
         good = !i->open || i->open(i->value);
-        if (good && i->write && i->value)
-            good = kbi_outputs_add(all, i->option, i->write, &mark, NULL, i->value, false);
+        if (good && i->fill && i->value)
+            good = kbi_outputs_add(all, i->option, i->fill, &mark, NULL, i->value, false);
         all->keeps |= i->on && i->end;
     }
     if (!good) kbi_outputs_free(all);
@@ -16707,7 +16620,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
 
 static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->write && kbi_is(i->value, "-");
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->fill && kbi_is(i->value, "-");
     return some;
 }
 
@@ -16721,7 +16634,7 @@ static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
     for (int i = 0; i < all->n; i++) {
         kbi_out* to = &all->of[i].to;
         if (!records->n && to->temporary && access(to->target, F_OK) == 0) continue;
-        all->of[i].write(&to->waiting, records->of, records->n);
+        all->of[i].fill(&to->waiting, records->of, records->n);
         if (!to->waiting.n) continue; // it put nothing
         fflush(stdout);
         if (kbi_out_end(to, 5000)) continue;
@@ -16734,7 +16647,7 @@ static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
 // The kit's own.
 static void kbi_csv_add(void) {
     static kb_output csv;
-    csv.option = "csv", csv.write = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
+    csv.option = "csv", csv.fill = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
     kb_add_output(&csv);
 }
 
@@ -16751,7 +16664,7 @@ static void kbi_say_files(const kbi_options* o) {
     for (int i = 0; i < KBI_COUNT(first); i++)
         if (first[i] && !kbi_is(first[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", first[i]);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->value && (i->write || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
+        if (i->on && i->value && (i->fill || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
             kbi_putf(&line, "%s%s", line.n ? ", " : "", i->value);
     if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
     kbi_text_free(&line);
@@ -18769,34 +18682,20 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
                                  KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3) };
 
 // kbi_fma holds these lines 16 times
-#define KBI_PTX_FMA                             \
-    "    fma.rn.f32 %f116, %f116, %f1, %f51;\n" \
-    "    fma.rn.f32 %f115, %f115, %f1, %f51;\n" \
-    "    fma.rn.f32 %f114, %f114, %f1, %f51;\n" \
-    "    fma.rn.f32 %f113, %f113, %f1, %f51;\n" \
-    "    fma.rn.f32 %f112, %f112, %f1, %f51;\n" \
-    "    fma.rn.f32 %f111, %f111, %f1, %f51;\n" \
-    "    fma.rn.f32 %f110, %f110, %f1, %f51;\n" \
-    "    fma.rn.f32 %f109, %f109, %f1, %f51;\n" \
-    "    fma.rn.f32 %f108, %f108, %f1, %f51;\n" \
-    "    fma.rn.f32 %f107, %f107, %f1, %f51;\n" \
-    "    fma.rn.f32 %f106, %f106, %f1, %f51;\n" \
-    "    fma.rn.f32 %f105, %f105, %f1, %f51;\n" \
-    "    fma.rn.f32 %f104, %f104, %f1, %f51;\n" \
-    "    fma.rn.f32 %f103, %f103, %f1, %f51;\n" \
-    "    fma.rn.f32 %f102, %f102, %f1, %f51;\n" \
-    "    fma.rn.f32 %f101, %f101, %f1, %f51;\n"
+#define KBI_PTX_FMA                                                                                                 \
+    "fma.rn.f32 %f116, %f116, %f1, %f51; fma.rn.f32 %f115, %f115, %f1, %f51; fma.rn.f32 %f114, %f114, %f1, %f51;\n" \
+    "fma.rn.f32 %f113, %f113, %f1, %f51; fma.rn.f32 %f112, %f112, %f1, %f51; fma.rn.f32 %f111, %f111, %f1, %f51;\n" \
+    "fma.rn.f32 %f110, %f110, %f1, %f51; fma.rn.f32 %f109, %f109, %f1, %f51; fma.rn.f32 %f108, %f108, %f1, %f51;\n" \
+    "fma.rn.f32 %f107, %f107, %f1, %f51; fma.rn.f32 %f106, %f106, %f1, %f51; fma.rn.f32 %f105, %f105, %f1, %f51;\n" \
+    "fma.rn.f32 %f104, %f104, %f1, %f51; fma.rn.f32 %f103, %f103, %f1, %f51; fma.rn.f32 %f102, %f102, %f1, %f51;\n" \
+    "fma.rn.f32 %f101, %f101, %f1, %f51;\n"
 
 // kbi_fma64 holds these lines 4 times
-#define KBI_PTX_FMA64                             \
-    "    fma.rn.f64 %fd60, %fd60, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd59, %fd59, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd58, %fd58, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd57, %fd57, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd56, %fd56, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd55, %fd55, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd54, %fd54, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd53, %fd53, %fd1, %fd27;\n"
+#define KBI_PTX_FMA64                                                               \
+    "fma.rn.f64 %fd60, %fd60, %fd1, %fd27; fma.rn.f64 %fd59, %fd59, %fd1, %fd27;\n" \
+    "fma.rn.f64 %fd58, %fd58, %fd1, %fd27; fma.rn.f64 %fd57, %fd57, %fd1, %fd27;\n" \
+    "fma.rn.f64 %fd56, %fd56, %fd1, %fd27; fma.rn.f64 %fd55, %fd55, %fd1, %fd27;\n" \
+    "fma.rn.f64 %fd54, %fd54, %fd1, %fd27; fma.rn.f64 %fd53, %fd53, %fd1, %fd27;\n"
 
 static const char* const kbi_ptx[] = {
     ".version 6.4\n"
@@ -18805,665 +18704,286 @@ static const char* const kbi_ptx[] = {
     // kbi_null(): the cost of a launch.
     ".visible .entry kbi_null()\n"
     "{\n"
-    "    ret;\n"
+    "ret;\n"
     "}\n",
     // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per
     // thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in
     // practice (one xor pattern in 2^64): it keeps the loads alive.
     ".visible .entry kbi_read(.param .u64 kbi_read_0, .param .u64 kbi_read_1, .param .u64 kbi_read_2)\n"
     "{\n"
-    "    .reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<62>;\n"
-    "    ld.param.u64 %rd18, [kbi_read_0];\n"
-    "    ld.param.u64 %rd19, [kbi_read_1];\n"
-    "    ld.param.u64 %rd20, [kbi_read_2];\n"
-    "    mov.u32 %r1, %ntid.x;\n"
-    "    cvt.u64.u32 %rd1, %r1;\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    cvt.u64.u32 %rd22, %r2;\n"
-    "    mul.wide.u32 %rd2, %r1, 4;\n"
-    "    mul.lo.s64 %rd23, %rd2, %rd22;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    cvt.u64.u32 %rd24, %r3;\n"
-    "    add.s64 %rd57, %rd23, %rd24;\n"
-    "    mul.wide.u32 %rd4, %r1, 3;\n"
-    "    add.s64 %rd25, %rd57, %rd4;\n"
-    "    setp.ge.u64 %p1, %rd25, %rd19;\n"
-    "    mov.u64 %rd61, 0;\n"
-    "    @%p1 bra $L1_3;\n"
-    "    shl.b64 %rd5, %rd1, 4;\n"
-    "    mov.u32 %r4, %nctaid.x;\n"
-    "    cvt.u64.u32 %rd27, %r4;\n"
-    "    mul.lo.s64 %rd6, %rd2, %rd27;\n"
-    "    mov.u64 %rd61, 0;\n"
-    "$L1_2: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd40, %rd57, 4;\n"
-    "    add.s64 %rd30, %rd18, %rd40;\n"
-    "    ld.global.cg.v2.u64 {%rd28,%rd29}, [%rd30];\n"
-    "    add.s64 %rd33, %rd30, %rd5;\n"
-    "    ld.global.cg.v2.u64 {%rd31,%rd32}, [%rd33];\n"
-    "    add.s64 %rd36, %rd33, %rd5;\n"
-    "    ld.global.cg.v2.u64 {%rd34,%rd35}, [%rd36];\n"
-    "    add.s64 %rd39, %rd36, %rd5;\n"
-    "    ld.global.cg.v2.u64 {%rd37,%rd38}, [%rd39];\n"
-    "    xor.b64 %rd41, %rd29, %rd61;\n"
-    "    xor.b64 %rd42, %rd41, %rd28;\n"
-    "    xor.b64 %rd43, %rd42, %rd31;\n"
-    "    xor.b64 %rd44, %rd43, %rd32;\n"
-    "    xor.b64 %rd45, %rd44, %rd34;\n"
-    "    xor.b64 %rd46, %rd45, %rd35;\n"
-    "    xor.b64 %rd47, %rd46, %rd37;\n"
-    "    xor.b64 %rd61, %rd47, %rd38;\n"
-    "    add.s64 %rd57, %rd57, %rd6;\n"
-    "    add.s64 %rd48, %rd57, %rd4;\n"
-    "    setp.lt.u64 %p2, %rd48, %rd19; @%p2 bra $L1_2;\n"
-    "$L1_3:\n"
-    "    setp.ge.u64 %p3, %rd57, %rd19; @%p3 bra $L1_5;\n"
-    "$L1_4: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd52, %rd57, 4;\n"
-    "    add.s64 %rd51, %rd18, %rd52;\n"
-    "    ld.global.cg.v2.u64 {%rd49,%rd50}, [%rd51];\n"
-    "    xor.b64 %rd53, %rd50, %rd61;\n"
-    "    xor.b64 %rd61, %rd53, %rd49;\n"
-    "    add.s64 %rd57, %rd57, %rd1;\n"
-    "    setp.lt.u64 %p4, %rd57, %rd19; @%p4 bra $L1_4;\n"
-    "$L1_5:\n"
-    "    setp.ne.s64 %p5, %rd61, -7121221799741372324; @%p5 bra $L1_7;\n"
-    "    cvta.to.global.u64 %rd54, %rd20;\n"
-    "    mov.u32 %r5, -1012545444;\n"
-    "    st.global.u32 [%rd54], %r5;\n"
-    "$L1_7:\n"
-    "    ret;\n"
+    ".reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<62>; ld.param.u64 %rd18, [kbi_read_0];\n"
+    "ld.param.u64 %rd19, [kbi_read_1]; ld.param.u64 %rd20, [kbi_read_2]; mov.u32 %r1, %ntid.x;\n"
+    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd22, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
+    "mul.lo.s64 %rd23, %rd2, %rd22; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd24, %r3; add.s64 %rd57, %rd23, %rd24;\n"
+    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd25, %rd57, %rd4; setp.ge.u64 %p1, %rd25, %rd19; mov.u64 %rd61, 0;\n"
+    "@%p1 bra $L1_3; shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd27, %r4;\n"
+    "mul.lo.s64 %rd6, %rd2, %rd27; mov.u64 %rd61, 0;\n"
+    "$L1_2: .pragma \"nounroll\"; shl.b64 %rd40, %rd57, 4; add.s64 %rd30, %rd18, %rd40;\n"
+    "ld.global.cg.v2.u64 {%rd28,%rd29}, [%rd30]; add.s64 %rd33, %rd30, %rd5;\n"
+    "ld.global.cg.v2.u64 {%rd31,%rd32}, [%rd33]; add.s64 %rd36, %rd33, %rd5;\n"
+    "ld.global.cg.v2.u64 {%rd34,%rd35}, [%rd36]; add.s64 %rd39, %rd36, %rd5;\n"
+    "ld.global.cg.v2.u64 {%rd37,%rd38}, [%rd39]; xor.b64 %rd41, %rd29, %rd61; xor.b64 %rd42, %rd41, %rd28;\n"
+    "xor.b64 %rd43, %rd42, %rd31; xor.b64 %rd44, %rd43, %rd32; xor.b64 %rd45, %rd44, %rd34;\n"
+    "xor.b64 %rd46, %rd45, %rd35; xor.b64 %rd47, %rd46, %rd37; xor.b64 %rd61, %rd47, %rd38;\n"
+    "add.s64 %rd57, %rd57, %rd6; add.s64 %rd48, %rd57, %rd4; setp.lt.u64 %p2, %rd48, %rd19; @%p2 bra $L1_2;\n"
+    "$L1_3: setp.ge.u64 %p3, %rd57, %rd19; @%p3 bra $L1_5;\n"
+    "$L1_4: .pragma \"nounroll\"; shl.b64 %rd52, %rd57, 4; add.s64 %rd51, %rd18, %rd52;\n"
+    "ld.global.cg.v2.u64 {%rd49,%rd50}, [%rd51]; xor.b64 %rd53, %rd50, %rd61; xor.b64 %rd61, %rd53, %rd49;\n"
+    "add.s64 %rd57, %rd57, %rd1; setp.lt.u64 %p4, %rd57, %rd19; @%p4 bra $L1_4;\n"
+    "$L1_5: setp.ne.s64 %p5, %rd61, -7121221799741372324; @%p5 bra $L1_7; cvta.to.global.u64 %rd54, %rd20;\n"
+    "mov.u32 %r5, -1012545444; st.global.u32 [%rd54], %r5;\n"
+    "$L1_7: ret;\n"
     "}\n",
     // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
     ".visible .entry kbi_copy(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
     "{\n"
-    "    .reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>;\n"
-    "    ld.param.u64 %rd12, [kbi_copy_0];\n"
-    "    ld.param.u64 %rd13, [kbi_copy_1];\n"
-    "    ld.param.u64 %rd14, [kbi_copy_2];\n"
-    "    mov.u32 %r1, %ntid.x;\n"
-    "    cvt.u64.u32 %rd1, %r1;\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    cvt.u64.u32 %rd15, %r2;\n"
-    "    mul.wide.u32 %rd2, %r1, 4;\n"
-    "    mul.lo.s64 %rd16, %rd2, %rd15;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    cvt.u64.u32 %rd17, %r3;\n"
-    "    add.s64 %rd34, %rd16, %rd17;\n"
-    "    mul.wide.u32 %rd4, %r1, 3;\n"
-    "    add.s64 %rd18, %rd34, %rd4;\n"
-    "    setp.ge.u64 %p1, %rd18, %rd14; @%p1 bra $L2_3;\n"
-    "    shl.b64 %rd5, %rd1, 4;\n"
-    "    mov.u32 %r4, %nctaid.x;\n"
-    "    cvt.u64.u32 %rd19, %r4;\n"
-    "    mul.lo.s64 %rd6, %rd2, %rd19;\n"
-    "$L2_2: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd28, %rd34, 4;\n"
-    "    add.s64 %rd20, %rd13, %rd28;\n"
-    "    ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8}, [%rd20];\n"
-    "    add.s64 %rd21, %rd20, %rd5;\n"
-    "    ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12}, [%rd21];\n"
-    "    add.s64 %rd22, %rd21, %rd5;\n"
-    "    ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16}, [%rd22];\n"
-    "    add.s64 %rd23, %rd22, %rd5;\n"
-    "    ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20}, [%rd23];\n"
-    "    add.s64 %rd24, %rd12, %rd28;\n"
-    "    st.global.cs.v4.u32 [%rd24], {%r5,%r6,%r7,%r8};\n"
-    "    add.s64 %rd25, %rd24, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd25], {%r9,%r10,%r11,%r12};\n"
-    "    add.s64 %rd26, %rd25, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd26], {%r13,%r14,%r15,%r16};\n"
-    "    add.s64 %rd27, %rd26, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd27], {%r17,%r18,%r19,%r20};\n"
-    "    add.s64 %rd34, %rd34, %rd6;\n"
-    "    add.s64 %rd29, %rd34, %rd4;\n"
-    "    setp.lt.u64 %p2, %rd29, %rd14; @%p2 bra $L2_2;\n"
-    "$L2_3:\n"
-    "    setp.ge.u64 %p3, %rd34, %rd14; @%p3 bra $L2_5;\n"
-    "$L2_4: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd32, %rd34, 4;\n"
-    "    add.s64 %rd30, %rd13, %rd32;\n"
-    "    ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40}, [%rd30];\n"
-    "    add.s64 %rd31, %rd12, %rd32;\n"
-    "    st.global.cs.v4.u32 [%rd31], {%r37,%r38,%r39,%r40};\n"
-    "    add.s64 %rd34, %rd34, %rd1;\n"
-    "    setp.lt.u64 %p4, %rd34, %rd14; @%p4 bra $L2_4;\n"
-    "$L2_5:\n"
-    "    ret;\n"
+    ".reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>; ld.param.u64 %rd12, [kbi_copy_0];\n"
+    "ld.param.u64 %rd13, [kbi_copy_1]; ld.param.u64 %rd14, [kbi_copy_2]; mov.u32 %r1, %ntid.x;\n"
+    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd15, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
+    "mul.lo.s64 %rd16, %rd2, %rd15; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd17, %r3; add.s64 %rd34, %rd16, %rd17;\n"
+    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd18, %rd34, %rd4; setp.ge.u64 %p1, %rd18, %rd14; @%p1 bra $L2_3;\n"
+    "shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd19, %r4; mul.lo.s64 %rd6, %rd2, %rd19;\n"
+    "$L2_2: .pragma \"nounroll\"; shl.b64 %rd28, %rd34, 4; add.s64 %rd20, %rd13, %rd28;\n"
+    "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8}, [%rd20]; add.s64 %rd21, %rd20, %rd5;\n"
+    "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12}, [%rd21]; add.s64 %rd22, %rd21, %rd5;\n"
+    "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16}, [%rd22]; add.s64 %rd23, %rd22, %rd5;\n"
+    "ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20}, [%rd23]; add.s64 %rd24, %rd12, %rd28;\n"
+    "st.global.cs.v4.u32 [%rd24], {%r5,%r6,%r7,%r8}; add.s64 %rd25, %rd24, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd25], {%r9,%r10,%r11,%r12}; add.s64 %rd26, %rd25, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd26], {%r13,%r14,%r15,%r16}; add.s64 %rd27, %rd26, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd27], {%r17,%r18,%r19,%r20}; add.s64 %rd34, %rd34, %rd6; add.s64 %rd29, %rd34, %rd4;\n"
+    "setp.lt.u64 %p2, %rd29, %rd14; @%p2 bra $L2_2;\n"
+    "$L2_3: setp.ge.u64 %p3, %rd34, %rd14; @%p3 bra $L2_5;\n"
+    "$L2_4: .pragma \"nounroll\"; shl.b64 %rd32, %rd34, 4; add.s64 %rd30, %rd13, %rd32;\n"
+    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40}, [%rd30]; add.s64 %rd31, %rd12, %rd32;\n"
+    "st.global.cs.v4.u32 [%rd31], {%r37,%r38,%r39,%r40}; add.s64 %rd34, %rd34, %rd1; setp.lt.u64 %p4, %rd34, %rd14;\n"
+    "@%p4 bra $L2_4;\n"
+    "$L2_5: ret;\n"
     "}\n",
     // kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
     ".visible .entry kbi_write(.param .u64 kbi_write_0, .param .u64 kbi_write_1, .param .u32 kbi_write_2)\n"
     "{\n"
-    "    .reg .pred %p<5>; .reg .b32 %r<26>; .reg .b64 %rd<30>;\n"
-    "    ld.param.u64 %rd12, [kbi_write_0];\n"
-    "    ld.param.u64 %rd13, [kbi_write_1];\n"
-    "    ld.param.u32 %r1, [kbi_write_2];\n"
-    "    mov.u32 %r2, %ntid.x;\n"
-    "    cvt.u64.u32 %rd1, %r2;\n"
-    "    mov.u32 %r3, %ctaid.x;\n"
-    "    cvt.u64.u32 %rd14, %r3;\n"
-    "    mul.wide.u32 %rd2, %r2, 4;\n"
-    "    mul.lo.s64 %rd15, %rd2, %rd14;\n"
-    "    mov.u32 %r4, %tid.x;\n"
-    "    cvt.u64.u32 %rd16, %r4;\n"
-    "    add.s64 %rd28, %rd15, %rd16;\n"
-    "    mul.wide.u32 %rd4, %r2, 3;\n"
-    "    add.s64 %rd17, %rd28, %rd4;\n"
-    "    setp.ge.u64 %p1, %rd17, %rd13; @%p1 bra $L3_3;\n"
-    "    shl.b64 %rd5, %rd1, 4;\n"
-    "    mov.u32 %r5, %nctaid.x;\n"
-    "    cvt.u64.u32 %rd18, %r5;\n"
-    "    mul.lo.s64 %rd6, %rd2, %rd18;\n"
-    "$L3_2: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd23, %rd28, 4;\n"
-    "    add.s64 %rd19, %rd12, %rd23;\n"
-    "    st.global.cs.v4.u32 [%rd19], {%r1,%r1,%r1,%r1};\n"
-    "    add.s64 %rd20, %rd19, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd20], {%r1,%r1,%r1,%r1};\n"
-    "    add.s64 %rd21, %rd20, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd21], {%r1,%r1,%r1,%r1};\n"
-    "    add.s64 %rd22, %rd21, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd22], {%r1,%r1,%r1,%r1};\n"
-    "    add.s64 %rd28, %rd28, %rd6;\n"
-    "    add.s64 %rd24, %rd28, %rd4;\n"
-    "    setp.lt.u64 %p2, %rd24, %rd13; @%p2 bra $L3_2;\n"
-    "$L3_3:\n"
-    "    setp.ge.u64 %p3, %rd28, %rd13; @%p3 bra $L3_5;\n"
-    "$L3_4: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd26, %rd28, 4;\n"
-    "    add.s64 %rd25, %rd12, %rd26;\n"
-    "    st.global.cs.v4.u32 [%rd25], {%r1,%r1,%r1,%r1};\n"
-    "    add.s64 %rd28, %rd28, %rd1;\n"
-    "    setp.lt.u64 %p4, %rd28, %rd13; @%p4 bra $L3_4;\n"
-    "$L3_5:\n"
-    "    ret;\n"
+    ".reg .pred %p<5>; .reg .b32 %r<26>; .reg .b64 %rd<30>; ld.param.u64 %rd12, [kbi_write_0];\n"
+    "ld.param.u64 %rd13, [kbi_write_1]; ld.param.u32 %r1, [kbi_write_2]; mov.u32 %r2, %ntid.x;\n"
+    "cvt.u64.u32 %rd1, %r2; mov.u32 %r3, %ctaid.x; cvt.u64.u32 %rd14, %r3; mul.wide.u32 %rd2, %r2, 4;\n"
+    "mul.lo.s64 %rd15, %rd2, %rd14; mov.u32 %r4, %tid.x; cvt.u64.u32 %rd16, %r4; add.s64 %rd28, %rd15, %rd16;\n"
+    "mul.wide.u32 %rd4, %r2, 3; add.s64 %rd17, %rd28, %rd4; setp.ge.u64 %p1, %rd17, %rd13; @%p1 bra $L3_3;\n"
+    "shl.b64 %rd5, %rd1, 4; mov.u32 %r5, %nctaid.x; cvt.u64.u32 %rd18, %r5; mul.lo.s64 %rd6, %rd2, %rd18;\n"
+    "$L3_2: .pragma \"nounroll\"; shl.b64 %rd23, %rd28, 4; add.s64 %rd19, %rd12, %rd23;\n"
+    "st.global.cs.v4.u32 [%rd19], {%r1,%r1,%r1,%r1}; add.s64 %rd20, %rd19, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd20], {%r1,%r1,%r1,%r1}; add.s64 %rd21, %rd20, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd21], {%r1,%r1,%r1,%r1}; add.s64 %rd22, %rd21, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd22], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd6; add.s64 %rd24, %rd28, %rd4;\n"
+    "setp.lt.u64 %p2, %rd24, %rd13; @%p2 bra $L3_2;\n"
+    "$L3_3: setp.ge.u64 %p3, %rd28, %rd13; @%p3 bra $L3_5;\n"
+    "$L3_4: .pragma \"nounroll\"; shl.b64 %rd26, %rd28, 4; add.s64 %rd25, %rd12, %rd26;\n"
+    "st.global.cs.v4.u32 [%rd25], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd1; setp.lt.u64 %p4, %rd28, %rd13;\n"
+    "@%p4 bra $L3_4;\n"
+    "$L3_5: ret;\n"
     "}\n",
     // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
     ".visible .entry kbi_gate(.param .u64 kbi_gate_0, .param .u64 kbi_gate_1)\n"
     "{\n"
-    "    .reg .pred %p<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>;\n"
-    "    ld.param.u64 %rd4, [kbi_gate_0];\n"
-    "    ld.param.u64 %rd3, [kbi_gate_1];\n"
-    "    cvta.to.global.u64 %rd1, %rd4;\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    or.b32 %r3, %r2, %r1;\n"
-    "    setp.ne.s32 %p1, %r3, 0; @%p1 bra $L4_4;\n"
-    "    mov.u64 %rd5, %globaltimer;\n"
-    "    ld.volatile.global.u32 %r4, [%rd1];\n"
-    "    setp.ne.s32 %p2, %r4, 0; @!%p2 bra $L4_2;\n"
-    "$L4_4:\n"
-    "    ret;\n"
-    "$L4_2: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd6, %globaltimer;\n"
-    "    sub.s64 %rd7, %rd6, %rd5;\n"
-    "    setp.ge.u64 %p3, %rd7, %rd3; @%p3 bra $L4_4;\n"
-    "    nanosleep.u32 64;\n"
-    "    ld.volatile.global.u32 %r5, [%rd1];\n"
-    "    setp.eq.s32 %p4, %r5, 0; @%p4 bra $L4_2;\n"
-    "    bra.uni $L4_4;\n"
+    ".reg .pred %p<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>; ld.param.u64 %rd4, [kbi_gate_0];\n"
+    "ld.param.u64 %rd3, [kbi_gate_1]; cvta.to.global.u64 %rd1, %rd4; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;\n"
+    "or.b32 %r3, %r2, %r1; setp.ne.s32 %p1, %r3, 0; @%p1 bra $L4_4; mov.u64 %rd5, %globaltimer;\n"
+    "ld.volatile.global.u32 %r4, [%rd1]; setp.ne.s32 %p2, %r4, 0; @!%p2 bra $L4_2;\n"
+    "$L4_4: ret;\n"
+    "$L4_2: .pragma \"nounroll\"; mov.u64 %rd6, %globaltimer; sub.s64 %rd7, %rd6, %rd5; setp.ge.u64 %p3, %rd7, %rd3;\n"
+    "@%p3 bra $L4_4; nanosleep.u32 64; ld.volatile.global.u32 %r5, [%rd1]; setp.eq.s32 %p4, %r5, 0; @%p4 bra $L4_2;\n"
+    "bra.uni $L4_4;\n"
     "}\n",
     // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
     ".visible .entry kbi_spin(.param .u64 kbi_spin_0)\n"
     "{\n"
-    "    .reg .pred %p<2>; .reg .b64 %rd<6>;\n"
-    "    ld.param.u64 %rd2, [kbi_spin_0];\n"
-    "    mov.u64 %rd3, %clock64;\n"
-    "$L5_1: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd4, %clock64;\n"
-    "    sub.s64 %rd5, %rd4, %rd3;\n"
-    "    setp.lt.u64 %p1, %rd5, %rd2; @%p1 bra $L5_1;\n"
-    "    ret;\n"
+    ".reg .pred %p<2>; .reg .b64 %rd<6>; ld.param.u64 %rd2, [kbi_spin_0]; mov.u64 %rd3, %clock64;\n"
+    "$L5_1: .pragma \"nounroll\"; mov.u64 %rd4, %clock64; sub.s64 %rd5, %rd4, %rd3; setp.lt.u64 %p1, %rd5, %rd2;\n"
+    "@%p1 bra $L5_1; ret;\n"
     "}\n",
     // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at
     // least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
     ".visible .entry kbi_clock(.param .u64 kbi_clock_0, .param .u64 kbi_clock_1)\n"
     "{\n"
-    "    .reg .pred %p<9>; .reg .b32 %r<4>; .reg .b64 %rd<27>;\n"
-    "    ld.param.u64 %rd11, [kbi_clock_0];\n"
-    "    ld.param.u64 %rd12, [kbi_clock_1];\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    or.b32 %r3, %r2, %r1;\n"
-    "    setp.ne.s32 %p1, %r3, 0; @%p1 bra $L6_8;\n"
-    "    cvta.to.global.u64 %rd1, %rd11;\n"
-    "    add.s64 %rd2, %rd12, 268435456;\n"
-    "    mov.u64 %rd13, %clock64;\n"
-    "    mov.u64 %rd14, %globaltimer;\n"
-    "$L6_2: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd15, %globaltimer;\n"
-    "    mov.u64 %rd16, %clock64;\n"
-    "    setp.eq.s64 %p2, %rd15, %rd14;\n"
-    "    sub.s64 %rd17, %rd16, %rd13;\n"
-    "    setp.lt.u64 %p3, %rd17, %rd2;\n"
-    "    and.pred %p4, %p2, %p3;\n"
-    "    @%p4 bra $L6_2;\n"
-    "    mov.u64 %rd18, %clock64;\n"
-    "$L6_4: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd19, %clock64;\n"
-    "    sub.s64 %rd20, %rd19, %rd16;\n"
-    "    setp.lt.u64 %p5, %rd20, %rd12; @%p5 bra $L6_4;\n"
-    "    mov.u64 %rd21, %globaltimer;\n"
-    "$L6_6: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd22, %globaltimer;\n"
-    "    mov.u64 %rd23, %clock64;\n"
-    "    setp.eq.s64 %p6, %rd22, %rd21;\n"
-    "    sub.s64 %rd24, %rd23, %rd18;\n"
-    "    setp.lt.u64 %p7, %rd24, %rd2;\n"
-    "    and.pred %p8, %p6, %p7;\n"
-    "    @%p8 bra $L6_6;\n"
-    "    sub.s64 %rd25, %rd22, %rd15;\n"
-    "    st.global.u64 [%rd1], %rd25;\n"
-    "    sub.s64 %rd26, %rd23, %rd16;\n"
-    "    st.global.u64 [%rd1+8], %rd26;\n"
-    "$L6_8:\n"
-    "    ret;\n"
+    ".reg .pred %p<9>; .reg .b32 %r<4>; .reg .b64 %rd<27>; ld.param.u64 %rd11, [kbi_clock_0];\n"
+    "ld.param.u64 %rd12, [kbi_clock_1]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; or.b32 %r3, %r2, %r1;\n"
+    "setp.ne.s32 %p1, %r3, 0; @%p1 bra $L6_8; cvta.to.global.u64 %rd1, %rd11; add.s64 %rd2, %rd12, 268435456;\n"
+    "mov.u64 %rd13, %clock64; mov.u64 %rd14, %globaltimer;\n"
+    "$L6_2: .pragma \"nounroll\"; mov.u64 %rd15, %globaltimer; mov.u64 %rd16, %clock64;\n"
+    "setp.eq.s64 %p2, %rd15, %rd14; sub.s64 %rd17, %rd16, %rd13; setp.lt.u64 %p3, %rd17, %rd2;\n"
+    "and.pred %p4, %p2, %p3; @%p4 bra $L6_2; mov.u64 %rd18, %clock64;\n"
+    "$L6_4: .pragma \"nounroll\"; mov.u64 %rd19, %clock64; sub.s64 %rd20, %rd19, %rd16;\n"
+    "setp.lt.u64 %p5, %rd20, %rd12; @%p5 bra $L6_4; mov.u64 %rd21, %globaltimer;\n"
+    "$L6_6: .pragma \"nounroll\"; mov.u64 %rd22, %globaltimer; mov.u64 %rd23, %clock64;\n"
+    "setp.eq.s64 %p6, %rd22, %rd21; sub.s64 %rd24, %rd23, %rd18; setp.lt.u64 %p7, %rd24, %rd2;\n"
+    "and.pred %p8, %p6, %p7; @%p8 bra $L6_6; sub.s64 %rd25, %rd22, %rd15; st.global.u64 [%rd1], %rd25;\n"
+    "sub.s64 %rd26, %rd23, %rd16; st.global.u64 [%rd1+8], %rd26;\n"
+    "$L6_8: ret;\n"
     "}\n",
     // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256
     // FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
     ".visible .entry kbi_fma(.param .u64 kbi_fma_0, .param .u64 kbi_fma_1)\n"
     "{\n"
-    "    .reg .pred %p<4>; .reg .f32 %f<117>; .reg .b32 %r<2>; .reg .b64 %rd<7>;\n"
-    "    ld.param.u64 %rd4, [kbi_fma_0];\n"
-    "    ld.param.u64 %rd6, [kbi_fma_1];\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    cvt.rn.f32.u32 %f35, %r1;\n"
-    "    mul.rn.f32 %f36, %f35, 0f358637BD;\n"
-    "    add.rn.f32 %f1, %f36, 0f3F000000;\n"
-    "    setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L7_5;\n"
-    "    cvta.to.global.u64 %rd1, %rd4;\n"
-    "    mov.f32 %f116, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f114, 0f40000000;\n"
-    "    mov.f32 %f113, 0f40400000; mov.f32 %f112, 0f40800000; mov.f32 %f111, 0f40A00000;\n"
-    "    mov.f32 %f110, 0f40C00000; mov.f32 %f109, 0f40E00000; mov.f32 %f108, 0f41000000;\n"
-    "    mov.f32 %f107, 0f41100000; mov.f32 %f106, 0f41200000; mov.f32 %f105, 0f41300000;\n"
-    "    mov.f32 %f104, 0f41400000; mov.f32 %f103, 0f41500000; mov.f32 %f102, 0f41600000;\n"
-    "    mov.f32 %f101, 0f41700000; mov.f32 %f115, %f51;\n"
+    ".reg .pred %p<4>; .reg .f32 %f<117>; .reg .b32 %r<2>; .reg .b64 %rd<7>; ld.param.u64 %rd4, [kbi_fma_0];\n"
+    "ld.param.u64 %rd6, [kbi_fma_1]; mov.u32 %r1, %tid.x; cvt.rn.f32.u32 %f35, %r1;\n"
+    "mul.rn.f32 %f36, %f35, 0f358637BD; add.rn.f32 %f1, %f36, 0f3F000000; setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L7_5;\n"
+    "cvta.to.global.u64 %rd1, %rd4; mov.f32 %f116, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f114, 0f40000000;\n"
+    "mov.f32 %f113, 0f40400000; mov.f32 %f112, 0f40800000; mov.f32 %f111, 0f40A00000; mov.f32 %f110, 0f40C00000;\n"
+    "mov.f32 %f109, 0f40E00000; mov.f32 %f108, 0f41000000; mov.f32 %f107, 0f41100000; mov.f32 %f106, 0f41200000;\n"
+    "mov.f32 %f105, 0f41300000; mov.f32 %f104, 0f41400000; mov.f32 %f103, 0f41500000; mov.f32 %f102, 0f41600000;\n"
+    "mov.f32 %f101, 0f41700000; mov.f32 %f115, %f51;\n"
     "$L7_2: .pragma \"nounroll\";\n",
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
-    "    add.s64 %rd6, %rd6, -1;\n"
-    "    setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L7_2;\n"
-    "    add.rn.f32 %f87, %f116, %f115;\n"
-    "    add.rn.f32 %f88, %f87, %f114;\n"
-    "    add.rn.f32 %f89, %f88, %f113;\n"
-    "    add.rn.f32 %f90, %f89, %f112;\n"
-    "    add.rn.f32 %f91, %f90, %f111;\n"
-    "    add.rn.f32 %f92, %f91, %f110;\n"
-    "    add.rn.f32 %f93, %f92, %f109;\n"
-    "    add.rn.f32 %f94, %f93, %f108;\n"
-    "    add.rn.f32 %f95, %f94, %f107;\n"
-    "    add.rn.f32 %f96, %f95, %f106;\n"
-    "    add.rn.f32 %f97, %f96, %f105;\n"
-    "    add.rn.f32 %f98, %f97, %f104;\n"
-    "    add.rn.f32 %f99, %f98, %f103;\n"
-    "    add.rn.f32 %f100, %f99, %f102;\n"
-    "    add.rn.f32 %f34, %f100, %f101;\n"
-    "    setp.num.f32 %p3, %f34, %f34; @%p3 bra $L7_5;\n"
-    "    st.global.f32 [%rd1], %f34;\n"
-    "$L7_5:\n"
-    "    ret;\n"
+    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L7_2; add.rn.f32 %f87, %f116, %f115;\n"
+    "add.rn.f32 %f88, %f87, %f114; add.rn.f32 %f89, %f88, %f113; add.rn.f32 %f90, %f89, %f112;\n"
+    "add.rn.f32 %f91, %f90, %f111; add.rn.f32 %f92, %f91, %f110; add.rn.f32 %f93, %f92, %f109;\n"
+    "add.rn.f32 %f94, %f93, %f108; add.rn.f32 %f95, %f94, %f107; add.rn.f32 %f96, %f95, %f106;\n"
+    "add.rn.f32 %f97, %f96, %f105; add.rn.f32 %f98, %f97, %f104; add.rn.f32 %f99, %f98, %f103;\n"
+    "add.rn.f32 %f100, %f99, %f102; add.rn.f32 %f34, %f100, %f101; setp.num.f32 %p3, %f34, %f34; @%p3 bra $L7_5;\n"
+    "st.global.f32 [%rd1], %f34;\n"
+    "$L7_5: ret;\n"
     "}\n",
     // kbi_fma64(out, iters): the same in f64: 8 chains, 4 steps deep, that is 32 FMA per thread and iteration.
     ".visible .entry kbi_fma64(.param .u64 kbi_fma64_0, .param .u64 kbi_fma64_1)\n"
     "{\n"
-    "    .reg .pred %p<4>; .reg .b32 %r<2>; .reg .f64 %fd<61>; .reg .b64 %rd<7>;\n"
-    "    ld.param.u64 %rd3, [kbi_fma64_0];\n"
-    "    ld.param.u64 %rd6, [kbi_fma64_1];\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    cvt.rn.f64.u32 %fd19, %r1;\n"
-    "    mul.rn.f64 %fd20, %fd19, 0d3EB0C6F7A0B5ED8D; add.rn.f64 %fd1, %fd20, 0d3FE0000000000000;\n"
-    "    setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L8_5;\n"
-    "    mov.f64 %fd60, 0d0000000000000000; mov.f64 %fd27, 0d3FF0000000000000;\n"
-    "    mov.f64 %fd58, 0d4000000000000000; mov.f64 %fd57, 0d4008000000000000;\n"
-    "    mov.f64 %fd56, 0d4010000000000000; mov.f64 %fd55, 0d4014000000000000;\n"
-    "    mov.f64 %fd54, 0d4018000000000000; mov.f64 %fd53, 0d401C000000000000; mov.f64 %fd59, %fd27;\n"
+    ".reg .pred %p<4>; .reg .b32 %r<2>; .reg .f64 %fd<61>; .reg .b64 %rd<7>; ld.param.u64 %rd3, [kbi_fma64_0];\n"
+    "ld.param.u64 %rd6, [kbi_fma64_1]; mov.u32 %r1, %tid.x; cvt.rn.f64.u32 %fd19, %r1;\n"
+    "mul.rn.f64 %fd20, %fd19, 0d3EB0C6F7A0B5ED8D; add.rn.f64 %fd1, %fd20, 0d3FE0000000000000;\n"
+    "setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L8_5; mov.f64 %fd60, 0d0000000000000000;\n"
+    "mov.f64 %fd27, 0d3FF0000000000000; mov.f64 %fd58, 0d4000000000000000; mov.f64 %fd57, 0d4008000000000000;\n"
+    "mov.f64 %fd56, 0d4010000000000000; mov.f64 %fd55, 0d4014000000000000; mov.f64 %fd54, 0d4018000000000000;\n"
+    "mov.f64 %fd53, 0d401C000000000000; mov.f64 %fd59, %fd27;\n"
     "$L8_2: .pragma \"nounroll\";\n",
     KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64,
-    "    add.s64 %rd6, %rd6, -1;\n"
-    "    setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L8_2;\n"
-    "    add.rn.f64 %fd47, %fd60, %fd59;\n"
-    "    add.rn.f64 %fd48, %fd47, %fd58;\n"
-    "    add.rn.f64 %fd49, %fd48, %fd57;\n"
-    "    add.rn.f64 %fd50, %fd49, %fd56;\n"
-    "    add.rn.f64 %fd51, %fd50, %fd55;\n"
-    "    add.rn.f64 %fd52, %fd51, %fd54;\n"
-    "    add.rn.f64 %fd18, %fd52, %fd53;\n"
-    "    setp.num.f64 %p3, %fd18, %fd18; @%p3 bra $L8_5;\n"
-    "    cvta.to.global.u64 %rd5, %rd3;\n"
-    "    st.global.f64 [%rd5], %fd18;\n"
-    "$L8_5:\n"
-    "    ret;\n"
+    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L8_2; add.rn.f64 %fd47, %fd60, %fd59;\n"
+    "add.rn.f64 %fd48, %fd47, %fd58; add.rn.f64 %fd49, %fd48, %fd57; add.rn.f64 %fd50, %fd49, %fd56;\n"
+    "add.rn.f64 %fd51, %fd50, %fd55; add.rn.f64 %fd52, %fd51, %fd54; add.rn.f64 %fd18, %fd52, %fd53;\n"
+    "setp.num.f64 %p3, %fd18, %fd18; @%p3 bra $L8_5; cvta.to.global.u64 %rd5, %rd3; st.global.f64 [%rd5], %fd18;\n"
+    "$L8_5: ret;\n"
     "}\n",
     // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements.
     // Vector stores where p and the block allow, else byte by byte.
     ".visible .entry kbi_fill(.param .u64 kbi_fill_0, .param .u64 kbi_fill_1, .param .u32 kbi_fill_2,\n"
     "    .param .u32 kbi_fill_3, .param .u64 kbi_fill_4, .param .u32 kbi_fill_5)\n"
     "{\n"
-    "    .reg .pred %p<46>; .reg .b16 %rs<12>; .reg .f32 %f<5>; .reg .b32 %r<171>; .reg .f64 %fd<82>;\n"
-    "    .reg .b64 %rd<76>;\n"
-    "    ld.param.u64 %rd36, [kbi_fill_0];\n"
-    "    ld.param.u64 %rd37, [kbi_fill_1];\n"
-    "    ld.param.u32 %r56, [kbi_fill_2];\n"
-    "    ld.param.u32 %r57, [kbi_fill_3];\n"
-    "    ld.param.u64 %rd38, [kbi_fill_4];\n"
-    "    mov.u32 %r59, %ctaid.x;\n"
-    "    mov.u32 %r60, %ntid.x;\n"
-    "    cvt.u64.u32 %rd1, %r60;\n"
-    "    mul.wide.u32 %rd39, %r59, %r60;\n"
-    "    mov.u32 %r61, %tid.x;\n"
-    "    cvt.u64.u32 %rd40, %r61;\n"
-    "    add.s64 %rd67, %rd39, %rd40;\n"
-    "    shl.b64 %rd66, %rd67, 2;\n"
-    "    setp.ge.u64 %p2, %rd66, %rd37; @%p2 bra $L9_39;\n"
-    "    setp.eq.s32 %p3, %r57, 1;\n"
-    "    add.s32 %r62, %r56, -5;\n"
-    "    setp.gt.u32 %p4, %r62, 7;\n"
-    "    or.pred %p1, %p4, %p3;\n"
-    "    setp.eq.s32 %p5, %r56, 14;\n"
-    "    selp.b32 %r1, 20, 21, %p5;\n"
-    "    selp.b32 %r2, 126, 123, %p5;\n"
-    "    selp.b32 %r3, 121, 113, %p5;\n"
-    "    mad.lo.s32 %r4, %r3, -8388608, 8388608;\n"
-    "    add.s32 %r63, %r56, -11;\n"
-    "    setp.lt.u32 %p6, %r63, 2;\n"
-    "    setp.eq.s32 %p7, %r57, 2;\n"
-    "    and.pred %p8, %p7, %p6;\n"
-    "    selp.u32 %r6, 1, 0, %p8;\n"
-    "    cvt.u32.u64 %r7, %rd38;\n"
-    "    shr.u64 %rd41, %rd38, 32;\n"
-    "    cvt.u32.u64 %r8, %rd41;\n"
-    "    shl.b32 %r64, %r56, 2;\n"
-    "    mov.u64 %rd42, 9906741768688416;\n"
-    "    shr.u64 %rd43, %rd42, %r64;\n"
-    "    cvt.u32.u64 %r65, %rd43;\n"
-    "    and.b32 %r66, %r65, 15;\n"
-    "    mov.u32 %r67, 4;\n"
-    "    shl.b32 %r68, %r67, %r66;\n"
-    "    add.s32 %r69, %r68, -1;\n"
-    "    mov.u32 %r70, -1;\n"
-    "    and.b64 %rd4, %rd43, 15;\n"
-    "    min.u32 %r71, %r69, 15;\n"
-    "    cvt.u64.u32 %rd44, %r71;\n"
-    "    and.b64 %rd5, %rd44, %rd36;\n"
-    "    cvt.u16.u32 %rs1, %r66;\n"
-    "    shl.b32 %r72, %r70, %r66;\n"
-    "    not.b32 %r9, %r72;\n"
-    "    mov.u32 %r73, %nctaid.x;\n"
-    "    cvt.u64.u32 %rd45, %r73;\n"
-    "    mul.lo.s64 %rd6, %rd45, %rd1;\n"
-    "    cvta.to.global.u64 %rd7, %rd36;\n"
-    "    not.pred %p19, %p1;\n"
-    "$L9_2: .pragma \"nounroll\";\n"
-    "    setp.eq.s32 %p9, %r57, 0;\n"
-    "    mov.u32 %r167, 0; mov.u32 %r142, %r167; mov.u32 %r143, %r167; mov.u32 %r155, %r167;\n"
-    "    mov.u32 %r145, %r167; mov.u32 %r157, %r167; mov.u32 %r164, %r167; mov.u32 %r165, %r167;\n"
-    "    mov.u32 %r166, %r167;\n"
-    "    @%p9 bra $L9_7;\n"
-    "    cvt.u32.u64 %r10, %rd67;\n"
-    "    shr.u64 %rd10, %rd67, 32;\n"
-    "    mov.u32 %r85, 0; mov.u32 %r142, %r85; mov.u32 %r143, %r85; mov.u32 %r155, %r85; mov.u32 %r145, %r85;\n"
-    "    mov.u32 %r146, %r6;\n"
-    "$L9_4: .pragma \"nounroll\";\n"
-    "    mov.u32 %r166, %r145; mov.u32 %r165, %r155; mov.u32 %r164, %r143; mov.u32 %r157, %r142;\n"
-    "    ld.param.u32 %r143, [kbi_fill_5];\n"
-    "    mov.u64 %rd68, %rd10; mov.u32 %r147, %r85; mov.u32 %r148, %r8; mov.u32 %r149, %r7;\n"
-    "    mov.u32 %r142, %r146; mov.u32 %r145, %r10;\n"
-    "$L9_5: .pragma \"nounroll\";\n"
-    "    mul.wide.u32 %rd46, %r145, -766435501;\n"
-    "    mul.wide.u32 %rd12, %r143, -845247145;\n"
-    "    cvt.u32.u64 %r87, %rd68;\n"
-    "    xor.b32 %r88, %r149, %r87;\n"
-    "    shr.u64 %rd47, %rd12, 32;\n"
-    "    cvt.u32.u64 %r89, %rd47;\n"
-    "    xor.b32 %r145, %r88, %r89;\n"
-    "    shr.u64 %rd48, %rd46, 32;\n"
-    "    cvt.u32.u64 %r90, %rd48;\n"
-    "    xor.b32 %r91, %r148, %r142;\n"
-    "    xor.b32 %r143, %r91, %r90;\n"
-    "    cvt.u32.u64 %r142, %rd46;\n"
-    "    add.s32 %r149, %r149, -1640531527;\n"
-    "    add.s32 %r148, %r148, -1150833019;\n"
-    "    add.s32 %r147, %r147, 1;\n"
-    "    setp.ne.s32 %p10, %r147, 10;\n"
-    "    mov.u64 %rd68, %rd12;\n"
-    "    @%p10 bra $L9_5;\n"
-    "    cvt.u32.u64 %r155, %rd12;\n"
-    "    add.s32 %r29, %r146, -1;\n"
-    "    setp.gt.s32 %p11, %r146, 0;\n"
-    "    mov.u32 %r146, %r29;\n"
-    "    @%p11 bra $L9_4;\n"
-    "$L9_7:\n"
-    "    mov.f64 %fd80, 0d0000000000000000; mov.u64 %rd72, 0; mov.u64 %rd13, %rd72; mov.u64 %rd14, %rd72;\n"
-    "    bra.uni $L9_8;\n"
-    "$L9_14:\n"
-    "    setp.gt.u32 %p24, %r56, 13; @!%p24 bra $L9_15;\n"
-    "    and.b32 %r114, %r45, 2147483647;\n"
-    "    shr.u32 %r46, %r114, 23;\n"
-    "    add.s32 %r169, %r4, %r114;\n"
-    "    setp.ge.u32 %p32, %r46, %r3;\n"
-    "    mov.u32 %r168, %r1;\n"
-    "    @%p32 bra $L9_23;\n"
-    "    and.b32 %r115, %r45, 8388607;\n"
-    "    or.b32 %r169, %r115, 8388608;\n"
-    "    sub.s32 %r116, %r1, %r46;\n"
-    "    add.s32 %r117, %r116, %r3;\n"
-    "    min.u32 %r168, %r117, 25;\n"
-    "$L9_23:\n"
-    "    add.s32 %r118, %r168, -1;\n"
-    "    mov.u32 %r119, 1;\n"
-    "    shl.b32 %r120, %r119, %r118;\n"
-    "    shr.u32 %r121, %r169, %r168;\n"
-    "    and.b32 %r122, %r121, 1;\n",
-    "    add.s32 %r123, %r169, %r120;\n"
-    "    add.s32 %r124, %r123, %r122;\n"
-    "    add.s32 %r125, %r124, -1;\n"
-    "    shr.u32 %r126, %r125, %r168;\n"
-    "    shr.u32 %r127, %r45, 24;\n"
-    "    and.b32 %r128, %r127, 128;\n"
-    "    min.u32 %r129, %r126, %r2;\n"
-    "    or.b32 %r130, %r129, %r128;\n"
-    "    cvt.u64.u32 %rd72, %r130;\n"
-    "    bra.uni $L9_24;\n"
-    "$L9_15:\n"
-    "    mov.b64 %rd72, %fd6;\n"
-    "    setp.eq.s32 %p25, %r56, 2; @%p25 bra $L9_24;\n"
-    "    setp.eq.s32 %p26, %r56, 3; @%p26 bra $L9_19;\n"
-    "    setp.ne.s32 %p27, %r56, 4; @%p27 bra $L9_20;\n"
-    "    shr.u32 %r109, %r45, 16;\n"
-    "    and.b32 %r110, %r109, 1;\n"
-    "    add.s32 %r111, %r45, %r110;\n"
-    "    add.s32 %r112, %r111, 32767;\n"
-    "    shr.u32 %r113, %r112, 16;\n"
-    "    cvt.u64.u32 %rd72, %r113;\n"
-    "    bra.uni $L9_24;\n"
-    "$L9_19:\n"
-    "    cvt.rn.f16.f32 %rs2, %f1;\n"
-    "    cvt.u64.u16 %rd72, %rs2;\n"
-    "    bra.uni $L9_24;\n"
-    "$L9_20:\n"
-    "    and.b32 %r141, %r56, 1;\n"
-    "    setp.eq.s32 %p28, %r141, 0;\n"
-    "    mul.rn.f64 %fd75, %fd6, 0d4020000000000000;\n"
-    "    setp.lt.f64 %p29, %fd75, 0d0000000000000000;\n"
-    "    selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p29;\n"
-    "    add.rn.f64 %fd77, %fd75, %fd76;\n"
-    "    setp.lt.f64 %p30, %fd77, 0d0000000000000000;\n"
-    "    and.pred %p31, %p28, %p30;\n"
-    "    selp.f64 %fd78, 0d0000000000000000, %fd77, %p31;\n"
-    "    cvt.rzi.s64.f64 %rd72, %fd78;\n"
-    "    bra.uni $L9_24;\n"
-    "$L9_8: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd15, %rd14; mov.u64 %rd14, %rd13; mov.u64 %rd13, %rd72; mov.u32 %r43, %r166;\n"
-    "    mov.u32 %r166, %r165; mov.u32 %r165, %r164; mov.u32 %r40, %r145; mov.u32 %r145, %r155;\n"
-    "    mov.u32 %r155, %r143;\n"
-    "    and.b32 %r93, %r167, 1;\n"
-    "    setp.eq.b32 %p12, %r93, 1;\n"
-    "    setp.ne.s32 %p13, %r57, 1;\n"
-    "    or.pred %p14, %p13, %p12;\n"
-    "    mov.f64 %fd81, %fd80;\n"
-    "    @%p14 bra $L9_10;\n"
-    "    shr.u32 %r94, %r40, 8;\n"
-    "    add.s32 %r95, %r94, 1;\n"
-    "    cvt.rn.f64.s32 %fd8, %r95;\n"
-    "    mov.b64 %rd52, %fd8;\n"
-    "    add.s64 %rd53, %rd52, 2638149301829632;\n"
-    "    shr.u64 %rd54, %rd53, 52;\n"
-    "    cvt.u32.u64 %r96, %rd54;\n"
-    "    and.b64 %rd55, %rd53, 4503599627370495;\n"
-    "    add.s64 %rd56, %rd55, 4604544269498187776;\n"
-    "    mov.b64 %fd9, %rd56;\n"
-    "    add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n"
-    "    add.rn.f64 %fd11, %fd9, 0d3FF0000000000000;\n"
-    "    div.rn.f64 %fd12, %fd10, %fd11;\n"
-    "    mul.rn.f64 %fd13, %fd12, %fd12;\n"
-    "    mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n"
-    "    mul.rn.f64 %fd16, %fd13, %fd15; add.rn.f64 %fd17, %fd16, 0d3FB745D1745D1746;\n"
-    "    mul.rn.f64 %fd18, %fd13, %fd17; add.rn.f64 %fd19, %fd18, 0d3FBC71C71C71C71C;\n"
-    "    mul.rn.f64 %fd20, %fd13, %fd19; add.rn.f64 %fd21, %fd20, 0d3FC2492492492492;\n"
-    "    mul.rn.f64 %fd22, %fd13, %fd21; add.rn.f64 %fd23, %fd22, 0d3FC999999999999A;\n"
-    "    mul.rn.f64 %fd24, %fd13, %fd23; add.rn.f64 %fd25, %fd24, 0d3FD5555555555555;\n"
-    "    mul.rn.f64 %fd26, %fd13, %fd25; add.rn.f64 %fd27, %fd26, 0d3FF0000000000000;\n"
-    "    mov.u32 %r97, 1047;\n"
-    "    sub.s32 %r98, %r97, %r96;\n"
-    "    cvt.rn.f64.s32 %fd28, %r98;\n"
-    "    mul.rn.f64 %fd29, %fd28, 0d3FE62E42FEFA39EF;\n"
-    "    mul.rn.f64 %fd30, %fd12, 0dC000000000000000;\n"
-    "    mul.rn.f64 %fd31, %fd30, %fd27;\n"
-    "    add.rn.f64 %fd32, %fd29, %fd31;\n"
-    "    add.rn.f64 %fd33, %fd32, %fd32;\n"
-    "    sqrt.rn.f64 %fd34, %fd33;\n"
-    "    shr.u32 %r99, %r145, 8;\n"
-    "    add.s32 %r100, %r99, 2097152;\n"
-    "    shr.u32 %r101, %r100, 22;\n"
-    "    and.b32 %r102, %r100, 29360128;\n"
-    "    sub.s32 %r103, %r99, %r102;\n"
-    "    cvt.rn.f64.s32 %fd35, %r103;\n"
-    "    mul.rn.f64 %fd36, %fd35, 0d3E9921FB54442C73;\n"
-    "    mul.rn.f64 %fd37, %fd36, %fd36;\n"
-    "    mul.rn.f64 %fd38, %fd37, 0d3DE6124613A86D09; add.rn.f64 %fd39, %fd38, 0dBE5AE64567F544E4;\n"
-    "    mul.rn.f64 %fd40, %fd37, %fd39; add.rn.f64 %fd41, %fd40, 0d3EC71DE3A556C734;\n"
-    "    mul.rn.f64 %fd42, %fd37, %fd41; add.rn.f64 %fd43, %fd42, 0dBF2A01A01A01A01A;\n"
-    "    mul.rn.f64 %fd44, %fd37, %fd43; add.rn.f64 %fd45, %fd44, 0d3F81111111111111;\n"
-    "    mul.rn.f64 %fd46, %fd37, %fd45; add.rn.f64 %fd47, %fd46, 0dBFC5555555555555;\n"
-    "    mul.rn.f64 %fd48, %fd37, %fd47;\n"
-    "    mul.rn.f64 %fd49, %fd36, %fd48;\n"
-    "    add.rn.f64 %fd50, %fd36, %fd49;\n"
-    "    mul.rn.f64 %fd51, %fd37, 0d3E21EED8EFF8D898; add.rn.f64 %fd52, %fd51, 0dBE927E4FB7789F5C;\n"
-    "    mul.rn.f64 %fd53, %fd37, %fd52; add.rn.f64 %fd54, %fd53, 0d3EFA01A01A01A01A;\n"
-    "    mul.rn.f64 %fd55, %fd37, %fd54; add.rn.f64 %fd56, %fd55, 0dBF56C16C16C16C17;\n",
-    "    mul.rn.f64 %fd57, %fd37, %fd56; add.rn.f64 %fd58, %fd57, 0d3FA5555555555555;\n"
-    "    mul.rn.f64 %fd59, %fd37, %fd58; add.rn.f64 %fd60, %fd59, 0dBFE0000000000000;\n"
-    "    mul.rn.f64 %fd61, %fd37, %fd60; add.rn.f64 %fd62, %fd61, 0d3FF0000000000000;\n"
-    "    and.b32 %r104, %r100, 4194304;\n"
-    "    setp.eq.s32 %p15, %r104, 0;\n"
-    "    selp.f64 %fd63, %fd62, %fd50, %p15;\n"
-    "    selp.f64 %fd64, %fd50, %fd62, %p15;\n"
-    "    add.s32 %r105, %r101, 1;\n"
-    "    and.b32 %r106, %r105, 2;\n"
-    "    setp.eq.s32 %p16, %r106, 0;\n"
-    "    neg.f64 %fd65, %fd63;\n"
-    "    selp.f64 %fd66, %fd63, %fd65, %p16;\n"
-    "    and.b32 %r107, %r100, 8388608;\n"
-    "    setp.eq.s32 %p17, %r107, 0;\n"
-    "    neg.f64 %fd67, %fd64;\n"
-    "    selp.f64 %fd68, %fd64, %fd67, %p17;\n"
-    "    mul.rn.f64 %fd69, %fd34, %fd66;\n"
-    "    cvt.rn.f32.f64 %f2, %fd69;\n"
-    "    cvt.f64.f32 %fd81, %f2;\n"
-    "    mul.rn.f64 %fd70, %fd34, %fd68;\n"
-    "    cvt.rn.f32.f64 %f3, %fd70;\n"
-    "    cvt.f64.f32 %fd80, %f3;\n"
-    "$L9_10:\n"
-    "    cvt.u64.u32 %rd57, %r167;\n"
-    "    add.s64 %rd16, %rd66, %rd57;\n"
-    "    cvt.u64.u32 %rd58, %r43;\n"
-    "    cvt.u64.u32 %rd59, %r40;\n"
-    "    bfi.b64 %rd60, %rd58, %rd59, 32, 32;\n"
-    "    setp.eq.s32 %p18, %r57, 3;\n"
-    "    selp.b64 %rd72, %rd16, %rd60, %p18;\n"
-    "    @%p19 bra $L9_24;\n"
-    "    shr.u32 %r108, %r40, 8;\n"
-    "    cvt.rn.f64.s32 %fd71, %r108;\n"
-    "    mul.rn.f64 %fd72, %fd71, 0d3E70000000000000;\n"
-    "    cvt.rn.f64.s64 %fd73, %rd16;\n"
-    "    selp.f64 %fd74, %fd73, %fd72, %p18;\n"
-    "    selp.f64 %fd6, %fd81, %fd74, %p3;\n"
-    "    cvt.rn.f32.f64 %f1, %fd6;\n"
-    "    mov.b32 %r45, %f1;\n"
-    "    setp.eq.s32 %p22, %r56, 13; @%p22 bra $L9_13;\n"
-    "    setp.ne.s32 %p23, %r56, 1; @%p23 bra $L9_14;\n"
-    "$L9_13:\n"
-    "    cvt.u64.u32 %rd72, %r45;\n"
-    "$L9_24:\n"
-    "    add.s32 %r167, %r167, 1;\n"
-    "    setp.ne.s32 %p33, %r167, 4;\n"
-    "    mov.u32 %r143, %r142; mov.u32 %r164, %r157;\n"
-    "    @%p33 bra $L9_8;\n"
-    "    setp.eq.s64 %p34, %rd5, 0;\n"
-    "    cvt.u32.u64 %r131, %rd4;\n"
-    "    shl.b64 %rd61, %rd66, %r131;\n"
-    "    add.s64 %rd25, %rd7, %rd61;\n"
-    "    sub.s64 %rd26, %rd37, %rd66;\n"
-    "    setp.gt.u64 %p35, %rd26, 3;\n"
-    "    and.pred %p36, %p34, %p35;\n"
-    "    @!%p36 bra $L9_26;\n"
-    "    setp.gt.s16 %p40, %rs1, 1; @%p40 bra $L9_33;\n"
-    "    setp.eq.s16 %p43, %rs1, 0; @%p43 bra $L9_37;\n"
-    "    setp.eq.s16 %p44, %rs1, 1; @!%p44 bra $L9_38;\n"
-    "    cvt.u16.u64 %rs4, %rd72;\n"
-    "    cvt.u16.u64 %rs5, %rd13;\n"
-    "    cvt.u16.u64 %rs6, %rd14;\n"
-    "    cvt.u16.u64 %rs7, %rd15;\n"
-    "    st.global.v4.u16 [%rd25], {%rs7, %rs6, %rs5, %rs4};\n"
-    "    bra.uni $L9_38;\n"
-    "$L9_26:\n"
-    "    min.u64 %rd62, %rd26, 4;\n"
-    "    cvt.u32.u64 %r133, %rd62;\n"
-    "    shl.b32 %r53, %r133, %r131;\n"
-    "    setp.eq.s32 %p37, %r53, 0; @%p37 bra $L9_38;\n"
-    "    mov.u32 %r170, 0;\n"
-    "$L9_28: .pragma \"nounroll\";\n"
-    "    cvt.u64.u32 %rd63, %r170;\n"
-    "    add.s64 %rd64, %rd25, %rd63;\n"
-    "    st.global.u8 [%rd64], %rd15;\n"
-    "    and.b32 %r135, %r170, %r9;\n"
-    "    setp.eq.s32 %p38, %r135, %r9;\n"
-    "    selp.b64 %rd30, %rd72, %rd13, %p38;\n"
-    "    selp.b64 %rd31, %rd13, %rd14, %p38;\n"
-    "    shr.u64 %rd65, %rd15, 8;\n"
-    "    selp.b64 %rd15, %rd14, %rd65, %p38;\n"
-    "    add.s32 %r170, %r170, 1;\n"
-    "    setp.lt.u32 %p39, %r170, %r53;\n"
-    "    mov.u64 %rd13, %rd30; mov.u64 %rd14, %rd31;\n"
-    "    @%p39 bra $L9_28;\n"
-    "    bra.uni $L9_38;\n"
-    "$L9_33:\n"
-    "    setp.eq.s16 %p41, %rs1, 2; @%p41 bra $L9_36;\n"
-    "    setp.ne.s16 %p42, %rs1, 3; @%p42 bra $L9_38;\n"
-    "    st.global.v2.u64 [%rd25], {%rd15, %rd14};\n"
-    "    st.global.v2.u64 [%rd25+16], {%rd13, %rd72};\n"
-    "    bra.uni $L9_38;\n"
-    "$L9_37:\n"
-    "    cvt.u16.u64 %rs8, %rd72;\n"
-    "    cvt.u16.u64 %rs9, %rd13;\n"
-    "    cvt.u16.u64 %rs10, %rd14;\n"
-    "    cvt.u16.u64 %rs11, %rd15;\n"
-    "    st.global.v4.u8 [%rd25], {%rs11, %rs10, %rs9, %rs8};\n"
-    "    bra.uni $L9_38;\n"
-    "$L9_36:\n"
-    "    cvt.u32.u64 %r136, %rd72;\n"
-    "    cvt.u32.u64 %r137, %rd13;\n"
-    "    cvt.u32.u64 %r138, %rd14;\n"
-    "    cvt.u32.u64 %r139, %rd15;\n"
-    "    st.global.v4.u32 [%rd25], {%r139, %r138, %r137, %r136};\n"
-    "$L9_38:\n"
-    "    add.s64 %rd67, %rd67, %rd6;\n"
-    "    shl.b64 %rd66, %rd67, 2;\n"
-    "    setp.lt.u64 %p45, %rd66, %rd37; @%p45 bra $L9_2;\n"
-    "$L9_39:\n"
-    "    ret;\n"
+    ".reg .pred %p<46>; .reg .b16 %rs<12>; .reg .f32 %f<5>; .reg .b32 %r<171>; .reg .f64 %fd<82>;\n"
+    ".reg .b64 %rd<76>; ld.param.u64 %rd36, [kbi_fill_0]; ld.param.u64 %rd37, [kbi_fill_1];\n"
+    "ld.param.u32 %r56, [kbi_fill_2]; ld.param.u32 %r57, [kbi_fill_3]; ld.param.u64 %rd38, [kbi_fill_4];\n"
+    "mov.u32 %r59, %ctaid.x; mov.u32 %r60, %ntid.x; cvt.u64.u32 %rd1, %r60; mul.wide.u32 %rd39, %r59, %r60;\n"
+    "mov.u32 %r61, %tid.x; cvt.u64.u32 %rd40, %r61; add.s64 %rd67, %rd39, %rd40; shl.b64 %rd66, %rd67, 2;\n"
+    "setp.ge.u64 %p2, %rd66, %rd37; @%p2 bra $L9_39; setp.eq.s32 %p3, %r57, 1; add.s32 %r62, %r56, -5;\n"
+    "setp.gt.u32 %p4, %r62, 7; or.pred %p1, %p4, %p3; setp.eq.s32 %p5, %r56, 14; selp.b32 %r1, 20, 21, %p5;\n"
+    "selp.b32 %r2, 126, 123, %p5; selp.b32 %r3, 121, 113, %p5; mad.lo.s32 %r4, %r3, -8388608, 8388608;\n"
+    "add.s32 %r63, %r56, -11; setp.lt.u32 %p6, %r63, 2; setp.eq.s32 %p7, %r57, 2; and.pred %p8, %p7, %p6;\n"
+    "selp.u32 %r6, 1, 0, %p8; cvt.u32.u64 %r7, %rd38; shr.u64 %rd41, %rd38, 32; cvt.u32.u64 %r8, %rd41;\n"
+    "shl.b32 %r64, %r56, 2; mov.u64 %rd42, 9906741768688416; shr.u64 %rd43, %rd42, %r64; cvt.u32.u64 %r65, %rd43;\n"
+    "and.b32 %r66, %r65, 15; mov.u32 %r67, 4; shl.b32 %r68, %r67, %r66; add.s32 %r69, %r68, -1; mov.u32 %r70, -1;\n"
+    "and.b64 %rd4, %rd43, 15; min.u32 %r71, %r69, 15; cvt.u64.u32 %rd44, %r71; and.b64 %rd5, %rd44, %rd36;\n"
+    "cvt.u16.u32 %rs1, %r66; shl.b32 %r72, %r70, %r66; not.b32 %r9, %r72; mov.u32 %r73, %nctaid.x;\n"
+    "cvt.u64.u32 %rd45, %r73; mul.lo.s64 %rd6, %rd45, %rd1; cvta.to.global.u64 %rd7, %rd36; not.pred %p19, %p1;\n"
+    "$L9_2: .pragma \"nounroll\"; setp.eq.s32 %p9, %r57, 0; mov.u32 %r167, 0; mov.u32 %r142, %r167;\n"
+    "mov.u32 %r143, %r167; mov.u32 %r155, %r167; mov.u32 %r145, %r167; mov.u32 %r157, %r167; mov.u32 %r164, %r167;\n"
+    "mov.u32 %r165, %r167; mov.u32 %r166, %r167; @%p9 bra $L9_7; cvt.u32.u64 %r10, %rd67; shr.u64 %rd10, %rd67, 32;\n"
+    "mov.u32 %r85, 0; mov.u32 %r142, %r85; mov.u32 %r143, %r85; mov.u32 %r155, %r85; mov.u32 %r145, %r85;\n"
+    "mov.u32 %r146, %r6;\n"
+    "$L9_4: .pragma \"nounroll\"; mov.u32 %r166, %r145; mov.u32 %r165, %r155; mov.u32 %r164, %r143;\n"
+    "mov.u32 %r157, %r142; ld.param.u32 %r143, [kbi_fill_5]; mov.u64 %rd68, %rd10; mov.u32 %r147, %r85;\n"
+    "mov.u32 %r148, %r8; mov.u32 %r149, %r7; mov.u32 %r142, %r146; mov.u32 %r145, %r10;\n"
+    "$L9_5: .pragma \"nounroll\"; mul.wide.u32 %rd46, %r145, -766435501; mul.wide.u32 %rd12, %r143, -845247145;\n"
+    "cvt.u32.u64 %r87, %rd68; xor.b32 %r88, %r149, %r87; shr.u64 %rd47, %rd12, 32; cvt.u32.u64 %r89, %rd47;\n"
+    "xor.b32 %r145, %r88, %r89; shr.u64 %rd48, %rd46, 32; cvt.u32.u64 %r90, %rd48; xor.b32 %r91, %r148, %r142;\n"
+    "xor.b32 %r143, %r91, %r90; cvt.u32.u64 %r142, %rd46; add.s32 %r149, %r149, -1640531527;\n"
+    "add.s32 %r148, %r148, -1150833019; add.s32 %r147, %r147, 1; setp.ne.s32 %p10, %r147, 10; mov.u64 %rd68, %rd12;\n"
+    "@%p10 bra $L9_5; cvt.u32.u64 %r155, %rd12; add.s32 %r29, %r146, -1; setp.gt.s32 %p11, %r146, 0;\n"
+    "mov.u32 %r146, %r29; @%p11 bra $L9_4;\n"
+    "$L9_7: mov.f64 %fd80, 0d0000000000000000; mov.u64 %rd72, 0; mov.u64 %rd13, %rd72; mov.u64 %rd14, %rd72;\n"
+    "bra.uni $L9_8;\n"
+    "$L9_14: setp.gt.u32 %p24, %r56, 13; @!%p24 bra $L9_15; and.b32 %r114, %r45, 2147483647;\n"
+    "shr.u32 %r46, %r114, 23; add.s32 %r169, %r4, %r114; setp.ge.u32 %p32, %r46, %r3; mov.u32 %r168, %r1;\n"
+    "@%p32 bra $L9_23; and.b32 %r115, %r45, 8388607; or.b32 %r169, %r115, 8388608; sub.s32 %r116, %r1, %r46;\n"
+    "add.s32 %r117, %r116, %r3; min.u32 %r168, %r117, 25;\n"
+    "$L9_23: add.s32 %r118, %r168, -1; mov.u32 %r119, 1; shl.b32 %r120, %r119, %r118; shr.u32 %r121, %r169, %r168;\n"
+    "and.b32 %r122, %r121, 1; add.s32 %r123, %r169, %r120; add.s32 %r124, %r123, %r122; add.s32 %r125, %r124, -1;\n"
+    "shr.u32 %r126, %r125, %r168; shr.u32 %r127, %r45, 24; and.b32 %r128, %r127, 128; min.u32 %r129, %r126, %r2;\n"
+    "or.b32 %r130, %r129, %r128; cvt.u64.u32 %rd72, %r130; bra.uni $L9_24;\n"
+    "$L9_15: mov.b64 %rd72, %fd6; setp.eq.s32 %p25, %r56, 2; @%p25 bra $L9_24; setp.eq.s32 %p26, %r56, 3;\n"
+    "@%p26 bra $L9_19; setp.ne.s32 %p27, %r56, 4; @%p27 bra $L9_20; shr.u32 %r109, %r45, 16;\n",
+    "and.b32 %r110, %r109, 1; add.s32 %r111, %r45, %r110; add.s32 %r112, %r111, 32767; shr.u32 %r113, %r112, 16;\n"
+    "cvt.u64.u32 %rd72, %r113; bra.uni $L9_24;\n"
+    "$L9_19: cvt.rn.f16.f32 %rs2, %f1; cvt.u64.u16 %rd72, %rs2; bra.uni $L9_24;\n"
+    "$L9_20: and.b32 %r141, %r56, 1; setp.eq.s32 %p28, %r141, 0; mul.rn.f64 %fd75, %fd6, 0d4020000000000000;\n"
+    "setp.lt.f64 %p29, %fd75, 0d0000000000000000; selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p29;\n"
+    "add.rn.f64 %fd77, %fd75, %fd76; setp.lt.f64 %p30, %fd77, 0d0000000000000000; and.pred %p31, %p28, %p30;\n"
+    "selp.f64 %fd78, 0d0000000000000000, %fd77, %p31; cvt.rzi.s64.f64 %rd72, %fd78; bra.uni $L9_24;\n"
+    "$L9_8: .pragma \"nounroll\"; mov.u64 %rd15, %rd14; mov.u64 %rd14, %rd13; mov.u64 %rd13, %rd72;\n"
+    "mov.u32 %r43, %r166; mov.u32 %r166, %r165; mov.u32 %r165, %r164; mov.u32 %r40, %r145; mov.u32 %r145, %r155;\n"
+    "mov.u32 %r155, %r143; and.b32 %r93, %r167, 1; setp.eq.b32 %p12, %r93, 1; setp.ne.s32 %p13, %r57, 1;\n"
+    "or.pred %p14, %p13, %p12; mov.f64 %fd81, %fd80; @%p14 bra $L9_10; shr.u32 %r94, %r40, 8;\n"
+    "add.s32 %r95, %r94, 1; cvt.rn.f64.s32 %fd8, %r95; mov.b64 %rd52, %fd8; add.s64 %rd53, %rd52, 2638149301829632;\n"
+    "shr.u64 %rd54, %rd53, 52; cvt.u32.u64 %r96, %rd54; and.b64 %rd55, %rd53, 4503599627370495;\n"
+    "add.s64 %rd56, %rd55, 4604544269498187776; mov.b64 %fd9, %rd56; add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n"
+    "add.rn.f64 %fd11, %fd9, 0d3FF0000000000000; div.rn.f64 %fd12, %fd10, %fd11; mul.rn.f64 %fd13, %fd12, %fd12;\n"
+    "mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n"
+    "mul.rn.f64 %fd16, %fd13, %fd15; add.rn.f64 %fd17, %fd16, 0d3FB745D1745D1746; mul.rn.f64 %fd18, %fd13, %fd17;\n"
+    "add.rn.f64 %fd19, %fd18, 0d3FBC71C71C71C71C; mul.rn.f64 %fd20, %fd13, %fd19;\n"
+    "add.rn.f64 %fd21, %fd20, 0d3FC2492492492492; mul.rn.f64 %fd22, %fd13, %fd21;\n"
+    "add.rn.f64 %fd23, %fd22, 0d3FC999999999999A; mul.rn.f64 %fd24, %fd13, %fd23;\n"
+    "add.rn.f64 %fd25, %fd24, 0d3FD5555555555555; mul.rn.f64 %fd26, %fd13, %fd25;\n"
+    "add.rn.f64 %fd27, %fd26, 0d3FF0000000000000; mov.u32 %r97, 1047; sub.s32 %r98, %r97, %r96;\n"
+    "cvt.rn.f64.s32 %fd28, %r98; mul.rn.f64 %fd29, %fd28, 0d3FE62E42FEFA39EF;\n"
+    "mul.rn.f64 %fd30, %fd12, 0dC000000000000000; mul.rn.f64 %fd31, %fd30, %fd27; add.rn.f64 %fd32, %fd29, %fd31;\n"
+    "add.rn.f64 %fd33, %fd32, %fd32; sqrt.rn.f64 %fd34, %fd33; shr.u32 %r99, %r145, 8;\n"
+    "add.s32 %r100, %r99, 2097152; shr.u32 %r101, %r100, 22; and.b32 %r102, %r100, 29360128;\n"
+    "sub.s32 %r103, %r99, %r102; cvt.rn.f64.s32 %fd35, %r103; mul.rn.f64 %fd36, %fd35, 0d3E9921FB54442C73;\n"
+    "mul.rn.f64 %fd37, %fd36, %fd36; mul.rn.f64 %fd38, %fd37, 0d3DE6124613A86D09;\n"
+    "add.rn.f64 %fd39, %fd38, 0dBE5AE64567F544E4; mul.rn.f64 %fd40, %fd37, %fd39;\n"
+    "add.rn.f64 %fd41, %fd40, 0d3EC71DE3A556C734; mul.rn.f64 %fd42, %fd37, %fd41;\n"
+    "add.rn.f64 %fd43, %fd42, 0dBF2A01A01A01A01A; mul.rn.f64 %fd44, %fd37, %fd43;\n"
+    "add.rn.f64 %fd45, %fd44, 0d3F81111111111111; mul.rn.f64 %fd46, %fd37, %fd45;\n"
+    "add.rn.f64 %fd47, %fd46, 0dBFC5555555555555; mul.rn.f64 %fd48, %fd37, %fd47; mul.rn.f64 %fd49, %fd36, %fd48;\n"
+    "add.rn.f64 %fd50, %fd36, %fd49; mul.rn.f64 %fd51, %fd37, 0d3E21EED8EFF8D898;\n"
+    "add.rn.f64 %fd52, %fd51, 0dBE927E4FB7789F5C; mul.rn.f64 %fd53, %fd37, %fd52;\n"
+    "add.rn.f64 %fd54, %fd53, 0d3EFA01A01A01A01A; mul.rn.f64 %fd55, %fd37, %fd54;\n"
+    "add.rn.f64 %fd56, %fd55, 0dBF56C16C16C16C17; mul.rn.f64 %fd57, %fd37, %fd56;\n"
+    "add.rn.f64 %fd58, %fd57, 0d3FA5555555555555; mul.rn.f64 %fd59, %fd37, %fd58;\n"
+    "add.rn.f64 %fd60, %fd59, 0dBFE0000000000000; mul.rn.f64 %fd61, %fd37, %fd60;\n"
+    "add.rn.f64 %fd62, %fd61, 0d3FF0000000000000; and.b32 %r104, %r100, 4194304; setp.eq.s32 %p15, %r104, 0;\n"
+    "selp.f64 %fd63, %fd62, %fd50, %p15; selp.f64 %fd64, %fd50, %fd62, %p15; add.s32 %r105, %r101, 1;\n"
+    "and.b32 %r106, %r105, 2; setp.eq.s32 %p16, %r106, 0; neg.f64 %fd65, %fd63; selp.f64 %fd66, %fd63, %fd65, %p16;\n"
+    "and.b32 %r107, %r100, 8388608; setp.eq.s32 %p17, %r107, 0; neg.f64 %fd67, %fd64;\n"
+    "selp.f64 %fd68, %fd64, %fd67, %p17; mul.rn.f64 %fd69, %fd34, %fd66; cvt.rn.f32.f64 %f2, %fd69;\n"
+    "cvt.f64.f32 %fd81, %f2; mul.rn.f64 %fd70, %fd34, %fd68; cvt.rn.f32.f64 %f3, %fd70; cvt.f64.f32 %fd80, %f3;\n",
+    "$L9_10: cvt.u64.u32 %rd57, %r167; add.s64 %rd16, %rd66, %rd57; cvt.u64.u32 %rd58, %r43;\n"
+    "cvt.u64.u32 %rd59, %r40; bfi.b64 %rd60, %rd58, %rd59, 32, 32; setp.eq.s32 %p18, %r57, 3;\n"
+    "selp.b64 %rd72, %rd16, %rd60, %p18; @%p19 bra $L9_24; shr.u32 %r108, %r40, 8; cvt.rn.f64.s32 %fd71, %r108;\n"
+    "mul.rn.f64 %fd72, %fd71, 0d3E70000000000000; cvt.rn.f64.s64 %fd73, %rd16; selp.f64 %fd74, %fd73, %fd72, %p18;\n"
+    "selp.f64 %fd6, %fd81, %fd74, %p3; cvt.rn.f32.f64 %f1, %fd6; mov.b32 %r45, %f1; setp.eq.s32 %p22, %r56, 13;\n"
+    "@%p22 bra $L9_13; setp.ne.s32 %p23, %r56, 1; @%p23 bra $L9_14;\n"
+    "$L9_13: cvt.u64.u32 %rd72, %r45;\n"
+    "$L9_24: add.s32 %r167, %r167, 1; setp.ne.s32 %p33, %r167, 4; mov.u32 %r143, %r142; mov.u32 %r164, %r157;\n"
+    "@%p33 bra $L9_8; setp.eq.s64 %p34, %rd5, 0; cvt.u32.u64 %r131, %rd4; shl.b64 %rd61, %rd66, %r131;\n"
+    "add.s64 %rd25, %rd7, %rd61; sub.s64 %rd26, %rd37, %rd66; setp.gt.u64 %p35, %rd26, 3;\n"
+    "and.pred %p36, %p34, %p35; @!%p36 bra $L9_26; setp.gt.s16 %p40, %rs1, 1; @%p40 bra $L9_33;\n"
+    "setp.eq.s16 %p43, %rs1, 0; @%p43 bra $L9_37; setp.eq.s16 %p44, %rs1, 1; @!%p44 bra $L9_38;\n"
+    "cvt.u16.u64 %rs4, %rd72; cvt.u16.u64 %rs5, %rd13; cvt.u16.u64 %rs6, %rd14; cvt.u16.u64 %rs7, %rd15;\n"
+    "st.global.v4.u16 [%rd25], {%rs7, %rs6, %rs5, %rs4}; bra.uni $L9_38;\n"
+    "$L9_26: min.u64 %rd62, %rd26, 4; cvt.u32.u64 %r133, %rd62; shl.b32 %r53, %r133, %r131;\n"
+    "setp.eq.s32 %p37, %r53, 0; @%p37 bra $L9_38; mov.u32 %r170, 0;\n"
+    "$L9_28: .pragma \"nounroll\"; cvt.u64.u32 %rd63, %r170; add.s64 %rd64, %rd25, %rd63;\n"
+    "st.global.u8 [%rd64], %rd15; and.b32 %r135, %r170, %r9; setp.eq.s32 %p38, %r135, %r9;\n"
+    "selp.b64 %rd30, %rd72, %rd13, %p38; selp.b64 %rd31, %rd13, %rd14, %p38; shr.u64 %rd65, %rd15, 8;\n"
+    "selp.b64 %rd15, %rd14, %rd65, %p38; add.s32 %r170, %r170, 1; setp.lt.u32 %p39, %r170, %r53;\n"
+    "mov.u64 %rd13, %rd30; mov.u64 %rd14, %rd31; @%p39 bra $L9_28; bra.uni $L9_38;\n"
+    "$L9_33: setp.eq.s16 %p41, %rs1, 2; @%p41 bra $L9_36; setp.ne.s16 %p42, %rs1, 3; @%p42 bra $L9_38;\n"
+    "st.global.v2.u64 [%rd25], {%rd15, %rd14}; st.global.v2.u64 [%rd25+16], {%rd13, %rd72}; bra.uni $L9_38;\n"
+    "$L9_37: cvt.u16.u64 %rs8, %rd72; cvt.u16.u64 %rs9, %rd13; cvt.u16.u64 %rs10, %rd14; cvt.u16.u64 %rs11, %rd15;\n"
+    "st.global.v4.u8 [%rd25], {%rs11, %rs10, %rs9, %rs8}; bra.uni $L9_38;\n"
+    "$L9_36: cvt.u32.u64 %r136, %rd72; cvt.u32.u64 %r137, %rd13; cvt.u32.u64 %r138, %rd14;\n"
+    "cvt.u32.u64 %r139, %rd15; st.global.v4.u32 [%rd25], {%r139, %r138, %r137, %r136};\n"
+    "$L9_38: add.s64 %rd67, %rd67, %rd6; shl.b64 %rd66, %rd67, 2; setp.lt.u64 %p45, %rd66, %rd37; @%p45 bra $L9_2;\n"
+    "$L9_39: ret;\n"
     "}\n",
 };
 // clang-format on
