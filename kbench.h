@@ -6697,36 +6697,28 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return d;
 }
 
-// Whether something follows place n of a declared axis: then its value there is no end of the list.
-static bool kbi_axis_goes_on(const kb_axis* axis, int n) {
-    static const double zero = 0;
-    for (int i = n + 1; i <= KB_AXIS_MAX; i++)
-        if (axis->type == KB_AXIS_INTS    ? axis->i[i] != 0 && axis->i[i] != KB_LAST_INT
-            : axis->type == KB_AXIS_REALS ? memcmp(&axis->r[i], &zero, sizeof zero) != 0
-                                          : axis->s[i] != NULL)
-            return true;
-    return false;
-}
-
+// The values that a declaration lists, up to the value that ends the list.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
     kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
+    static const double zero = 0;
+    bool ended = false;
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
-        bool last = axis->type == KB_AXIS_INTS    ? axis->i[n] == KB_LAST_INT
-                    : axis->type == KB_AXIS_REALS ? kbi_nan(axis->r[n])
-                                                  : !axis->s[n];
-        if (last) {
-            d.wrong = !kbi_axis_goes_on(axis, n)    ? NULL
-                      : axis->type == KB_AXIS_INTS  ? "holds INT64_MIN, which ends it"
-                      : axis->type == KB_AXIS_REALS ? "holds a NaN, which ends it"
-                                                    : "holds a NULL, which ends it";
-            break;
-        }
-        if (n == KB_AXIS_MAX) break;
+        bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS;
+        bool last = ints ? axis->i[n] == KB_LAST_INT : reals ? kbi_nan(axis->r[n]) : !axis->s[n];
+        bool blank = ints    ? axis->i[n] == 0 || last
+                     : reals ? memcmp(&axis->r[n], &zero, sizeof zero) == 0
+                             : !axis->s[n];
+        if (ended && !blank) // the value that ended the list was meant as one of its values
+            d.wrong = ints    ? "holds INT64_MIN, which ends it"
+                      : reals ? "holds a NaN, which ends it"
+                              : "holds a NULL, which ends it";
+        if (last && !ended) ended = true, d.wrong = NULL;
+        if (ended || n == KB_AXIS_MAX) continue;
         values[n].name = axis->name;
         values[n].type = axis->type;
         values[n].i = axis->i[n];
-        values[n].r = axis->type == KB_AXIS_INTS ? (double)axis->i[n] : axis->r[n];
+        values[n].r = ints ? (double)axis->i[n] : axis->r[n];
         values[n].s = axis->s[n];
         d.n++;
     }
@@ -6748,33 +6740,28 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
     return NULL;
 }
 
-// The lowest integer that an entry declares for an axis, in any size.
-static int64_t kbi_lowest_declared(kbi_arena* arena, const kb_entry* e, const char* name) {
+// Whether an entry takes these values of -a: a 0 if it declares one for that axis, in any size, and a number below 0 if
+// it declares one. A function that was written for sizes above 0 returns at once for a 0, which would be timed.
+static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
     int64_t lowest = INT64_MAX;
+    if (d->type != KB_AXIS_INTS) return true;
     for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        kbi_dimension d[KBI_DIMENSIONS];
+        kbi_dimension declared[KBI_DIMENSIONS];
         int n = 0;
         if (a->type == KB_AXIS_INTS)
-            d[n++] = kbi_axis_dimension(arena, a);
+            declared[n++] = kbi_axis_dimension(arena, a);
         else if (a->type == KB_AXIS_SIZE)
-            kbi_size_dimensions(arena, a->s[0], d, &n);
+            kbi_size_dimensions(arena, a->s[0], declared, &n);
         for (int i = 0; i < n; i++)
-            for (int v = 0; v < d[i].n && kbi_is(d[i].name, name); v++) lowest = KBI_MIN(lowest, d[i].values[v].i);
+            for (int v = 0; v < declared[i].n && kbi_is(declared[i].name, d->name); v++)
+                lowest = KBI_MIN(lowest, declared[i].values[v].i);
     }
-    return lowest;
-}
-
-// Whether an entry takes these values of -a. A function that was only ever meant for sizes above 0 makes of a 0 a time
-// of nothing, and of less whatever its arithmetic makes of it.
-static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
-    if (d->type != KB_AXIS_INTS) return true;
-    int64_t lowest = kbi_lowest_declared(arena, e, d->name), least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
-    for (int i = 0; i < d->n; i++) {
-        if (d->values[i].i >= least) continue;
-        kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said, e->operation,
-                  e->implementation, d->name, (int)least, (long long)lowest);
-        return false;
-    }
+    int64_t least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
+    for (int i = 0; i < d->n; i++)
+        if (d->values[i].i < least)
+            return kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said,
+                             e->operation, e->implementation, d->name, (int)least, (long long)lowest),
+                   false;
     return true;
 }
 
@@ -7366,11 +7353,6 @@ static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// A word of a column, once a line.
-static void kbi_list_word(kbi_text* t, kbi_set* seen, uint64_t column, const char* word) {
-    if (kbi_set_add(seen, kbi_hash(column << 60, word))) kbi_puts(t, " "), kbi_clean(t, word);
-}
-
 // The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
@@ -7378,13 +7360,17 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
         kbi_clean(t, operation);
-        for (int j = i; j < end; j++)
-            if (plan->cases[j].direction) kbi_list_word(t, &seen, 1, plan->cases[j].direction);
-        kbi_puts(t, " ");
-        for (int j = i; j < end; j++)
-            if (plan->cases[j].dtype) kbi_list_word(t, &seen, 2, kb_dtype_name(plan->cases[j].dtype));
-        kbi_puts(t, " ");
-        for (int j = i; j < end; j++) kbi_list_word(t, &seen, 3, plan->cases[j].entry->implementation);
+        for (int column = 1; column <= 3; column++) {
+            if (column > 1) kbi_puts(t, " ");
+            for (const kbi_case* c = plan->cases + i; c < plan->cases + end; c++) {
+                const char* word = column == 1   ? c->direction
+                                   : column == 3 ? c->entry->implementation
+                                   : c->dtype    ? kb_dtype_name(c->dtype)
+                                                 : NULL;
+                if (word && kbi_set_add(&seen, kbi_hash((uint64_t)column << 60, word)))
+                    kbi_puts(t, " "), kbi_clean(t, word);
+            }
+        }
         kbi_puts(t, "\n");
         for (int j = i; notes && j < end; j++) {
             const kb_entry* e = plan->cases[j].entry;
