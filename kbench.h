@@ -422,8 +422,8 @@ typedef struct kb_option {
     const char* argument; // "FILE": a value is required; "[=SET]": it may be given, behind a =; NULL: there is none
     const char* group;    // its heading in --help; NULL: not shown
     const char* help;
-    // Takes the value (NULL: none was given) into values + offset; false after a message. NULL: nothing to take.
-    bool (*read)(const struct kb_option* option, void* values, const char* value);
+    // The value (NULL: none was given) into values + offset; false after a message. NULL: there is nothing to take.
+    bool (*take)(const struct kb_option* option, void* values, const char* value);
     size_t offset;
     double low; // limits of the value, as read understands them
     int64_t high;
@@ -824,7 +824,7 @@ typedef struct kb_output {
     // All records, when the run is over: the text of the file that the option names. kbench opens that before anything
     // runs, and replaces it as a whole, unless nothing is put. begins, inside: how such a file begins, and what stands in its first lines;
     // another file is left alone. NULL: nothing is asked of it.
-    void (*write)(kb_text* to, const kb_result* records, int64_t n);
+    void (*fill)(kb_text* to, const kb_result* records, int64_t n);
     const char *begins, *inside;
     int lines;                             // 0: 8
     bool (*open)(const char* value);       // before anything runs; false, after a message: exit code 2
@@ -980,14 +980,14 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills the file:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
 #define KBENCH_OUTPUT(name, argument_, help_)                                                                      \
-    static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
     KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                        \
         static kb_output output;                                                                                 \
         output.option = #name, output.argument = argument_, output.help = help_;                                 \
-        output.write = kbi_write_##name;                                                                         \
+        output.fill = kbi_fill_##name;                                                                          \
         kb_add_output(&output);                                                                                      \
     }                                                                                                                \
-    static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n)
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
@@ -3263,6 +3263,7 @@ static int64_t kbi_now(void) { return kbi_clock_ns(KBI_CLOCK_MONOTONIC); }
 
 static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
 
+KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
 ---------------------------------------------------------------------------------------------------------------*/
@@ -3416,6 +3417,7 @@ static kbi_load kbi_load_now(const char* root) {
     return l;
 }
 
+KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
 ---------------------------------------------------------------------------------------------------------------*/
@@ -6350,7 +6352,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
         if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
-    return !option->read || option->read(option, set->given ? set->values : o, value);
+    return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
 static bool kbi_names_stdout(const char* path) {
@@ -6948,10 +6950,8 @@ static void kbi_put_param(kbi_text* t, char before, const kb_param* p) {
 // while numbers of that name are an axis like any).
 static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
     kbi_case c;
-    kbi_text name, key;
+    kbi_text name = KBI_BLANK, key = KBI_BLANK;
     memset(&c, 0, sizeof c);
-    memset(&name, 0, sizeof name);
-    memset(&key, 0, sizeof key);
     kb_param* params = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(n + 1));
     const kb_param* dtype = NULL;
     for (int i = 0; i < n; i++) {
@@ -6983,13 +6983,6 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     return c;
 }
 
-static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, const kb_param* const* values, int n) {
-    if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
-        plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
-    plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
-    plan->cases[plan->n++].size = size;
-}
-
 // The cartesian product, first axis slowest.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -6999,7 +6992,10 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
     for (;;) {
         for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
-        kbi_plan_case(plan, e, size, values, n);
+        if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
+            plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
+        plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
+        plan->cases[plan->n++].size = size;
         int i = n - 1;
         while (i >= 0 && ++at[i] == d[i].n) at[i--] = 0;
         if (i < 0) return true;
@@ -7151,32 +7147,30 @@ static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
     return same || kbi_is(a->name, b->name);
 }
 
-// "file.c:12"
-static void kbi_entry_place(kbi_text* t, const kb_entry* e) {
-    if (e->file && *e->file)
-        kbi_putf(t, "%s:%d", e->file, e->line);
-    else
-        kbi_putf(t, "kb_add (entry %d; its file and line say where)", e->order + 1);
-}
-
 static void kbi_say_twice(const kbi_case* a, const kbi_case* b) {
-    kbi_text x = KBI_BLANK, y = KBI_BLANK;
+    const kb_entry* entries[2] = { a->entry, b->entry };
+    kbi_text places = KBI_BLANK;
     bool one_place = kbi_is(a->entry->file, b->entry->file) && a->entry->line == b->entry->line && *a->entry->file;
-    kbi_entry_place(&x, a->entry), kbi_entry_place(&y, b->entry);
-    kbi_error(
-        "%s is registered twice: at %s and at %s.%s Results of one name could not be told apart; rename one, as "
-        "with KBENCH_IMPL(%s, OTHER)",
-        a->name, x.s, y.s, one_place ? " (A header in two files, or a macro used twice?)" : "", a->entry->operation);
-    kbi_text_free(&x), kbi_text_free(&y);
+    for (int i = 0; i < 2; i++) {
+        kbi_puts(&places, i ? " and at " : "at ");
+        if (*entries[i]->file)
+            kbi_putf(&places, "%s:%d", entries[i]->file, entries[i]->line);
+        else
+            kbi_putf(&places, "kb_add (entry %d; its file and line say where)", entries[i]->order + 1);
+    }
+    kbi_error("%s is registered twice: %s.%s Results of one name could not be told apart; rename one, as with "
+              "KBENCH_IMPL(%s, OTHER)",
+              a->name, places.s, one_place ? " (A header in two files, or a macro used twice?)" : "",
+              a->entry->operation);
+    kbi_text_free(&places);
 }
 
 // Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
 // entries have one case.
 static bool kbi_plan_unique(kbi_plan* plan) {
-    kbi_map seen;
+    kbi_map seen = KBI_BLANK;
     kbi_set said = KBI_BLANK;
     int n = 0, twice = 0;
-    memset(&seen, 0, sizeof seen);
     for (int i = 0; i < plan->n; i++) {
         kbi_case* c = &plan->cases[i];
         uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
@@ -7289,14 +7283,6 @@ static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists,
     return good;
 }
 
-static bool kbi_plan_check(const kbi_registered* all, const kbi_options* o) {
-    return kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
-           kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
-           kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
-           kbi_check_names(all, &o->size, KBI_NAMES_SIZE, "size") &&
-           kbi_check_names(all, &o->axis, KBI_NAMES_AXIS, "axis");
-}
-
 static void kbi_plan_free(kbi_plan* plan) {
     KBENCH_FREE(plan->cases);
     kbi_arena_free(&plan->arena);
@@ -7316,12 +7302,15 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
             "no benchmark is registered in this program; a linker takes from a static library only what is called: "
             "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
             "an entry of its own");
-    bool good = all->n && kbi_plan_check(all, o);
+    bool good = all->n && kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
+                kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
+                kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
+                kbi_check_names(all, &o->size, KBI_NAMES_SIZE, "size") &&
+                kbi_check_names(all, &o->axis, KBI_NAMES_AXIS, "axis");
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
     good = good && kbi_plan_filter(plan, o);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
-    if (!good || !plan->n) return kbi_plan_free(plan), false;
-    if (!kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
+    if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
     plan->n_all = plan->n;
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
@@ -10316,7 +10305,7 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     char* plain = NULL;
 #if defined(__cplusplus)
     int status = 0;
-    plain = __cxa_demangle(name, NULL, NULL, &status);
+    if (strncmp(name, "_Z", 2) == 0) plain = __cxa_demangle(name, NULL, NULL, &status); // "f" alone is float
 #endif
     kbi_fit(out, 0, size, "%s", plain ? plain : name);
     free(plain); // the demangler's own malloc
@@ -15967,12 +15956,13 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
   >>resume    program: which cases an earlier run has left records of, and what is still to be done.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_line { // of the file of lines
-    uint64_t name, key;   // hashes of case and program; of the machine and the seed as well
-    size_t at, n;         // without its end
-    bool record;          // all of one: what other tools wrote stays as it is
-    bool done;            // not of a case that failed
-    bool old;             // its case is measured again, or it breaks off
+typedef struct kbi_line {    // of the file of lines
+    uint64_t name, key;      // hashes of case and program; of the machine and the seed as well
+    size_t at, n;            // without its end
+    bool record;             // all of one: what other tools wrote stays as it is
+    bool done;               // not of a case that failed
+    bool old;                // its case is measured again, or it breaks off
+    struct kbi_line* before; // the line before it with the same key
 } kbi_line;
 
 typedef struct kbi_resume {
@@ -15982,19 +15972,41 @@ typedef struct kbi_resume {
     kbi_line** by; // of the case of the plan: its line, NULL: it is to be measured
 } kbi_resume;
 
-static uint64_t kbi_line_hash(uint64_t h, const char* line, size_t n, const char* key) {
-    size_t size = 0;
-    const char* value = kbi_line_value(line, n, key, &size);
-    for (size_t i = 0; i < (value ? size : 0); i++) h = (h ^ (unsigned char)value[i]) * 1099511628211u;
+// A case is not measured again if a line has equal values of all these keys. The first two are of the program.
+static const char* const kbi_resume_keys[] = { "name", "binary", "backend", "gpu", "device", "cpu", "seed" };
+
+static uint64_t kbi_hash_value(uint64_t h, const char* value, size_t n) {
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)value[i]) * 1099511628211u;
     return (h ^ 0xff) * 1099511628211u;
 }
 
-// A record is told by these: where all are equal a case is not measured again.
 static void kbi_line_keys(kbi_line* l, const char* line, size_t n) {
-    static const char* const keys[] = { "backend", "gpu", "device", "cpu", "seed" };
-    l->name = kbi_line_hash(kbi_line_hash(14695981039346656037u, line, n, "name"), line, n, "binary");
-    l->key = l->name;
-    for (int i = 0; i < KBI_COUNT(keys); i++) l->key = kbi_line_hash(l->key, line, n, keys[i]);
+    l->key = 14695981039346656037u;
+    for (int i = 0; i < KBI_COUNT(kbi_resume_keys); i++) {
+        size_t size = 0;
+        const char* value = kbi_line_value(line, n, kbi_resume_keys[i], &size);
+        l->key = kbi_hash_value(l->key, value, value ? size : 0);
+        if (i == 1) l->name = l->key;
+    }
+}
+
+// The same for a case: of its record on a machine and in a session like these, NULL: on any.
+static uint64_t kbi_resume_key(const kbi_case* c, const kb_result* like) {
+    kb_result of;
+    kbi_text text = KBI_BLANK;
+    uint64_t h = 14695981039346656037u;
+    memset(&of, 0, sizeof of);
+    if (like) of = *like;
+    of.name = c->name;
+    if (!like) of.binary = kbi_binary_hash();
+    for (int i = 0; i < (like ? KBI_COUNT(kbi_resume_keys) : 2); i++) {
+        const kbi_key* key = kbi_key_named(kbi_resume_keys[i]);
+        text.n = 0;
+        kbi_json_field(&text, kbi_field(&of, key), key->kind);
+        h = kbi_hash_value(h, text.s, text.n);
+    }
+    kbi_text_free(&text);
+    return h;
 }
 
 // The lines of a file from its begin; false: errno says why it cannot be read.
@@ -16046,79 +16058,35 @@ static void kbi_resume_free(kbi_resume* r) {
     memset(r, 0, sizeof *r);
 }
 
-static int kbi_order_lines(const void* a, const void* b) {
-    const kbi_line *x = *(kbi_line*const*)a, *y = *(kbi_line*const*)b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-// The key of a case: of its record on a machine and in a session like these, NULL: on any.
-static uint64_t kbi_resume_key(const kbi_case* c, const kb_result* like) {
-    static const char* const keys[] = { "name", "binary", "backend", "gpu", "device", "cpu", "seed" };
-    kb_result of;
-    kbi_text text = KBI_BLANK;
-    kbi_line line;
-    memset(&of, 0, sizeof of);
-    if (like) of = *like;
-    of.name = c->name;
-    if (!like) of.binary = kbi_binary_hash();
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        bool wanted = false;
-        for (int k = 0; k < KBI_COUNT(keys); k++) wanted |= kbi_is(kbi_keys[i].name, keys[k]);
-        if (!wanted) continue;
-        kbi_putf(&text, "%s\"%s\": ", text.n ? ", " : "{", kbi_keys[i].name);
-        kbi_json_field(&text, kbi_field(&of, &kbi_keys[i]), kbi_keys[i].kind);
-    }
-    kbi_puts(&text, "}");
-    kbi_line_keys(&line, text.s, text.n);
-    kbi_text_free(&text);
-    return like ? line.key : line.name;
-}
-
-// The place of the first line with such a key, or of one behind it.
-static int kbi_resume_place(kbi_line** sorted, int n, uint64_t key) {
-    int low = 0;
-    while (low < n) {
-        int middle = (low + n) / 2;
-        if (sorted[middle]->key < key)
-            low = middle + 1;
-        else
-            n = middle;
-    }
-    return low;
-}
-
 // Finds the lines of a plan's cases. absent: those that have none here. A group that lacks one is measured as a whole,
-// and what there is of it is old. The answer is the number of cases that are done.
+// and its lines are old. The answer is the number of cases that are done.
 static int kbi_resume_find(kbi_resume* r, const kbi_plan* plan, const kb_result* like, const char* absent) {
-    kbi_line** sorted = (kbi_line**)kbi_grow(NULL, sizeof(kbi_line*) * (size_t)(r->n + 1));
+    kbi_map places = KBI_BLANK; // of the last line with a key
     int done = 0;
     r->by = (kbi_line**)kbi_grow(r->by, sizeof(kbi_line*) * (size_t)(plan->n + 1));
-    int n = 0;
     for (int i = 0; i < r->n; i++) {
-        if (!like) r->lines[i].key = r->lines[i].name;
-        if (r->lines[i].record) sorted[n++] = &r->lines[i];
+        kbi_line* l = &r->lines[i];
+        uint64_t key = like ? l->key : l->name;
+        if (!l->record) continue;
+        kbi_mapped* slot = kbi_map_find(&places, key);
+        l->before = slot->key ? &r->lines[slot->at] : NULL;
+        kbi_map_take(&places, slot, key, i);
     }
-    qsort(sorted, (size_t)n, sizeof *sorted, kbi_order_lines);
     for (int first = 0, end; first < plan->n; first = end) {
         bool whole = true;
         end = kbi_group_end(plan, first);
         for (int i = first; i < end; i++) {
-            uint64_t key = kbi_resume_key(&plan->cases[i], like);
-            r->by[i] = NULL;
-            for (int k = kbi_resume_place(sorted, n, key); k < n && sorted[k]->key == key; k++)
-                r->by[i] = sorted[k]; // of several the last counts
+            const kbi_mapped* slot = kbi_map_find(&places, kbi_resume_key(&plan->cases[i], like));
+            r->by[i] = slot->key ? &r->lines[slot->at] : NULL;
             if (!(absent && absent[i])) whole &= r->by[i] && r->by[i]->done;
         }
         for (int i = first; i < end; i++) {
-            uint64_t key = kbi_resume_key(&plan->cases[i], like);
-            for (int k = kbi_resume_place(sorted, n, key); k < n && sorted[k]->key == key; k++)
-                sorted[k]->old = !whole || !sorted[k]->done;
+            for (kbi_line* l = r->by[i]; l; l = l->before) l->old = !whole || !l->done;
             if (!whole) r->by[i] = NULL;
             done += r->by[i] != NULL;
         }
     }
-    KBENCH_FREE(sorted);
+    KBENCH_FREE(places.slots);
     return done;
 }
 
@@ -16516,7 +16484,7 @@ enum { KBI_OUTPUT_FILES = 24 };
 typedef struct kbi_output_file {
     kbi_out to;
     kbi_signature mark; // how such a file begins
-    void (*write)(kbi_text* t, const kb_result* records, int64_t n);
+    void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
 } kbi_output_file;
 
 typedef struct kbi_outputs {
@@ -16607,7 +16575,7 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     if (o->json && *o->json && !kbi_destination_take("json", NULL, o->json)) return false;
     if (o->jsonl && *o->jsonl && !kbi_destination_take("jsonl", NULL, o->jsonl)) return false;
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->write && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
+        if (i->on && i->fill && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
             return false;
     return true;
 }
@@ -16624,7 +16592,7 @@ static void kbi_outputs_free(kbi_outputs* all) {
 
 // A file that is written at the end. False after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
-                            void (*write)(kbi_text* t, const kb_result* records, int64_t n),
+                            void (*fill)(kbi_text* t, const kb_result* records, int64_t n),
                             const kbi_signature* mark, const char* folder, const char* path, bool append) {
     kbi_text full = KBI_BLANK;
     if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
@@ -16634,7 +16602,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     if (folder) kbi_putf(&full, "%s/", folder);
     kbi_puts(&full, path);
     f->mark = *mark;
-    f->write = write;
+    f->fill = fill;
     bool good = kbi_out_open(&f->to, option, full.s, &f->mark, append);
     all->n += good;
     all->keeps = true;
@@ -16651,8 +16619,8 @@ static bool kbi_outputs_open(kbi_outputs* all) {
         kbi_signature mark = { i->begins ? i->begins : "", i->inside ? i->inside : "", i->lines ? i->lines : 8 };
         if (!i->on) continue;
         good = !i->open || i->open(i->value);
-        if (good && i->write && i->value)
-            good = kbi_outputs_add(all, i->option, i->write, &mark, NULL, i->value, false);
+        if (good && i->fill && i->value)
+            good = kbi_outputs_add(all, i->option, i->fill, &mark, NULL, i->value, false);
         all->keeps |= i->on && i->end;
     }
     if (!good) kbi_outputs_free(all);
@@ -16661,7 +16629,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
 
 static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->write && kbi_is(i->value, "-");
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->fill && kbi_is(i->value, "-");
     return some;
 }
 
@@ -16675,7 +16643,7 @@ static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
     for (int i = 0; i < all->n; i++) {
         kbi_out* to = &all->of[i].to;
         if (!records->n && to->temporary && access(to->target, F_OK) == 0) continue;
-        all->of[i].write(&to->waiting, records->of, records->n);
+        all->of[i].fill(&to->waiting, records->of, records->n);
         if (!to->waiting.n) continue; // it put nothing
         fflush(stdout);
         if (kbi_out_end(to, 5000)) continue;
@@ -16688,7 +16656,7 @@ static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
 // The kit's own.
 static void kbi_csv_add(void) {
     static kb_output csv;
-    csv.option = "csv", csv.write = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
+    csv.option = "csv", csv.fill = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
     kb_add_output(&csv);
 }
 
@@ -16705,7 +16673,7 @@ static void kbi_say_files(const kbi_options* o) {
     for (int i = 0; i < KBI_COUNT(first); i++)
         if (first[i] && !kbi_is(first[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", first[i]);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->value && (i->write || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
+        if (i->on && i->value && (i->fill || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
             kbi_putf(&line, "%s%s", line.n ? ", " : "", i->value);
     if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
     kbi_text_free(&line);
@@ -18723,34 +18691,20 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
                                  KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3) };
 
 // kbi_fma holds these lines 16 times
-#define KBI_PTX_FMA                             \
-    "    fma.rn.f32 %f116, %f116, %f1, %f51;\n" \
-    "    fma.rn.f32 %f115, %f115, %f1, %f51;\n" \
-    "    fma.rn.f32 %f114, %f114, %f1, %f51;\n" \
-    "    fma.rn.f32 %f113, %f113, %f1, %f51;\n" \
-    "    fma.rn.f32 %f112, %f112, %f1, %f51;\n" \
-    "    fma.rn.f32 %f111, %f111, %f1, %f51;\n" \
-    "    fma.rn.f32 %f110, %f110, %f1, %f51;\n" \
-    "    fma.rn.f32 %f109, %f109, %f1, %f51;\n" \
-    "    fma.rn.f32 %f108, %f108, %f1, %f51;\n" \
-    "    fma.rn.f32 %f107, %f107, %f1, %f51;\n" \
-    "    fma.rn.f32 %f106, %f106, %f1, %f51;\n" \
-    "    fma.rn.f32 %f105, %f105, %f1, %f51;\n" \
-    "    fma.rn.f32 %f104, %f104, %f1, %f51;\n" \
-    "    fma.rn.f32 %f103, %f103, %f1, %f51;\n" \
-    "    fma.rn.f32 %f102, %f102, %f1, %f51;\n" \
-    "    fma.rn.f32 %f101, %f101, %f1, %f51;\n"
+#define KBI_PTX_FMA                                                                                                 \
+    "fma.rn.f32 %f116, %f116, %f1, %f51; fma.rn.f32 %f115, %f115, %f1, %f51; fma.rn.f32 %f114, %f114, %f1, %f51;\n" \
+    "fma.rn.f32 %f113, %f113, %f1, %f51; fma.rn.f32 %f112, %f112, %f1, %f51; fma.rn.f32 %f111, %f111, %f1, %f51;\n" \
+    "fma.rn.f32 %f110, %f110, %f1, %f51; fma.rn.f32 %f109, %f109, %f1, %f51; fma.rn.f32 %f108, %f108, %f1, %f51;\n" \
+    "fma.rn.f32 %f107, %f107, %f1, %f51; fma.rn.f32 %f106, %f106, %f1, %f51; fma.rn.f32 %f105, %f105, %f1, %f51;\n" \
+    "fma.rn.f32 %f104, %f104, %f1, %f51; fma.rn.f32 %f103, %f103, %f1, %f51; fma.rn.f32 %f102, %f102, %f1, %f51;\n" \
+    "fma.rn.f32 %f101, %f101, %f1, %f51;\n"
 
 // kbi_fma64 holds these lines 4 times
-#define KBI_PTX_FMA64                             \
-    "    fma.rn.f64 %fd60, %fd60, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd59, %fd59, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd58, %fd58, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd57, %fd57, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd56, %fd56, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd55, %fd55, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd54, %fd54, %fd1, %fd27;\n" \
-    "    fma.rn.f64 %fd53, %fd53, %fd1, %fd27;\n"
+#define KBI_PTX_FMA64                                                               \
+    "fma.rn.f64 %fd60, %fd60, %fd1, %fd27; fma.rn.f64 %fd59, %fd59, %fd1, %fd27;\n" \
+    "fma.rn.f64 %fd58, %fd58, %fd1, %fd27; fma.rn.f64 %fd57, %fd57, %fd1, %fd27;\n" \
+    "fma.rn.f64 %fd56, %fd56, %fd1, %fd27; fma.rn.f64 %fd55, %fd55, %fd1, %fd27;\n" \
+    "fma.rn.f64 %fd54, %fd54, %fd1, %fd27; fma.rn.f64 %fd53, %fd53, %fd1, %fd27;\n"
 
 static const char* const kbi_ptx[] = {
     ".version 6.4\n"
@@ -18759,665 +18713,286 @@ static const char* const kbi_ptx[] = {
     // kbi_null(): the cost of a launch.
     ".visible .entry kbi_null()\n"
     "{\n"
-    "    ret;\n"
+    "ret;\n"
     "}\n",
     // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per
     // thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in
     // practice (one xor pattern in 2^64): it keeps the loads alive.
     ".visible .entry kbi_read(.param .u64 kbi_read_0, .param .u64 kbi_read_1, .param .u64 kbi_read_2)\n"
     "{\n"
-    "    .reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<62>;\n"
-    "    ld.param.u64 %rd18, [kbi_read_0];\n"
-    "    ld.param.u64 %rd19, [kbi_read_1];\n"
-    "    ld.param.u64 %rd20, [kbi_read_2];\n"
-    "    mov.u32 %r1, %ntid.x;\n"
-    "    cvt.u64.u32 %rd1, %r1;\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    cvt.u64.u32 %rd22, %r2;\n"
-    "    mul.wide.u32 %rd2, %r1, 4;\n"
-    "    mul.lo.s64 %rd23, %rd2, %rd22;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    cvt.u64.u32 %rd24, %r3;\n"
-    "    add.s64 %rd57, %rd23, %rd24;\n"
-    "    mul.wide.u32 %rd4, %r1, 3;\n"
-    "    add.s64 %rd25, %rd57, %rd4;\n"
-    "    setp.ge.u64 %p1, %rd25, %rd19;\n"
-    "    mov.u64 %rd61, 0;\n"
-    "    @%p1 bra $L1_3;\n"
-    "    shl.b64 %rd5, %rd1, 4;\n"
-    "    mov.u32 %r4, %nctaid.x;\n"
-    "    cvt.u64.u32 %rd27, %r4;\n"
-    "    mul.lo.s64 %rd6, %rd2, %rd27;\n"
-    "    mov.u64 %rd61, 0;\n"
-    "$L1_2: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd40, %rd57, 4;\n"
-    "    add.s64 %rd30, %rd18, %rd40;\n"
-    "    ld.global.cg.v2.u64 {%rd28,%rd29}, [%rd30];\n"
-    "    add.s64 %rd33, %rd30, %rd5;\n"
-    "    ld.global.cg.v2.u64 {%rd31,%rd32}, [%rd33];\n"
-    "    add.s64 %rd36, %rd33, %rd5;\n"
-    "    ld.global.cg.v2.u64 {%rd34,%rd35}, [%rd36];\n"
-    "    add.s64 %rd39, %rd36, %rd5;\n"
-    "    ld.global.cg.v2.u64 {%rd37,%rd38}, [%rd39];\n"
-    "    xor.b64 %rd41, %rd29, %rd61;\n"
-    "    xor.b64 %rd42, %rd41, %rd28;\n"
-    "    xor.b64 %rd43, %rd42, %rd31;\n"
-    "    xor.b64 %rd44, %rd43, %rd32;\n"
-    "    xor.b64 %rd45, %rd44, %rd34;\n"
-    "    xor.b64 %rd46, %rd45, %rd35;\n"
-    "    xor.b64 %rd47, %rd46, %rd37;\n"
-    "    xor.b64 %rd61, %rd47, %rd38;\n"
-    "    add.s64 %rd57, %rd57, %rd6;\n"
-    "    add.s64 %rd48, %rd57, %rd4;\n"
-    "    setp.lt.u64 %p2, %rd48, %rd19; @%p2 bra $L1_2;\n"
-    "$L1_3:\n"
-    "    setp.ge.u64 %p3, %rd57, %rd19; @%p3 bra $L1_5;\n"
-    "$L1_4: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd52, %rd57, 4;\n"
-    "    add.s64 %rd51, %rd18, %rd52;\n"
-    "    ld.global.cg.v2.u64 {%rd49,%rd50}, [%rd51];\n"
-    "    xor.b64 %rd53, %rd50, %rd61;\n"
-    "    xor.b64 %rd61, %rd53, %rd49;\n"
-    "    add.s64 %rd57, %rd57, %rd1;\n"
-    "    setp.lt.u64 %p4, %rd57, %rd19; @%p4 bra $L1_4;\n"
-    "$L1_5:\n"
-    "    setp.ne.s64 %p5, %rd61, -7121221799741372324; @%p5 bra $L1_7;\n"
-    "    cvta.to.global.u64 %rd54, %rd20;\n"
-    "    mov.u32 %r5, -1012545444;\n"
-    "    st.global.u32 [%rd54], %r5;\n"
-    "$L1_7:\n"
-    "    ret;\n"
+    ".reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<62>; ld.param.u64 %rd18, [kbi_read_0];\n"
+    "ld.param.u64 %rd19, [kbi_read_1]; ld.param.u64 %rd20, [kbi_read_2]; mov.u32 %r1, %ntid.x;\n"
+    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd22, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
+    "mul.lo.s64 %rd23, %rd2, %rd22; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd24, %r3; add.s64 %rd57, %rd23, %rd24;\n"
+    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd25, %rd57, %rd4; setp.ge.u64 %p1, %rd25, %rd19; mov.u64 %rd61, 0;\n"
+    "@%p1 bra $L1_3; shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd27, %r4;\n"
+    "mul.lo.s64 %rd6, %rd2, %rd27; mov.u64 %rd61, 0;\n"
+    "$L1_2: .pragma \"nounroll\"; shl.b64 %rd40, %rd57, 4; add.s64 %rd30, %rd18, %rd40;\n"
+    "ld.global.cg.v2.u64 {%rd28,%rd29}, [%rd30]; add.s64 %rd33, %rd30, %rd5;\n"
+    "ld.global.cg.v2.u64 {%rd31,%rd32}, [%rd33]; add.s64 %rd36, %rd33, %rd5;\n"
+    "ld.global.cg.v2.u64 {%rd34,%rd35}, [%rd36]; add.s64 %rd39, %rd36, %rd5;\n"
+    "ld.global.cg.v2.u64 {%rd37,%rd38}, [%rd39]; xor.b64 %rd41, %rd29, %rd61; xor.b64 %rd42, %rd41, %rd28;\n"
+    "xor.b64 %rd43, %rd42, %rd31; xor.b64 %rd44, %rd43, %rd32; xor.b64 %rd45, %rd44, %rd34;\n"
+    "xor.b64 %rd46, %rd45, %rd35; xor.b64 %rd47, %rd46, %rd37; xor.b64 %rd61, %rd47, %rd38;\n"
+    "add.s64 %rd57, %rd57, %rd6; add.s64 %rd48, %rd57, %rd4; setp.lt.u64 %p2, %rd48, %rd19; @%p2 bra $L1_2;\n"
+    "$L1_3: setp.ge.u64 %p3, %rd57, %rd19; @%p3 bra $L1_5;\n"
+    "$L1_4: .pragma \"nounroll\"; shl.b64 %rd52, %rd57, 4; add.s64 %rd51, %rd18, %rd52;\n"
+    "ld.global.cg.v2.u64 {%rd49,%rd50}, [%rd51]; xor.b64 %rd53, %rd50, %rd61; xor.b64 %rd61, %rd53, %rd49;\n"
+    "add.s64 %rd57, %rd57, %rd1; setp.lt.u64 %p4, %rd57, %rd19; @%p4 bra $L1_4;\n"
+    "$L1_5: setp.ne.s64 %p5, %rd61, -7121221799741372324; @%p5 bra $L1_7; cvta.to.global.u64 %rd54, %rd20;\n"
+    "mov.u32 %r5, -1012545444; st.global.u32 [%rd54], %r5;\n"
+    "$L1_7: ret;\n"
     "}\n",
     // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
     ".visible .entry kbi_copy(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
     "{\n"
-    "    .reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>;\n"
-    "    ld.param.u64 %rd12, [kbi_copy_0];\n"
-    "    ld.param.u64 %rd13, [kbi_copy_1];\n"
-    "    ld.param.u64 %rd14, [kbi_copy_2];\n"
-    "    mov.u32 %r1, %ntid.x;\n"
-    "    cvt.u64.u32 %rd1, %r1;\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    cvt.u64.u32 %rd15, %r2;\n"
-    "    mul.wide.u32 %rd2, %r1, 4;\n"
-    "    mul.lo.s64 %rd16, %rd2, %rd15;\n"
-    "    mov.u32 %r3, %tid.x;\n"
-    "    cvt.u64.u32 %rd17, %r3;\n"
-    "    add.s64 %rd34, %rd16, %rd17;\n"
-    "    mul.wide.u32 %rd4, %r1, 3;\n"
-    "    add.s64 %rd18, %rd34, %rd4;\n"
-    "    setp.ge.u64 %p1, %rd18, %rd14; @%p1 bra $L2_3;\n"
-    "    shl.b64 %rd5, %rd1, 4;\n"
-    "    mov.u32 %r4, %nctaid.x;\n"
-    "    cvt.u64.u32 %rd19, %r4;\n"
-    "    mul.lo.s64 %rd6, %rd2, %rd19;\n"
-    "$L2_2: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd28, %rd34, 4;\n"
-    "    add.s64 %rd20, %rd13, %rd28;\n"
-    "    ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8}, [%rd20];\n"
-    "    add.s64 %rd21, %rd20, %rd5;\n"
-    "    ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12}, [%rd21];\n"
-    "    add.s64 %rd22, %rd21, %rd5;\n"
-    "    ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16}, [%rd22];\n"
-    "    add.s64 %rd23, %rd22, %rd5;\n"
-    "    ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20}, [%rd23];\n"
-    "    add.s64 %rd24, %rd12, %rd28;\n"
-    "    st.global.cs.v4.u32 [%rd24], {%r5,%r6,%r7,%r8};\n"
-    "    add.s64 %rd25, %rd24, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd25], {%r9,%r10,%r11,%r12};\n"
-    "    add.s64 %rd26, %rd25, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd26], {%r13,%r14,%r15,%r16};\n"
-    "    add.s64 %rd27, %rd26, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd27], {%r17,%r18,%r19,%r20};\n"
-    "    add.s64 %rd34, %rd34, %rd6;\n"
-    "    add.s64 %rd29, %rd34, %rd4;\n"
-    "    setp.lt.u64 %p2, %rd29, %rd14; @%p2 bra $L2_2;\n"
-    "$L2_3:\n"
-    "    setp.ge.u64 %p3, %rd34, %rd14; @%p3 bra $L2_5;\n"
-    "$L2_4: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd32, %rd34, 4;\n"
-    "    add.s64 %rd30, %rd13, %rd32;\n"
-    "    ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40}, [%rd30];\n"
-    "    add.s64 %rd31, %rd12, %rd32;\n"
-    "    st.global.cs.v4.u32 [%rd31], {%r37,%r38,%r39,%r40};\n"
-    "    add.s64 %rd34, %rd34, %rd1;\n"
-    "    setp.lt.u64 %p4, %rd34, %rd14; @%p4 bra $L2_4;\n"
-    "$L2_5:\n"
-    "    ret;\n"
+    ".reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>; ld.param.u64 %rd12, [kbi_copy_0];\n"
+    "ld.param.u64 %rd13, [kbi_copy_1]; ld.param.u64 %rd14, [kbi_copy_2]; mov.u32 %r1, %ntid.x;\n"
+    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd15, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
+    "mul.lo.s64 %rd16, %rd2, %rd15; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd17, %r3; add.s64 %rd34, %rd16, %rd17;\n"
+    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd18, %rd34, %rd4; setp.ge.u64 %p1, %rd18, %rd14; @%p1 bra $L2_3;\n"
+    "shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd19, %r4; mul.lo.s64 %rd6, %rd2, %rd19;\n"
+    "$L2_2: .pragma \"nounroll\"; shl.b64 %rd28, %rd34, 4; add.s64 %rd20, %rd13, %rd28;\n"
+    "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8}, [%rd20]; add.s64 %rd21, %rd20, %rd5;\n"
+    "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12}, [%rd21]; add.s64 %rd22, %rd21, %rd5;\n"
+    "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16}, [%rd22]; add.s64 %rd23, %rd22, %rd5;\n"
+    "ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20}, [%rd23]; add.s64 %rd24, %rd12, %rd28;\n"
+    "st.global.cs.v4.u32 [%rd24], {%r5,%r6,%r7,%r8}; add.s64 %rd25, %rd24, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd25], {%r9,%r10,%r11,%r12}; add.s64 %rd26, %rd25, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd26], {%r13,%r14,%r15,%r16}; add.s64 %rd27, %rd26, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd27], {%r17,%r18,%r19,%r20}; add.s64 %rd34, %rd34, %rd6; add.s64 %rd29, %rd34, %rd4;\n"
+    "setp.lt.u64 %p2, %rd29, %rd14; @%p2 bra $L2_2;\n"
+    "$L2_3: setp.ge.u64 %p3, %rd34, %rd14; @%p3 bra $L2_5;\n"
+    "$L2_4: .pragma \"nounroll\"; shl.b64 %rd32, %rd34, 4; add.s64 %rd30, %rd13, %rd32;\n"
+    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40}, [%rd30]; add.s64 %rd31, %rd12, %rd32;\n"
+    "st.global.cs.v4.u32 [%rd31], {%r37,%r38,%r39,%r40}; add.s64 %rd34, %rd34, %rd1; setp.lt.u64 %p4, %rd34, %rd14;\n"
+    "@%p4 bra $L2_4;\n"
+    "$L2_5: ret;\n"
     "}\n",
     // kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
     ".visible .entry kbi_write(.param .u64 kbi_write_0, .param .u64 kbi_write_1, .param .u32 kbi_write_2)\n"
     "{\n"
-    "    .reg .pred %p<5>; .reg .b32 %r<26>; .reg .b64 %rd<30>;\n"
-    "    ld.param.u64 %rd12, [kbi_write_0];\n"
-    "    ld.param.u64 %rd13, [kbi_write_1];\n"
-    "    ld.param.u32 %r1, [kbi_write_2];\n"
-    "    mov.u32 %r2, %ntid.x;\n"
-    "    cvt.u64.u32 %rd1, %r2;\n"
-    "    mov.u32 %r3, %ctaid.x;\n"
-    "    cvt.u64.u32 %rd14, %r3;\n"
-    "    mul.wide.u32 %rd2, %r2, 4;\n"
-    "    mul.lo.s64 %rd15, %rd2, %rd14;\n"
-    "    mov.u32 %r4, %tid.x;\n"
-    "    cvt.u64.u32 %rd16, %r4;\n"
-    "    add.s64 %rd28, %rd15, %rd16;\n"
-    "    mul.wide.u32 %rd4, %r2, 3;\n"
-    "    add.s64 %rd17, %rd28, %rd4;\n"
-    "    setp.ge.u64 %p1, %rd17, %rd13; @%p1 bra $L3_3;\n"
-    "    shl.b64 %rd5, %rd1, 4;\n"
-    "    mov.u32 %r5, %nctaid.x;\n"
-    "    cvt.u64.u32 %rd18, %r5;\n"
-    "    mul.lo.s64 %rd6, %rd2, %rd18;\n"
-    "$L3_2: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd23, %rd28, 4;\n"
-    "    add.s64 %rd19, %rd12, %rd23;\n"
-    "    st.global.cs.v4.u32 [%rd19], {%r1,%r1,%r1,%r1};\n"
-    "    add.s64 %rd20, %rd19, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd20], {%r1,%r1,%r1,%r1};\n"
-    "    add.s64 %rd21, %rd20, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd21], {%r1,%r1,%r1,%r1};\n"
-    "    add.s64 %rd22, %rd21, %rd5;\n"
-    "    st.global.cs.v4.u32 [%rd22], {%r1,%r1,%r1,%r1};\n"
-    "    add.s64 %rd28, %rd28, %rd6;\n"
-    "    add.s64 %rd24, %rd28, %rd4;\n"
-    "    setp.lt.u64 %p2, %rd24, %rd13; @%p2 bra $L3_2;\n"
-    "$L3_3:\n"
-    "    setp.ge.u64 %p3, %rd28, %rd13; @%p3 bra $L3_5;\n"
-    "$L3_4: .pragma \"nounroll\";\n"
-    "    shl.b64 %rd26, %rd28, 4;\n"
-    "    add.s64 %rd25, %rd12, %rd26;\n"
-    "    st.global.cs.v4.u32 [%rd25], {%r1,%r1,%r1,%r1};\n"
-    "    add.s64 %rd28, %rd28, %rd1;\n"
-    "    setp.lt.u64 %p4, %rd28, %rd13; @%p4 bra $L3_4;\n"
-    "$L3_5:\n"
-    "    ret;\n"
+    ".reg .pred %p<5>; .reg .b32 %r<26>; .reg .b64 %rd<30>; ld.param.u64 %rd12, [kbi_write_0];\n"
+    "ld.param.u64 %rd13, [kbi_write_1]; ld.param.u32 %r1, [kbi_write_2]; mov.u32 %r2, %ntid.x;\n"
+    "cvt.u64.u32 %rd1, %r2; mov.u32 %r3, %ctaid.x; cvt.u64.u32 %rd14, %r3; mul.wide.u32 %rd2, %r2, 4;\n"
+    "mul.lo.s64 %rd15, %rd2, %rd14; mov.u32 %r4, %tid.x; cvt.u64.u32 %rd16, %r4; add.s64 %rd28, %rd15, %rd16;\n"
+    "mul.wide.u32 %rd4, %r2, 3; add.s64 %rd17, %rd28, %rd4; setp.ge.u64 %p1, %rd17, %rd13; @%p1 bra $L3_3;\n"
+    "shl.b64 %rd5, %rd1, 4; mov.u32 %r5, %nctaid.x; cvt.u64.u32 %rd18, %r5; mul.lo.s64 %rd6, %rd2, %rd18;\n"
+    "$L3_2: .pragma \"nounroll\"; shl.b64 %rd23, %rd28, 4; add.s64 %rd19, %rd12, %rd23;\n"
+    "st.global.cs.v4.u32 [%rd19], {%r1,%r1,%r1,%r1}; add.s64 %rd20, %rd19, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd20], {%r1,%r1,%r1,%r1}; add.s64 %rd21, %rd20, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd21], {%r1,%r1,%r1,%r1}; add.s64 %rd22, %rd21, %rd5;\n"
+    "st.global.cs.v4.u32 [%rd22], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd6; add.s64 %rd24, %rd28, %rd4;\n"
+    "setp.lt.u64 %p2, %rd24, %rd13; @%p2 bra $L3_2;\n"
+    "$L3_3: setp.ge.u64 %p3, %rd28, %rd13; @%p3 bra $L3_5;\n"
+    "$L3_4: .pragma \"nounroll\"; shl.b64 %rd26, %rd28, 4; add.s64 %rd25, %rd12, %rd26;\n"
+    "st.global.cs.v4.u32 [%rd25], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd1; setp.lt.u64 %p4, %rd28, %rd13;\n"
+    "@%p4 bra $L3_4;\n"
+    "$L3_5: ret;\n"
     "}\n",
     // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
     ".visible .entry kbi_gate(.param .u64 kbi_gate_0, .param .u64 kbi_gate_1)\n"
     "{\n"
-    "    .reg .pred %p<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>;\n"
-    "    ld.param.u64 %rd4, [kbi_gate_0];\n"
-    "    ld.param.u64 %rd3, [kbi_gate_1];\n"
-    "    cvta.to.global.u64 %rd1, %rd4;\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    or.b32 %r3, %r2, %r1;\n"
-    "    setp.ne.s32 %p1, %r3, 0; @%p1 bra $L4_4;\n"
-    "    mov.u64 %rd5, %globaltimer;\n"
-    "    ld.volatile.global.u32 %r4, [%rd1];\n"
-    "    setp.ne.s32 %p2, %r4, 0; @!%p2 bra $L4_2;\n"
-    "$L4_4:\n"
-    "    ret;\n"
-    "$L4_2: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd6, %globaltimer;\n"
-    "    sub.s64 %rd7, %rd6, %rd5;\n"
-    "    setp.ge.u64 %p3, %rd7, %rd3; @%p3 bra $L4_4;\n"
-    "    nanosleep.u32 64;\n"
-    "    ld.volatile.global.u32 %r5, [%rd1];\n"
-    "    setp.eq.s32 %p4, %r5, 0; @%p4 bra $L4_2;\n"
-    "    bra.uni $L4_4;\n"
+    ".reg .pred %p<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>; ld.param.u64 %rd4, [kbi_gate_0];\n"
+    "ld.param.u64 %rd3, [kbi_gate_1]; cvta.to.global.u64 %rd1, %rd4; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;\n"
+    "or.b32 %r3, %r2, %r1; setp.ne.s32 %p1, %r3, 0; @%p1 bra $L4_4; mov.u64 %rd5, %globaltimer;\n"
+    "ld.volatile.global.u32 %r4, [%rd1]; setp.ne.s32 %p2, %r4, 0; @!%p2 bra $L4_2;\n"
+    "$L4_4: ret;\n"
+    "$L4_2: .pragma \"nounroll\"; mov.u64 %rd6, %globaltimer; sub.s64 %rd7, %rd6, %rd5; setp.ge.u64 %p3, %rd7, %rd3;\n"
+    "@%p3 bra $L4_4; nanosleep.u32 64; ld.volatile.global.u32 %r5, [%rd1]; setp.eq.s32 %p4, %r5, 0; @%p4 bra $L4_2;\n"
+    "bra.uni $L4_4;\n"
     "}\n",
     // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
     ".visible .entry kbi_spin(.param .u64 kbi_spin_0)\n"
     "{\n"
-    "    .reg .pred %p<2>; .reg .b64 %rd<6>;\n"
-    "    ld.param.u64 %rd2, [kbi_spin_0];\n"
-    "    mov.u64 %rd3, %clock64;\n"
-    "$L5_1: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd4, %clock64;\n"
-    "    sub.s64 %rd5, %rd4, %rd3;\n"
-    "    setp.lt.u64 %p1, %rd5, %rd2; @%p1 bra $L5_1;\n"
-    "    ret;\n"
+    ".reg .pred %p<2>; .reg .b64 %rd<6>; ld.param.u64 %rd2, [kbi_spin_0]; mov.u64 %rd3, %clock64;\n"
+    "$L5_1: .pragma \"nounroll\"; mov.u64 %rd4, %clock64; sub.s64 %rd5, %rd4, %rd3; setp.lt.u64 %p1, %rd5, %rd2;\n"
+    "@%p1 bra $L5_1; ret;\n"
     "}\n",
     // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at
     // least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
     ".visible .entry kbi_clock(.param .u64 kbi_clock_0, .param .u64 kbi_clock_1)\n"
     "{\n"
-    "    .reg .pred %p<9>; .reg .b32 %r<4>; .reg .b64 %rd<27>;\n"
-    "    ld.param.u64 %rd11, [kbi_clock_0];\n"
-    "    ld.param.u64 %rd12, [kbi_clock_1];\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    mov.u32 %r2, %ctaid.x;\n"
-    "    or.b32 %r3, %r2, %r1;\n"
-    "    setp.ne.s32 %p1, %r3, 0; @%p1 bra $L6_8;\n"
-    "    cvta.to.global.u64 %rd1, %rd11;\n"
-    "    add.s64 %rd2, %rd12, 268435456;\n"
-    "    mov.u64 %rd13, %clock64;\n"
-    "    mov.u64 %rd14, %globaltimer;\n"
-    "$L6_2: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd15, %globaltimer;\n"
-    "    mov.u64 %rd16, %clock64;\n"
-    "    setp.eq.s64 %p2, %rd15, %rd14;\n"
-    "    sub.s64 %rd17, %rd16, %rd13;\n"
-    "    setp.lt.u64 %p3, %rd17, %rd2;\n"
-    "    and.pred %p4, %p2, %p3;\n"
-    "    @%p4 bra $L6_2;\n"
-    "    mov.u64 %rd18, %clock64;\n"
-    "$L6_4: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd19, %clock64;\n"
-    "    sub.s64 %rd20, %rd19, %rd16;\n"
-    "    setp.lt.u64 %p5, %rd20, %rd12; @%p5 bra $L6_4;\n"
-    "    mov.u64 %rd21, %globaltimer;\n"
-    "$L6_6: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd22, %globaltimer;\n"
-    "    mov.u64 %rd23, %clock64;\n"
-    "    setp.eq.s64 %p6, %rd22, %rd21;\n"
-    "    sub.s64 %rd24, %rd23, %rd18;\n"
-    "    setp.lt.u64 %p7, %rd24, %rd2;\n"
-    "    and.pred %p8, %p6, %p7;\n"
-    "    @%p8 bra $L6_6;\n"
-    "    sub.s64 %rd25, %rd22, %rd15;\n"
-    "    st.global.u64 [%rd1], %rd25;\n"
-    "    sub.s64 %rd26, %rd23, %rd16;\n"
-    "    st.global.u64 [%rd1+8], %rd26;\n"
-    "$L6_8:\n"
-    "    ret;\n"
+    ".reg .pred %p<9>; .reg .b32 %r<4>; .reg .b64 %rd<27>; ld.param.u64 %rd11, [kbi_clock_0];\n"
+    "ld.param.u64 %rd12, [kbi_clock_1]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; or.b32 %r3, %r2, %r1;\n"
+    "setp.ne.s32 %p1, %r3, 0; @%p1 bra $L6_8; cvta.to.global.u64 %rd1, %rd11; add.s64 %rd2, %rd12, 268435456;\n"
+    "mov.u64 %rd13, %clock64; mov.u64 %rd14, %globaltimer;\n"
+    "$L6_2: .pragma \"nounroll\"; mov.u64 %rd15, %globaltimer; mov.u64 %rd16, %clock64;\n"
+    "setp.eq.s64 %p2, %rd15, %rd14; sub.s64 %rd17, %rd16, %rd13; setp.lt.u64 %p3, %rd17, %rd2;\n"
+    "and.pred %p4, %p2, %p3; @%p4 bra $L6_2; mov.u64 %rd18, %clock64;\n"
+    "$L6_4: .pragma \"nounroll\"; mov.u64 %rd19, %clock64; sub.s64 %rd20, %rd19, %rd16;\n"
+    "setp.lt.u64 %p5, %rd20, %rd12; @%p5 bra $L6_4; mov.u64 %rd21, %globaltimer;\n"
+    "$L6_6: .pragma \"nounroll\"; mov.u64 %rd22, %globaltimer; mov.u64 %rd23, %clock64;\n"
+    "setp.eq.s64 %p6, %rd22, %rd21; sub.s64 %rd24, %rd23, %rd18; setp.lt.u64 %p7, %rd24, %rd2;\n"
+    "and.pred %p8, %p6, %p7; @%p8 bra $L6_6; sub.s64 %rd25, %rd22, %rd15; st.global.u64 [%rd1], %rd25;\n"
+    "sub.s64 %rd26, %rd23, %rd16; st.global.u64 [%rd1+8], %rd26;\n"
+    "$L6_8: ret;\n"
     "}\n",
     // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256
     // FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
     ".visible .entry kbi_fma(.param .u64 kbi_fma_0, .param .u64 kbi_fma_1)\n"
     "{\n"
-    "    .reg .pred %p<4>; .reg .f32 %f<117>; .reg .b32 %r<2>; .reg .b64 %rd<7>;\n"
-    "    ld.param.u64 %rd4, [kbi_fma_0];\n"
-    "    ld.param.u64 %rd6, [kbi_fma_1];\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    cvt.rn.f32.u32 %f35, %r1;\n"
-    "    mul.rn.f32 %f36, %f35, 0f358637BD;\n"
-    "    add.rn.f32 %f1, %f36, 0f3F000000;\n"
-    "    setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L7_5;\n"
-    "    cvta.to.global.u64 %rd1, %rd4;\n"
-    "    mov.f32 %f116, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f114, 0f40000000;\n"
-    "    mov.f32 %f113, 0f40400000; mov.f32 %f112, 0f40800000; mov.f32 %f111, 0f40A00000;\n"
-    "    mov.f32 %f110, 0f40C00000; mov.f32 %f109, 0f40E00000; mov.f32 %f108, 0f41000000;\n"
-    "    mov.f32 %f107, 0f41100000; mov.f32 %f106, 0f41200000; mov.f32 %f105, 0f41300000;\n"
-    "    mov.f32 %f104, 0f41400000; mov.f32 %f103, 0f41500000; mov.f32 %f102, 0f41600000;\n"
-    "    mov.f32 %f101, 0f41700000; mov.f32 %f115, %f51;\n"
+    ".reg .pred %p<4>; .reg .f32 %f<117>; .reg .b32 %r<2>; .reg .b64 %rd<7>; ld.param.u64 %rd4, [kbi_fma_0];\n"
+    "ld.param.u64 %rd6, [kbi_fma_1]; mov.u32 %r1, %tid.x; cvt.rn.f32.u32 %f35, %r1;\n"
+    "mul.rn.f32 %f36, %f35, 0f358637BD; add.rn.f32 %f1, %f36, 0f3F000000; setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L7_5;\n"
+    "cvta.to.global.u64 %rd1, %rd4; mov.f32 %f116, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f114, 0f40000000;\n"
+    "mov.f32 %f113, 0f40400000; mov.f32 %f112, 0f40800000; mov.f32 %f111, 0f40A00000; mov.f32 %f110, 0f40C00000;\n"
+    "mov.f32 %f109, 0f40E00000; mov.f32 %f108, 0f41000000; mov.f32 %f107, 0f41100000; mov.f32 %f106, 0f41200000;\n"
+    "mov.f32 %f105, 0f41300000; mov.f32 %f104, 0f41400000; mov.f32 %f103, 0f41500000; mov.f32 %f102, 0f41600000;\n"
+    "mov.f32 %f101, 0f41700000; mov.f32 %f115, %f51;\n"
     "$L7_2: .pragma \"nounroll\";\n",
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
-    "    add.s64 %rd6, %rd6, -1;\n"
-    "    setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L7_2;\n"
-    "    add.rn.f32 %f87, %f116, %f115;\n"
-    "    add.rn.f32 %f88, %f87, %f114;\n"
-    "    add.rn.f32 %f89, %f88, %f113;\n"
-    "    add.rn.f32 %f90, %f89, %f112;\n"
-    "    add.rn.f32 %f91, %f90, %f111;\n"
-    "    add.rn.f32 %f92, %f91, %f110;\n"
-    "    add.rn.f32 %f93, %f92, %f109;\n"
-    "    add.rn.f32 %f94, %f93, %f108;\n"
-    "    add.rn.f32 %f95, %f94, %f107;\n"
-    "    add.rn.f32 %f96, %f95, %f106;\n"
-    "    add.rn.f32 %f97, %f96, %f105;\n"
-    "    add.rn.f32 %f98, %f97, %f104;\n"
-    "    add.rn.f32 %f99, %f98, %f103;\n"
-    "    add.rn.f32 %f100, %f99, %f102;\n"
-    "    add.rn.f32 %f34, %f100, %f101;\n"
-    "    setp.num.f32 %p3, %f34, %f34; @%p3 bra $L7_5;\n"
-    "    st.global.f32 [%rd1], %f34;\n"
-    "$L7_5:\n"
-    "    ret;\n"
+    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L7_2; add.rn.f32 %f87, %f116, %f115;\n"
+    "add.rn.f32 %f88, %f87, %f114; add.rn.f32 %f89, %f88, %f113; add.rn.f32 %f90, %f89, %f112;\n"
+    "add.rn.f32 %f91, %f90, %f111; add.rn.f32 %f92, %f91, %f110; add.rn.f32 %f93, %f92, %f109;\n"
+    "add.rn.f32 %f94, %f93, %f108; add.rn.f32 %f95, %f94, %f107; add.rn.f32 %f96, %f95, %f106;\n"
+    "add.rn.f32 %f97, %f96, %f105; add.rn.f32 %f98, %f97, %f104; add.rn.f32 %f99, %f98, %f103;\n"
+    "add.rn.f32 %f100, %f99, %f102; add.rn.f32 %f34, %f100, %f101; setp.num.f32 %p3, %f34, %f34; @%p3 bra $L7_5;\n"
+    "st.global.f32 [%rd1], %f34;\n"
+    "$L7_5: ret;\n"
     "}\n",
     // kbi_fma64(out, iters): the same in f64: 8 chains, 4 steps deep, that is 32 FMA per thread and iteration.
     ".visible .entry kbi_fma64(.param .u64 kbi_fma64_0, .param .u64 kbi_fma64_1)\n"
     "{\n"
-    "    .reg .pred %p<4>; .reg .b32 %r<2>; .reg .f64 %fd<61>; .reg .b64 %rd<7>;\n"
-    "    ld.param.u64 %rd3, [kbi_fma64_0];\n"
-    "    ld.param.u64 %rd6, [kbi_fma64_1];\n"
-    "    mov.u32 %r1, %tid.x;\n"
-    "    cvt.rn.f64.u32 %fd19, %r1;\n"
-    "    mul.rn.f64 %fd20, %fd19, 0d3EB0C6F7A0B5ED8D; add.rn.f64 %fd1, %fd20, 0d3FE0000000000000;\n"
-    "    setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L8_5;\n"
-    "    mov.f64 %fd60, 0d0000000000000000; mov.f64 %fd27, 0d3FF0000000000000;\n"
-    "    mov.f64 %fd58, 0d4000000000000000; mov.f64 %fd57, 0d4008000000000000;\n"
-    "    mov.f64 %fd56, 0d4010000000000000; mov.f64 %fd55, 0d4014000000000000;\n"
-    "    mov.f64 %fd54, 0d4018000000000000; mov.f64 %fd53, 0d401C000000000000; mov.f64 %fd59, %fd27;\n"
+    ".reg .pred %p<4>; .reg .b32 %r<2>; .reg .f64 %fd<61>; .reg .b64 %rd<7>; ld.param.u64 %rd3, [kbi_fma64_0];\n"
+    "ld.param.u64 %rd6, [kbi_fma64_1]; mov.u32 %r1, %tid.x; cvt.rn.f64.u32 %fd19, %r1;\n"
+    "mul.rn.f64 %fd20, %fd19, 0d3EB0C6F7A0B5ED8D; add.rn.f64 %fd1, %fd20, 0d3FE0000000000000;\n"
+    "setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L8_5; mov.f64 %fd60, 0d0000000000000000;\n"
+    "mov.f64 %fd27, 0d3FF0000000000000; mov.f64 %fd58, 0d4000000000000000; mov.f64 %fd57, 0d4008000000000000;\n"
+    "mov.f64 %fd56, 0d4010000000000000; mov.f64 %fd55, 0d4014000000000000; mov.f64 %fd54, 0d4018000000000000;\n"
+    "mov.f64 %fd53, 0d401C000000000000; mov.f64 %fd59, %fd27;\n"
     "$L8_2: .pragma \"nounroll\";\n",
     KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64,
-    "    add.s64 %rd6, %rd6, -1;\n"
-    "    setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L8_2;\n"
-    "    add.rn.f64 %fd47, %fd60, %fd59;\n"
-    "    add.rn.f64 %fd48, %fd47, %fd58;\n"
-    "    add.rn.f64 %fd49, %fd48, %fd57;\n"
-    "    add.rn.f64 %fd50, %fd49, %fd56;\n"
-    "    add.rn.f64 %fd51, %fd50, %fd55;\n"
-    "    add.rn.f64 %fd52, %fd51, %fd54;\n"
-    "    add.rn.f64 %fd18, %fd52, %fd53;\n"
-    "    setp.num.f64 %p3, %fd18, %fd18; @%p3 bra $L8_5;\n"
-    "    cvta.to.global.u64 %rd5, %rd3;\n"
-    "    st.global.f64 [%rd5], %fd18;\n"
-    "$L8_5:\n"
-    "    ret;\n"
+    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L8_2; add.rn.f64 %fd47, %fd60, %fd59;\n"
+    "add.rn.f64 %fd48, %fd47, %fd58; add.rn.f64 %fd49, %fd48, %fd57; add.rn.f64 %fd50, %fd49, %fd56;\n"
+    "add.rn.f64 %fd51, %fd50, %fd55; add.rn.f64 %fd52, %fd51, %fd54; add.rn.f64 %fd18, %fd52, %fd53;\n"
+    "setp.num.f64 %p3, %fd18, %fd18; @%p3 bra $L8_5; cvta.to.global.u64 %rd5, %rd3; st.global.f64 [%rd5], %fd18;\n"
+    "$L8_5: ret;\n"
     "}\n",
     // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements.
     // Vector stores where p and the block allow, else byte by byte.
     ".visible .entry kbi_fill(.param .u64 kbi_fill_0, .param .u64 kbi_fill_1, .param .u32 kbi_fill_2,\n"
     "    .param .u32 kbi_fill_3, .param .u64 kbi_fill_4, .param .u32 kbi_fill_5)\n"
     "{\n"
-    "    .reg .pred %p<46>; .reg .b16 %rs<12>; .reg .f32 %f<5>; .reg .b32 %r<171>; .reg .f64 %fd<82>;\n"
-    "    .reg .b64 %rd<76>;\n"
-    "    ld.param.u64 %rd36, [kbi_fill_0];\n"
-    "    ld.param.u64 %rd37, [kbi_fill_1];\n"
-    "    ld.param.u32 %r56, [kbi_fill_2];\n"
-    "    ld.param.u32 %r57, [kbi_fill_3];\n"
-    "    ld.param.u64 %rd38, [kbi_fill_4];\n"
-    "    mov.u32 %r59, %ctaid.x;\n"
-    "    mov.u32 %r60, %ntid.x;\n"
-    "    cvt.u64.u32 %rd1, %r60;\n"
-    "    mul.wide.u32 %rd39, %r59, %r60;\n"
-    "    mov.u32 %r61, %tid.x;\n"
-    "    cvt.u64.u32 %rd40, %r61;\n"
-    "    add.s64 %rd67, %rd39, %rd40;\n"
-    "    shl.b64 %rd66, %rd67, 2;\n"
-    "    setp.ge.u64 %p2, %rd66, %rd37; @%p2 bra $L9_39;\n"
-    "    setp.eq.s32 %p3, %r57, 1;\n"
-    "    add.s32 %r62, %r56, -5;\n"
-    "    setp.gt.u32 %p4, %r62, 7;\n"
-    "    or.pred %p1, %p4, %p3;\n"
-    "    setp.eq.s32 %p5, %r56, 14;\n"
-    "    selp.b32 %r1, 20, 21, %p5;\n"
-    "    selp.b32 %r2, 126, 123, %p5;\n"
-    "    selp.b32 %r3, 121, 113, %p5;\n"
-    "    mad.lo.s32 %r4, %r3, -8388608, 8388608;\n"
-    "    add.s32 %r63, %r56, -11;\n"
-    "    setp.lt.u32 %p6, %r63, 2;\n"
-    "    setp.eq.s32 %p7, %r57, 2;\n"
-    "    and.pred %p8, %p7, %p6;\n"
-    "    selp.u32 %r6, 1, 0, %p8;\n"
-    "    cvt.u32.u64 %r7, %rd38;\n"
-    "    shr.u64 %rd41, %rd38, 32;\n"
-    "    cvt.u32.u64 %r8, %rd41;\n"
-    "    shl.b32 %r64, %r56, 2;\n"
-    "    mov.u64 %rd42, 9906741768688416;\n"
-    "    shr.u64 %rd43, %rd42, %r64;\n"
-    "    cvt.u32.u64 %r65, %rd43;\n"
-    "    and.b32 %r66, %r65, 15;\n"
-    "    mov.u32 %r67, 4;\n"
-    "    shl.b32 %r68, %r67, %r66;\n"
-    "    add.s32 %r69, %r68, -1;\n"
-    "    mov.u32 %r70, -1;\n"
-    "    and.b64 %rd4, %rd43, 15;\n"
-    "    min.u32 %r71, %r69, 15;\n"
-    "    cvt.u64.u32 %rd44, %r71;\n"
-    "    and.b64 %rd5, %rd44, %rd36;\n"
-    "    cvt.u16.u32 %rs1, %r66;\n"
-    "    shl.b32 %r72, %r70, %r66;\n"
-    "    not.b32 %r9, %r72;\n"
-    "    mov.u32 %r73, %nctaid.x;\n"
-    "    cvt.u64.u32 %rd45, %r73;\n"
-    "    mul.lo.s64 %rd6, %rd45, %rd1;\n"
-    "    cvta.to.global.u64 %rd7, %rd36;\n"
-    "    not.pred %p19, %p1;\n"
-    "$L9_2: .pragma \"nounroll\";\n"
-    "    setp.eq.s32 %p9, %r57, 0;\n"
-    "    mov.u32 %r167, 0; mov.u32 %r142, %r167; mov.u32 %r143, %r167; mov.u32 %r155, %r167;\n"
-    "    mov.u32 %r145, %r167; mov.u32 %r157, %r167; mov.u32 %r164, %r167; mov.u32 %r165, %r167;\n"
-    "    mov.u32 %r166, %r167;\n"
-    "    @%p9 bra $L9_7;\n"
-    "    cvt.u32.u64 %r10, %rd67;\n"
-    "    shr.u64 %rd10, %rd67, 32;\n"
-    "    mov.u32 %r85, 0; mov.u32 %r142, %r85; mov.u32 %r143, %r85; mov.u32 %r155, %r85; mov.u32 %r145, %r85;\n"
-    "    mov.u32 %r146, %r6;\n"
-    "$L9_4: .pragma \"nounroll\";\n"
-    "    mov.u32 %r166, %r145; mov.u32 %r165, %r155; mov.u32 %r164, %r143; mov.u32 %r157, %r142;\n"
-    "    ld.param.u32 %r143, [kbi_fill_5];\n"
-    "    mov.u64 %rd68, %rd10; mov.u32 %r147, %r85; mov.u32 %r148, %r8; mov.u32 %r149, %r7;\n"
-    "    mov.u32 %r142, %r146; mov.u32 %r145, %r10;\n"
-    "$L9_5: .pragma \"nounroll\";\n"
-    "    mul.wide.u32 %rd46, %r145, -766435501;\n"
-    "    mul.wide.u32 %rd12, %r143, -845247145;\n"
-    "    cvt.u32.u64 %r87, %rd68;\n"
-    "    xor.b32 %r88, %r149, %r87;\n"
-    "    shr.u64 %rd47, %rd12, 32;\n"
-    "    cvt.u32.u64 %r89, %rd47;\n"
-    "    xor.b32 %r145, %r88, %r89;\n"
-    "    shr.u64 %rd48, %rd46, 32;\n"
-    "    cvt.u32.u64 %r90, %rd48;\n"
-    "    xor.b32 %r91, %r148, %r142;\n"
-    "    xor.b32 %r143, %r91, %r90;\n"
-    "    cvt.u32.u64 %r142, %rd46;\n"
-    "    add.s32 %r149, %r149, -1640531527;\n"
-    "    add.s32 %r148, %r148, -1150833019;\n"
-    "    add.s32 %r147, %r147, 1;\n"
-    "    setp.ne.s32 %p10, %r147, 10;\n"
-    "    mov.u64 %rd68, %rd12;\n"
-    "    @%p10 bra $L9_5;\n"
-    "    cvt.u32.u64 %r155, %rd12;\n"
-    "    add.s32 %r29, %r146, -1;\n"
-    "    setp.gt.s32 %p11, %r146, 0;\n"
-    "    mov.u32 %r146, %r29;\n"
-    "    @%p11 bra $L9_4;\n"
-    "$L9_7:\n"
-    "    mov.f64 %fd80, 0d0000000000000000; mov.u64 %rd72, 0; mov.u64 %rd13, %rd72; mov.u64 %rd14, %rd72;\n"
-    "    bra.uni $L9_8;\n"
-    "$L9_14:\n"
-    "    setp.gt.u32 %p24, %r56, 13; @!%p24 bra $L9_15;\n"
-    "    and.b32 %r114, %r45, 2147483647;\n"
-    "    shr.u32 %r46, %r114, 23;\n"
-    "    add.s32 %r169, %r4, %r114;\n"
-    "    setp.ge.u32 %p32, %r46, %r3;\n"
-    "    mov.u32 %r168, %r1;\n"
-    "    @%p32 bra $L9_23;\n"
-    "    and.b32 %r115, %r45, 8388607;\n"
-    "    or.b32 %r169, %r115, 8388608;\n"
-    "    sub.s32 %r116, %r1, %r46;\n"
-    "    add.s32 %r117, %r116, %r3;\n"
-    "    min.u32 %r168, %r117, 25;\n"
-    "$L9_23:\n"
-    "    add.s32 %r118, %r168, -1;\n"
-    "    mov.u32 %r119, 1;\n"
-    "    shl.b32 %r120, %r119, %r118;\n"
-    "    shr.u32 %r121, %r169, %r168;\n"
-    "    and.b32 %r122, %r121, 1;\n",
-    "    add.s32 %r123, %r169, %r120;\n"
-    "    add.s32 %r124, %r123, %r122;\n"
-    "    add.s32 %r125, %r124, -1;\n"
-    "    shr.u32 %r126, %r125, %r168;\n"
-    "    shr.u32 %r127, %r45, 24;\n"
-    "    and.b32 %r128, %r127, 128;\n"
-    "    min.u32 %r129, %r126, %r2;\n"
-    "    or.b32 %r130, %r129, %r128;\n"
-    "    cvt.u64.u32 %rd72, %r130;\n"
-    "    bra.uni $L9_24;\n"
-    "$L9_15:\n"
-    "    mov.b64 %rd72, %fd6;\n"
-    "    setp.eq.s32 %p25, %r56, 2; @%p25 bra $L9_24;\n"
-    "    setp.eq.s32 %p26, %r56, 3; @%p26 bra $L9_19;\n"
-    "    setp.ne.s32 %p27, %r56, 4; @%p27 bra $L9_20;\n"
-    "    shr.u32 %r109, %r45, 16;\n"
-    "    and.b32 %r110, %r109, 1;\n"
-    "    add.s32 %r111, %r45, %r110;\n"
-    "    add.s32 %r112, %r111, 32767;\n"
-    "    shr.u32 %r113, %r112, 16;\n"
-    "    cvt.u64.u32 %rd72, %r113;\n"
-    "    bra.uni $L9_24;\n"
-    "$L9_19:\n"
-    "    cvt.rn.f16.f32 %rs2, %f1;\n"
-    "    cvt.u64.u16 %rd72, %rs2;\n"
-    "    bra.uni $L9_24;\n"
-    "$L9_20:\n"
-    "    and.b32 %r141, %r56, 1;\n"
-    "    setp.eq.s32 %p28, %r141, 0;\n"
-    "    mul.rn.f64 %fd75, %fd6, 0d4020000000000000;\n"
-    "    setp.lt.f64 %p29, %fd75, 0d0000000000000000;\n"
-    "    selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p29;\n"
-    "    add.rn.f64 %fd77, %fd75, %fd76;\n"
-    "    setp.lt.f64 %p30, %fd77, 0d0000000000000000;\n"
-    "    and.pred %p31, %p28, %p30;\n"
-    "    selp.f64 %fd78, 0d0000000000000000, %fd77, %p31;\n"
-    "    cvt.rzi.s64.f64 %rd72, %fd78;\n"
-    "    bra.uni $L9_24;\n"
-    "$L9_8: .pragma \"nounroll\";\n"
-    "    mov.u64 %rd15, %rd14; mov.u64 %rd14, %rd13; mov.u64 %rd13, %rd72; mov.u32 %r43, %r166;\n"
-    "    mov.u32 %r166, %r165; mov.u32 %r165, %r164; mov.u32 %r40, %r145; mov.u32 %r145, %r155;\n"
-    "    mov.u32 %r155, %r143;\n"
-    "    and.b32 %r93, %r167, 1;\n"
-    "    setp.eq.b32 %p12, %r93, 1;\n"
-    "    setp.ne.s32 %p13, %r57, 1;\n"
-    "    or.pred %p14, %p13, %p12;\n"
-    "    mov.f64 %fd81, %fd80;\n"
-    "    @%p14 bra $L9_10;\n"
-    "    shr.u32 %r94, %r40, 8;\n"
-    "    add.s32 %r95, %r94, 1;\n"
-    "    cvt.rn.f64.s32 %fd8, %r95;\n"
-    "    mov.b64 %rd52, %fd8;\n"
-    "    add.s64 %rd53, %rd52, 2638149301829632;\n"
-    "    shr.u64 %rd54, %rd53, 52;\n"
-    "    cvt.u32.u64 %r96, %rd54;\n"
-    "    and.b64 %rd55, %rd53, 4503599627370495;\n"
-    "    add.s64 %rd56, %rd55, 4604544269498187776;\n"
-    "    mov.b64 %fd9, %rd56;\n"
-    "    add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n"
-    "    add.rn.f64 %fd11, %fd9, 0d3FF0000000000000;\n"
-    "    div.rn.f64 %fd12, %fd10, %fd11;\n"
-    "    mul.rn.f64 %fd13, %fd12, %fd12;\n"
-    "    mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n"
-    "    mul.rn.f64 %fd16, %fd13, %fd15; add.rn.f64 %fd17, %fd16, 0d3FB745D1745D1746;\n"
-    "    mul.rn.f64 %fd18, %fd13, %fd17; add.rn.f64 %fd19, %fd18, 0d3FBC71C71C71C71C;\n"
-    "    mul.rn.f64 %fd20, %fd13, %fd19; add.rn.f64 %fd21, %fd20, 0d3FC2492492492492;\n"
-    "    mul.rn.f64 %fd22, %fd13, %fd21; add.rn.f64 %fd23, %fd22, 0d3FC999999999999A;\n"
-    "    mul.rn.f64 %fd24, %fd13, %fd23; add.rn.f64 %fd25, %fd24, 0d3FD5555555555555;\n"
-    "    mul.rn.f64 %fd26, %fd13, %fd25; add.rn.f64 %fd27, %fd26, 0d3FF0000000000000;\n"
-    "    mov.u32 %r97, 1047;\n"
-    "    sub.s32 %r98, %r97, %r96;\n"
-    "    cvt.rn.f64.s32 %fd28, %r98;\n"
-    "    mul.rn.f64 %fd29, %fd28, 0d3FE62E42FEFA39EF;\n"
-    "    mul.rn.f64 %fd30, %fd12, 0dC000000000000000;\n"
-    "    mul.rn.f64 %fd31, %fd30, %fd27;\n"
-    "    add.rn.f64 %fd32, %fd29, %fd31;\n"
-    "    add.rn.f64 %fd33, %fd32, %fd32;\n"
-    "    sqrt.rn.f64 %fd34, %fd33;\n"
-    "    shr.u32 %r99, %r145, 8;\n"
-    "    add.s32 %r100, %r99, 2097152;\n"
-    "    shr.u32 %r101, %r100, 22;\n"
-    "    and.b32 %r102, %r100, 29360128;\n"
-    "    sub.s32 %r103, %r99, %r102;\n"
-    "    cvt.rn.f64.s32 %fd35, %r103;\n"
-    "    mul.rn.f64 %fd36, %fd35, 0d3E9921FB54442C73;\n"
-    "    mul.rn.f64 %fd37, %fd36, %fd36;\n"
-    "    mul.rn.f64 %fd38, %fd37, 0d3DE6124613A86D09; add.rn.f64 %fd39, %fd38, 0dBE5AE64567F544E4;\n"
-    "    mul.rn.f64 %fd40, %fd37, %fd39; add.rn.f64 %fd41, %fd40, 0d3EC71DE3A556C734;\n"
-    "    mul.rn.f64 %fd42, %fd37, %fd41; add.rn.f64 %fd43, %fd42, 0dBF2A01A01A01A01A;\n"
-    "    mul.rn.f64 %fd44, %fd37, %fd43; add.rn.f64 %fd45, %fd44, 0d3F81111111111111;\n"
-    "    mul.rn.f64 %fd46, %fd37, %fd45; add.rn.f64 %fd47, %fd46, 0dBFC5555555555555;\n"
-    "    mul.rn.f64 %fd48, %fd37, %fd47;\n"
-    "    mul.rn.f64 %fd49, %fd36, %fd48;\n"
-    "    add.rn.f64 %fd50, %fd36, %fd49;\n"
-    "    mul.rn.f64 %fd51, %fd37, 0d3E21EED8EFF8D898; add.rn.f64 %fd52, %fd51, 0dBE927E4FB7789F5C;\n"
-    "    mul.rn.f64 %fd53, %fd37, %fd52; add.rn.f64 %fd54, %fd53, 0d3EFA01A01A01A01A;\n"
-    "    mul.rn.f64 %fd55, %fd37, %fd54; add.rn.f64 %fd56, %fd55, 0dBF56C16C16C16C17;\n",
-    "    mul.rn.f64 %fd57, %fd37, %fd56; add.rn.f64 %fd58, %fd57, 0d3FA5555555555555;\n"
-    "    mul.rn.f64 %fd59, %fd37, %fd58; add.rn.f64 %fd60, %fd59, 0dBFE0000000000000;\n"
-    "    mul.rn.f64 %fd61, %fd37, %fd60; add.rn.f64 %fd62, %fd61, 0d3FF0000000000000;\n"
-    "    and.b32 %r104, %r100, 4194304;\n"
-    "    setp.eq.s32 %p15, %r104, 0;\n"
-    "    selp.f64 %fd63, %fd62, %fd50, %p15;\n"
-    "    selp.f64 %fd64, %fd50, %fd62, %p15;\n"
-    "    add.s32 %r105, %r101, 1;\n"
-    "    and.b32 %r106, %r105, 2;\n"
-    "    setp.eq.s32 %p16, %r106, 0;\n"
-    "    neg.f64 %fd65, %fd63;\n"
-    "    selp.f64 %fd66, %fd63, %fd65, %p16;\n"
-    "    and.b32 %r107, %r100, 8388608;\n"
-    "    setp.eq.s32 %p17, %r107, 0;\n"
-    "    neg.f64 %fd67, %fd64;\n"
-    "    selp.f64 %fd68, %fd64, %fd67, %p17;\n"
-    "    mul.rn.f64 %fd69, %fd34, %fd66;\n"
-    "    cvt.rn.f32.f64 %f2, %fd69;\n"
-    "    cvt.f64.f32 %fd81, %f2;\n"
-    "    mul.rn.f64 %fd70, %fd34, %fd68;\n"
-    "    cvt.rn.f32.f64 %f3, %fd70;\n"
-    "    cvt.f64.f32 %fd80, %f3;\n"
-    "$L9_10:\n"
-    "    cvt.u64.u32 %rd57, %r167;\n"
-    "    add.s64 %rd16, %rd66, %rd57;\n"
-    "    cvt.u64.u32 %rd58, %r43;\n"
-    "    cvt.u64.u32 %rd59, %r40;\n"
-    "    bfi.b64 %rd60, %rd58, %rd59, 32, 32;\n"
-    "    setp.eq.s32 %p18, %r57, 3;\n"
-    "    selp.b64 %rd72, %rd16, %rd60, %p18;\n"
-    "    @%p19 bra $L9_24;\n"
-    "    shr.u32 %r108, %r40, 8;\n"
-    "    cvt.rn.f64.s32 %fd71, %r108;\n"
-    "    mul.rn.f64 %fd72, %fd71, 0d3E70000000000000;\n"
-    "    cvt.rn.f64.s64 %fd73, %rd16;\n"
-    "    selp.f64 %fd74, %fd73, %fd72, %p18;\n"
-    "    selp.f64 %fd6, %fd81, %fd74, %p3;\n"
-    "    cvt.rn.f32.f64 %f1, %fd6;\n"
-    "    mov.b32 %r45, %f1;\n"
-    "    setp.eq.s32 %p22, %r56, 13; @%p22 bra $L9_13;\n"
-    "    setp.ne.s32 %p23, %r56, 1; @%p23 bra $L9_14;\n"
-    "$L9_13:\n"
-    "    cvt.u64.u32 %rd72, %r45;\n"
-    "$L9_24:\n"
-    "    add.s32 %r167, %r167, 1;\n"
-    "    setp.ne.s32 %p33, %r167, 4;\n"
-    "    mov.u32 %r143, %r142; mov.u32 %r164, %r157;\n"
-    "    @%p33 bra $L9_8;\n"
-    "    setp.eq.s64 %p34, %rd5, 0;\n"
-    "    cvt.u32.u64 %r131, %rd4;\n"
-    "    shl.b64 %rd61, %rd66, %r131;\n"
-    "    add.s64 %rd25, %rd7, %rd61;\n"
-    "    sub.s64 %rd26, %rd37, %rd66;\n"
-    "    setp.gt.u64 %p35, %rd26, 3;\n"
-    "    and.pred %p36, %p34, %p35;\n"
-    "    @!%p36 bra $L9_26;\n"
-    "    setp.gt.s16 %p40, %rs1, 1; @%p40 bra $L9_33;\n"
-    "    setp.eq.s16 %p43, %rs1, 0; @%p43 bra $L9_37;\n"
-    "    setp.eq.s16 %p44, %rs1, 1; @!%p44 bra $L9_38;\n"
-    "    cvt.u16.u64 %rs4, %rd72;\n"
-    "    cvt.u16.u64 %rs5, %rd13;\n"
-    "    cvt.u16.u64 %rs6, %rd14;\n"
-    "    cvt.u16.u64 %rs7, %rd15;\n"
-    "    st.global.v4.u16 [%rd25], {%rs7, %rs6, %rs5, %rs4};\n"
-    "    bra.uni $L9_38;\n"
-    "$L9_26:\n"
-    "    min.u64 %rd62, %rd26, 4;\n"
-    "    cvt.u32.u64 %r133, %rd62;\n"
-    "    shl.b32 %r53, %r133, %r131;\n"
-    "    setp.eq.s32 %p37, %r53, 0; @%p37 bra $L9_38;\n"
-    "    mov.u32 %r170, 0;\n"
-    "$L9_28: .pragma \"nounroll\";\n"
-    "    cvt.u64.u32 %rd63, %r170;\n"
-    "    add.s64 %rd64, %rd25, %rd63;\n"
-    "    st.global.u8 [%rd64], %rd15;\n"
-    "    and.b32 %r135, %r170, %r9;\n"
-    "    setp.eq.s32 %p38, %r135, %r9;\n"
-    "    selp.b64 %rd30, %rd72, %rd13, %p38;\n"
-    "    selp.b64 %rd31, %rd13, %rd14, %p38;\n"
-    "    shr.u64 %rd65, %rd15, 8;\n"
-    "    selp.b64 %rd15, %rd14, %rd65, %p38;\n"
-    "    add.s32 %r170, %r170, 1;\n"
-    "    setp.lt.u32 %p39, %r170, %r53;\n"
-    "    mov.u64 %rd13, %rd30; mov.u64 %rd14, %rd31;\n"
-    "    @%p39 bra $L9_28;\n"
-    "    bra.uni $L9_38;\n"
-    "$L9_33:\n"
-    "    setp.eq.s16 %p41, %rs1, 2; @%p41 bra $L9_36;\n"
-    "    setp.ne.s16 %p42, %rs1, 3; @%p42 bra $L9_38;\n"
-    "    st.global.v2.u64 [%rd25], {%rd15, %rd14};\n"
-    "    st.global.v2.u64 [%rd25+16], {%rd13, %rd72};\n"
-    "    bra.uni $L9_38;\n"
-    "$L9_37:\n"
-    "    cvt.u16.u64 %rs8, %rd72;\n"
-    "    cvt.u16.u64 %rs9, %rd13;\n"
-    "    cvt.u16.u64 %rs10, %rd14;\n"
-    "    cvt.u16.u64 %rs11, %rd15;\n"
-    "    st.global.v4.u8 [%rd25], {%rs11, %rs10, %rs9, %rs8};\n"
-    "    bra.uni $L9_38;\n"
-    "$L9_36:\n"
-    "    cvt.u32.u64 %r136, %rd72;\n"
-    "    cvt.u32.u64 %r137, %rd13;\n"
-    "    cvt.u32.u64 %r138, %rd14;\n"
-    "    cvt.u32.u64 %r139, %rd15;\n"
-    "    st.global.v4.u32 [%rd25], {%r139, %r138, %r137, %r136};\n"
-    "$L9_38:\n"
-    "    add.s64 %rd67, %rd67, %rd6;\n"
-    "    shl.b64 %rd66, %rd67, 2;\n"
-    "    setp.lt.u64 %p45, %rd66, %rd37; @%p45 bra $L9_2;\n"
-    "$L9_39:\n"
-    "    ret;\n"
+    ".reg .pred %p<46>; .reg .b16 %rs<12>; .reg .f32 %f<5>; .reg .b32 %r<171>; .reg .f64 %fd<82>;\n"
+    ".reg .b64 %rd<76>; ld.param.u64 %rd36, [kbi_fill_0]; ld.param.u64 %rd37, [kbi_fill_1];\n"
+    "ld.param.u32 %r56, [kbi_fill_2]; ld.param.u32 %r57, [kbi_fill_3]; ld.param.u64 %rd38, [kbi_fill_4];\n"
+    "mov.u32 %r59, %ctaid.x; mov.u32 %r60, %ntid.x; cvt.u64.u32 %rd1, %r60; mul.wide.u32 %rd39, %r59, %r60;\n"
+    "mov.u32 %r61, %tid.x; cvt.u64.u32 %rd40, %r61; add.s64 %rd67, %rd39, %rd40; shl.b64 %rd66, %rd67, 2;\n"
+    "setp.ge.u64 %p2, %rd66, %rd37; @%p2 bra $L9_39; setp.eq.s32 %p3, %r57, 1; add.s32 %r62, %r56, -5;\n"
+    "setp.gt.u32 %p4, %r62, 7; or.pred %p1, %p4, %p3; setp.eq.s32 %p5, %r56, 14; selp.b32 %r1, 20, 21, %p5;\n"
+    "selp.b32 %r2, 126, 123, %p5; selp.b32 %r3, 121, 113, %p5; mad.lo.s32 %r4, %r3, -8388608, 8388608;\n"
+    "add.s32 %r63, %r56, -11; setp.lt.u32 %p6, %r63, 2; setp.eq.s32 %p7, %r57, 2; and.pred %p8, %p7, %p6;\n"
+    "selp.u32 %r6, 1, 0, %p8; cvt.u32.u64 %r7, %rd38; shr.u64 %rd41, %rd38, 32; cvt.u32.u64 %r8, %rd41;\n"
+    "shl.b32 %r64, %r56, 2; mov.u64 %rd42, 9906741768688416; shr.u64 %rd43, %rd42, %r64; cvt.u32.u64 %r65, %rd43;\n"
+    "and.b32 %r66, %r65, 15; mov.u32 %r67, 4; shl.b32 %r68, %r67, %r66; add.s32 %r69, %r68, -1; mov.u32 %r70, -1;\n"
+    "and.b64 %rd4, %rd43, 15; min.u32 %r71, %r69, 15; cvt.u64.u32 %rd44, %r71; and.b64 %rd5, %rd44, %rd36;\n"
+    "cvt.u16.u32 %rs1, %r66; shl.b32 %r72, %r70, %r66; not.b32 %r9, %r72; mov.u32 %r73, %nctaid.x;\n"
+    "cvt.u64.u32 %rd45, %r73; mul.lo.s64 %rd6, %rd45, %rd1; cvta.to.global.u64 %rd7, %rd36; not.pred %p19, %p1;\n"
+    "$L9_2: .pragma \"nounroll\"; setp.eq.s32 %p9, %r57, 0; mov.u32 %r167, 0; mov.u32 %r142, %r167;\n"
+    "mov.u32 %r143, %r167; mov.u32 %r155, %r167; mov.u32 %r145, %r167; mov.u32 %r157, %r167; mov.u32 %r164, %r167;\n"
+    "mov.u32 %r165, %r167; mov.u32 %r166, %r167; @%p9 bra $L9_7; cvt.u32.u64 %r10, %rd67; shr.u64 %rd10, %rd67, 32;\n"
+    "mov.u32 %r85, 0; mov.u32 %r142, %r85; mov.u32 %r143, %r85; mov.u32 %r155, %r85; mov.u32 %r145, %r85;\n"
+    "mov.u32 %r146, %r6;\n"
+    "$L9_4: .pragma \"nounroll\"; mov.u32 %r166, %r145; mov.u32 %r165, %r155; mov.u32 %r164, %r143;\n"
+    "mov.u32 %r157, %r142; ld.param.u32 %r143, [kbi_fill_5]; mov.u64 %rd68, %rd10; mov.u32 %r147, %r85;\n"
+    "mov.u32 %r148, %r8; mov.u32 %r149, %r7; mov.u32 %r142, %r146; mov.u32 %r145, %r10;\n"
+    "$L9_5: .pragma \"nounroll\"; mul.wide.u32 %rd46, %r145, -766435501; mul.wide.u32 %rd12, %r143, -845247145;\n"
+    "cvt.u32.u64 %r87, %rd68; xor.b32 %r88, %r149, %r87; shr.u64 %rd47, %rd12, 32; cvt.u32.u64 %r89, %rd47;\n"
+    "xor.b32 %r145, %r88, %r89; shr.u64 %rd48, %rd46, 32; cvt.u32.u64 %r90, %rd48; xor.b32 %r91, %r148, %r142;\n"
+    "xor.b32 %r143, %r91, %r90; cvt.u32.u64 %r142, %rd46; add.s32 %r149, %r149, -1640531527;\n"
+    "add.s32 %r148, %r148, -1150833019; add.s32 %r147, %r147, 1; setp.ne.s32 %p10, %r147, 10; mov.u64 %rd68, %rd12;\n"
+    "@%p10 bra $L9_5; cvt.u32.u64 %r155, %rd12; add.s32 %r29, %r146, -1; setp.gt.s32 %p11, %r146, 0;\n"
+    "mov.u32 %r146, %r29; @%p11 bra $L9_4;\n"
+    "$L9_7: mov.f64 %fd80, 0d0000000000000000; mov.u64 %rd72, 0; mov.u64 %rd13, %rd72; mov.u64 %rd14, %rd72;\n"
+    "bra.uni $L9_8;\n"
+    "$L9_14: setp.gt.u32 %p24, %r56, 13; @!%p24 bra $L9_15; and.b32 %r114, %r45, 2147483647;\n"
+    "shr.u32 %r46, %r114, 23; add.s32 %r169, %r4, %r114; setp.ge.u32 %p32, %r46, %r3; mov.u32 %r168, %r1;\n"
+    "@%p32 bra $L9_23; and.b32 %r115, %r45, 8388607; or.b32 %r169, %r115, 8388608; sub.s32 %r116, %r1, %r46;\n"
+    "add.s32 %r117, %r116, %r3; min.u32 %r168, %r117, 25;\n"
+    "$L9_23: add.s32 %r118, %r168, -1; mov.u32 %r119, 1; shl.b32 %r120, %r119, %r118; shr.u32 %r121, %r169, %r168;\n"
+    "and.b32 %r122, %r121, 1; add.s32 %r123, %r169, %r120; add.s32 %r124, %r123, %r122; add.s32 %r125, %r124, -1;\n"
+    "shr.u32 %r126, %r125, %r168; shr.u32 %r127, %r45, 24; and.b32 %r128, %r127, 128; min.u32 %r129, %r126, %r2;\n"
+    "or.b32 %r130, %r129, %r128; cvt.u64.u32 %rd72, %r130; bra.uni $L9_24;\n"
+    "$L9_15: mov.b64 %rd72, %fd6; setp.eq.s32 %p25, %r56, 2; @%p25 bra $L9_24; setp.eq.s32 %p26, %r56, 3;\n"
+    "@%p26 bra $L9_19; setp.ne.s32 %p27, %r56, 4; @%p27 bra $L9_20; shr.u32 %r109, %r45, 16;\n",
+    "and.b32 %r110, %r109, 1; add.s32 %r111, %r45, %r110; add.s32 %r112, %r111, 32767; shr.u32 %r113, %r112, 16;\n"
+    "cvt.u64.u32 %rd72, %r113; bra.uni $L9_24;\n"
+    "$L9_19: cvt.rn.f16.f32 %rs2, %f1; cvt.u64.u16 %rd72, %rs2; bra.uni $L9_24;\n"
+    "$L9_20: and.b32 %r141, %r56, 1; setp.eq.s32 %p28, %r141, 0; mul.rn.f64 %fd75, %fd6, 0d4020000000000000;\n"
+    "setp.lt.f64 %p29, %fd75, 0d0000000000000000; selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p29;\n"
+    "add.rn.f64 %fd77, %fd75, %fd76; setp.lt.f64 %p30, %fd77, 0d0000000000000000; and.pred %p31, %p28, %p30;\n"
+    "selp.f64 %fd78, 0d0000000000000000, %fd77, %p31; cvt.rzi.s64.f64 %rd72, %fd78; bra.uni $L9_24;\n"
+    "$L9_8: .pragma \"nounroll\"; mov.u64 %rd15, %rd14; mov.u64 %rd14, %rd13; mov.u64 %rd13, %rd72;\n"
+    "mov.u32 %r43, %r166; mov.u32 %r166, %r165; mov.u32 %r165, %r164; mov.u32 %r40, %r145; mov.u32 %r145, %r155;\n"
+    "mov.u32 %r155, %r143; and.b32 %r93, %r167, 1; setp.eq.b32 %p12, %r93, 1; setp.ne.s32 %p13, %r57, 1;\n"
+    "or.pred %p14, %p13, %p12; mov.f64 %fd81, %fd80; @%p14 bra $L9_10; shr.u32 %r94, %r40, 8;\n"
+    "add.s32 %r95, %r94, 1; cvt.rn.f64.s32 %fd8, %r95; mov.b64 %rd52, %fd8; add.s64 %rd53, %rd52, 2638149301829632;\n"
+    "shr.u64 %rd54, %rd53, 52; cvt.u32.u64 %r96, %rd54; and.b64 %rd55, %rd53, 4503599627370495;\n"
+    "add.s64 %rd56, %rd55, 4604544269498187776; mov.b64 %fd9, %rd56; add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n"
+    "add.rn.f64 %fd11, %fd9, 0d3FF0000000000000; div.rn.f64 %fd12, %fd10, %fd11; mul.rn.f64 %fd13, %fd12, %fd12;\n"
+    "mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n"
+    "mul.rn.f64 %fd16, %fd13, %fd15; add.rn.f64 %fd17, %fd16, 0d3FB745D1745D1746; mul.rn.f64 %fd18, %fd13, %fd17;\n"
+    "add.rn.f64 %fd19, %fd18, 0d3FBC71C71C71C71C; mul.rn.f64 %fd20, %fd13, %fd19;\n"
+    "add.rn.f64 %fd21, %fd20, 0d3FC2492492492492; mul.rn.f64 %fd22, %fd13, %fd21;\n"
+    "add.rn.f64 %fd23, %fd22, 0d3FC999999999999A; mul.rn.f64 %fd24, %fd13, %fd23;\n"
+    "add.rn.f64 %fd25, %fd24, 0d3FD5555555555555; mul.rn.f64 %fd26, %fd13, %fd25;\n"
+    "add.rn.f64 %fd27, %fd26, 0d3FF0000000000000; mov.u32 %r97, 1047; sub.s32 %r98, %r97, %r96;\n"
+    "cvt.rn.f64.s32 %fd28, %r98; mul.rn.f64 %fd29, %fd28, 0d3FE62E42FEFA39EF;\n"
+    "mul.rn.f64 %fd30, %fd12, 0dC000000000000000; mul.rn.f64 %fd31, %fd30, %fd27; add.rn.f64 %fd32, %fd29, %fd31;\n"
+    "add.rn.f64 %fd33, %fd32, %fd32; sqrt.rn.f64 %fd34, %fd33; shr.u32 %r99, %r145, 8;\n"
+    "add.s32 %r100, %r99, 2097152; shr.u32 %r101, %r100, 22; and.b32 %r102, %r100, 29360128;\n"
+    "sub.s32 %r103, %r99, %r102; cvt.rn.f64.s32 %fd35, %r103; mul.rn.f64 %fd36, %fd35, 0d3E9921FB54442C73;\n"
+    "mul.rn.f64 %fd37, %fd36, %fd36; mul.rn.f64 %fd38, %fd37, 0d3DE6124613A86D09;\n"
+    "add.rn.f64 %fd39, %fd38, 0dBE5AE64567F544E4; mul.rn.f64 %fd40, %fd37, %fd39;\n"
+    "add.rn.f64 %fd41, %fd40, 0d3EC71DE3A556C734; mul.rn.f64 %fd42, %fd37, %fd41;\n"
+    "add.rn.f64 %fd43, %fd42, 0dBF2A01A01A01A01A; mul.rn.f64 %fd44, %fd37, %fd43;\n"
+    "add.rn.f64 %fd45, %fd44, 0d3F81111111111111; mul.rn.f64 %fd46, %fd37, %fd45;\n"
+    "add.rn.f64 %fd47, %fd46, 0dBFC5555555555555; mul.rn.f64 %fd48, %fd37, %fd47; mul.rn.f64 %fd49, %fd36, %fd48;\n"
+    "add.rn.f64 %fd50, %fd36, %fd49; mul.rn.f64 %fd51, %fd37, 0d3E21EED8EFF8D898;\n"
+    "add.rn.f64 %fd52, %fd51, 0dBE927E4FB7789F5C; mul.rn.f64 %fd53, %fd37, %fd52;\n"
+    "add.rn.f64 %fd54, %fd53, 0d3EFA01A01A01A01A; mul.rn.f64 %fd55, %fd37, %fd54;\n"
+    "add.rn.f64 %fd56, %fd55, 0dBF56C16C16C16C17; mul.rn.f64 %fd57, %fd37, %fd56;\n"
+    "add.rn.f64 %fd58, %fd57, 0d3FA5555555555555; mul.rn.f64 %fd59, %fd37, %fd58;\n"
+    "add.rn.f64 %fd60, %fd59, 0dBFE0000000000000; mul.rn.f64 %fd61, %fd37, %fd60;\n"
+    "add.rn.f64 %fd62, %fd61, 0d3FF0000000000000; and.b32 %r104, %r100, 4194304; setp.eq.s32 %p15, %r104, 0;\n"
+    "selp.f64 %fd63, %fd62, %fd50, %p15; selp.f64 %fd64, %fd50, %fd62, %p15; add.s32 %r105, %r101, 1;\n"
+    "and.b32 %r106, %r105, 2; setp.eq.s32 %p16, %r106, 0; neg.f64 %fd65, %fd63; selp.f64 %fd66, %fd63, %fd65, %p16;\n"
+    "and.b32 %r107, %r100, 8388608; setp.eq.s32 %p17, %r107, 0; neg.f64 %fd67, %fd64;\n"
+    "selp.f64 %fd68, %fd64, %fd67, %p17; mul.rn.f64 %fd69, %fd34, %fd66; cvt.rn.f32.f64 %f2, %fd69;\n"
+    "cvt.f64.f32 %fd81, %f2; mul.rn.f64 %fd70, %fd34, %fd68; cvt.rn.f32.f64 %f3, %fd70; cvt.f64.f32 %fd80, %f3;\n",
+    "$L9_10: cvt.u64.u32 %rd57, %r167; add.s64 %rd16, %rd66, %rd57; cvt.u64.u32 %rd58, %r43;\n"
+    "cvt.u64.u32 %rd59, %r40; bfi.b64 %rd60, %rd58, %rd59, 32, 32; setp.eq.s32 %p18, %r57, 3;\n"
+    "selp.b64 %rd72, %rd16, %rd60, %p18; @%p19 bra $L9_24; shr.u32 %r108, %r40, 8; cvt.rn.f64.s32 %fd71, %r108;\n"
+    "mul.rn.f64 %fd72, %fd71, 0d3E70000000000000; cvt.rn.f64.s64 %fd73, %rd16; selp.f64 %fd74, %fd73, %fd72, %p18;\n"
+    "selp.f64 %fd6, %fd81, %fd74, %p3; cvt.rn.f32.f64 %f1, %fd6; mov.b32 %r45, %f1; setp.eq.s32 %p22, %r56, 13;\n"
+    "@%p22 bra $L9_13; setp.ne.s32 %p23, %r56, 1; @%p23 bra $L9_14;\n"
+    "$L9_13: cvt.u64.u32 %rd72, %r45;\n"
+    "$L9_24: add.s32 %r167, %r167, 1; setp.ne.s32 %p33, %r167, 4; mov.u32 %r143, %r142; mov.u32 %r164, %r157;\n"
+    "@%p33 bra $L9_8; setp.eq.s64 %p34, %rd5, 0; cvt.u32.u64 %r131, %rd4; shl.b64 %rd61, %rd66, %r131;\n"
+    "add.s64 %rd25, %rd7, %rd61; sub.s64 %rd26, %rd37, %rd66; setp.gt.u64 %p35, %rd26, 3;\n"
+    "and.pred %p36, %p34, %p35; @!%p36 bra $L9_26; setp.gt.s16 %p40, %rs1, 1; @%p40 bra $L9_33;\n"
+    "setp.eq.s16 %p43, %rs1, 0; @%p43 bra $L9_37; setp.eq.s16 %p44, %rs1, 1; @!%p44 bra $L9_38;\n"
+    "cvt.u16.u64 %rs4, %rd72; cvt.u16.u64 %rs5, %rd13; cvt.u16.u64 %rs6, %rd14; cvt.u16.u64 %rs7, %rd15;\n"
+    "st.global.v4.u16 [%rd25], {%rs7, %rs6, %rs5, %rs4}; bra.uni $L9_38;\n"
+    "$L9_26: min.u64 %rd62, %rd26, 4; cvt.u32.u64 %r133, %rd62; shl.b32 %r53, %r133, %r131;\n"
+    "setp.eq.s32 %p37, %r53, 0; @%p37 bra $L9_38; mov.u32 %r170, 0;\n"
+    "$L9_28: .pragma \"nounroll\"; cvt.u64.u32 %rd63, %r170; add.s64 %rd64, %rd25, %rd63;\n"
+    "st.global.u8 [%rd64], %rd15; and.b32 %r135, %r170, %r9; setp.eq.s32 %p38, %r135, %r9;\n"
+    "selp.b64 %rd30, %rd72, %rd13, %p38; selp.b64 %rd31, %rd13, %rd14, %p38; shr.u64 %rd65, %rd15, 8;\n"
+    "selp.b64 %rd15, %rd14, %rd65, %p38; add.s32 %r170, %r170, 1; setp.lt.u32 %p39, %r170, %r53;\n"
+    "mov.u64 %rd13, %rd30; mov.u64 %rd14, %rd31; @%p39 bra $L9_28; bra.uni $L9_38;\n"
+    "$L9_33: setp.eq.s16 %p41, %rs1, 2; @%p41 bra $L9_36; setp.ne.s16 %p42, %rs1, 3; @%p42 bra $L9_38;\n"
+    "st.global.v2.u64 [%rd25], {%rd15, %rd14}; st.global.v2.u64 [%rd25+16], {%rd13, %rd72}; bra.uni $L9_38;\n"
+    "$L9_37: cvt.u16.u64 %rs8, %rd72; cvt.u16.u64 %rs9, %rd13; cvt.u16.u64 %rs10, %rd14; cvt.u16.u64 %rs11, %rd15;\n"
+    "st.global.v4.u8 [%rd25], {%rs11, %rs10, %rs9, %rs8}; bra.uni $L9_38;\n"
+    "$L9_36: cvt.u32.u64 %r136, %rd72; cvt.u32.u64 %r137, %rd13; cvt.u32.u64 %r138, %rd14;\n"
+    "cvt.u32.u64 %r139, %rd15; st.global.v4.u32 [%rd25], {%r139, %r138, %r137, %r136};\n"
+    "$L9_38: add.s64 %rd67, %rd67, %rd6; shl.b64 %rd66, %rd67, 2; setp.lt.u64 %p45, %rd66, %rd37; @%p45 bra $L9_2;\n"
+    "$L9_39: ret;\n"
     "}\n",
 };
 // clang-format on

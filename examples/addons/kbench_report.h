@@ -5103,7 +5103,7 @@ static bool kbi_report_open(const char* folder) {
     static const kbi_signature report = { "# Benchmark report\n", ", kbench ", 3 };
     const struct {
         const char* name;
-        void (*write)(kbi_text* t, const kb_result* records, int64_t n);
+        void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
         const kbi_signature* mark;
     } files[] = { { "comparison.csv", kbi_csv, &csv },
                   { "comparison.md", kbi_md, &kbi_md_mark },
@@ -5113,7 +5113,7 @@ static bool kbi_report_open(const char* folder) {
     if (*folder && mkdir(folder, 0777) != 0 && errno != EEXIST)
         return kbi_error("cannot make --report %s: %s", folder, strerror(errno)), false;
     for (int i = 0; i < KBI_COUNT(files); i++)
-        if (!kbi_outputs_add(kbi_outputs_now, "report", files[i].write, files[i].mark, folder, files[i].name, false))
+        if (!kbi_outputs_add(kbi_outputs_now, "report", files[i].fill, files[i].mark, folder, files[i].name, false))
             return false;
     return true;
 }
@@ -5677,10 +5677,10 @@ static kb_output* kbi_report_output(const char* option) { // NULL: always on
     return &all[n++];
 }
 
-static kb_output* kbi_report_file(const char* option, void (*write)(kb_text* to, const kb_result* records, int64_t n),
+static kb_output* kbi_report_file(const char* option, void (*fill)(kb_text* to, const kb_result* records, int64_t n),
                                   const char* begins, const char* inside, int lines) {
     kb_output* o = kbi_report_output(option);
-    o->write = write, o->begins = begins, o->inside = inside, o->lines = lines;
+    o->fill = fill, o->begins = begins, o->inside = inside, o->lines = lines;
     return o;
 }
 

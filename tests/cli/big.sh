@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Files of many records: what they cost in time beside printf and strtod, in memory, and in instructions, which are the
 # same on every machine.
+# only in make test-all
 . tests/lib.sh
+. tests/cli/kit.sh
 
 build "big.c" $CC -O2 -I. -Itests tests/cli/big.c -o "$tmp/big" $libs
 check "20,000 records a side: written, compared" "$tmp/big"

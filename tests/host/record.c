@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // kb_write_json and the text of numbers: what is written reads back to the same value, whatever the strings
 // hold and whatever decimal point the program's locale has.
+// a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "json.h"
 #include "guarded.h"

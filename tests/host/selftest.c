@@ -4,6 +4,8 @@
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
+#define KBENCH_SELFTEST_PART
+#include "examples/addons/selftest.cu"
 
 static void test_bars(void) {
     // the least k for which the tail of a binomial of 5 % beyond k is below 1 %, summed in rationals elsewhere

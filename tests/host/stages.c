@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // What the stages hand to each other, number for number: what a record takes from what was measured, what the judge makes
 // of samples whose median is known by hand, when a run has warmed up and when it has enough, where data goes on a stage.
+// a program of its own: it replaces the clock.
 #include "test.h"
 #include "guarded.h"
 #include <stdbool.h>
@@ -1296,44 +1297,49 @@ static void test_insight(void) {
 static struct {
     int opened[4], closed[4], begun, more; // more: ends that want another run
 } looks;
-static bool opens_0(kbi_run* run) { return (void)run, looks.opened[0]++, true; }
-static bool opens_1(kbi_run* run) { return (void)run, looks.opened[1]++, true; }
-static bool opens_2(kbi_run* run) { return (void)run, looks.opened[2]++, false; } // it said why
-static bool opens_3(kbi_run* run) { return (void)run, looks.opened[3]++, true; }
-static int64_t looks_begin(kbi_run* run) { return (void)run, ++looks.begun; }
-static bool looks_end(kbi_run* run) { return (void)run, looks.more-- > 0; }
-static void closes_0(kbi_run* run) { (void)run, looks.closed[0]++; }
-static void closes_3(kbi_run* run) { (void)run, looks.closed[3]++; }
+static bool opens_0(kb_state* kb) { return (void)kb, looks.opened[0]++, true; }
+static bool opens_1(kb_state* kb) { return (void)kb, looks.opened[1]++, true; }
+static bool opens_2(kb_state* kb) { return (void)kb, looks.opened[2]++, false; } // it said why
+static bool opens_3(kb_state* kb) { return (void)kb, looks.opened[3]++, true; }
+static int64_t looks_begin(kb_state* kb) { return (void)kb, ++looks.begun; }
+static bool looks_end(kb_state* kb) { return (void)kb, looks.more-- > 0; }
+static void closes_0(kb_state* kb) { (void)kb, looks.closed[0]++; }
+static void closes_3(kb_state* kb) { (void)kb, looks.closed[3]++; }
 static void test_inside(void) {
-    static const kbi_instrument of[] = { { 1, false, opens_0, looks_begin, looks_end, closes_0 },
-                                         { 2, true, opens_1, looks_begin, looks_end, closes_0 },
-                                         { 2, false, opens_2, looks_begin, looks_end, closes_0 },
-                                         { 4, false, opens_3, looks_begin, looks_end, closes_3 } };
+    static kb_instrument of[4];
+    static bool (*const opens[4])(kb_state * kb) = { opens_0, opens_1, opens_2, opens_3 };
+    kb_instrument* registered = kbi_process.instruments;
+    for (int i = 0; i < 4; i++) {
+        of[i].bit = i < 2 ? 1u << i : 1u << (i - 1), of[i].host = i == 1;
+        of[i].open = opens[i], of[i].begin = looks_begin, of[i].end = looks_end;
+        of[i].close = i == 3 ? closes_3 : closes_0, of[i].next = i < 3 ? &of[i + 1] : NULL;
+    }
+    of[0].bit = 8; // no instrument's is the first: that is the inspection's
     kbi_backend b = kbi_scripted;
     kbi_run* run = new_run();
     kbi_insight* in = &kbi_lab.insight;
     kbi_insight_clear();
     run->backend = &b, b.gpu = true, b.timing.wait = NULL, recipe.inside = 6;
-    for (int i = 0; i < 4; i++) b.instruments[i] = &of[i];
-    b.instruments[4] = NULL;
+    kbi_process.instruments = of;
     for (int end = 0; end < 2; end++) { // it has enough; or the case ends before
         memset(&looks, 0, sizeof looks);
         looks.more = 1;
-        CHECK(kbi_inside_wants(run)), CHECK_INT(in->at, 3), CHECK_INT(kbi_inside_begin(run), 1);
+        CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[3]), CHECK_INT(kbi_inside_begin(run), 1);
         CHECK(!looks.opened[0] && !looks.opened[1] && looks.opened[2] == 1 && looks.opened[3] == 1);
         kbi_inside_end(run), CHECK(in->again && kbi_inside_wants(run)), CHECK_INT(kbi_inside_begin(run), 2);
         CHECK_INT(looks.opened[3], 1), CHECK_INT(looks.closed[3], 0);
         kbi_inside_end(run), CHECK(!in->again);
-        if (end == 0) CHECK(!kbi_inside_wants(run) && !kbi_inside_wants(run)), CHECK_INT(in->at, 4), CHECK(!in->open);
+        if (end == 0) CHECK(!kbi_inside_wants(run) && !kbi_inside_wants(run)), CHECK(in->over), CHECK(!in->open);
         KBENCH_FREE(kbi_inside_take(run));
-        CHECK_INT(looks.closed[3], 1), CHECK_INT(looks.closed[0], 0), CHECK_INT(in->at, 0);
+        CHECK_INT(looks.closed[3], 1), CHECK_INT(looks.closed[0], 0), CHECK(!in->by);
     }
     run->work.host = true, recipe.inside = 3; // host work: those of the host
     memset(&looks, 0, sizeof looks);
-    CHECK(kbi_inside_wants(run)), CHECK_INT(in->at, 1), CHECK(!looks.opened[0] && looks.opened[1] == 1);
+    CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[1]), CHECK(!looks.opened[0] && looks.opened[1] == 1);
     run->work.host = false, b.gpu = false, kbi_insight_clear(); // and all work where there is no GPU
-    CHECK(kbi_inside_wants(run)), CHECK_INT(in->at, 1);
+    CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[1]);
     kbi_insight_clear();
+    kbi_process.instruments = registered;
     // nobody is looked into who was not measured
     CHECK(kbi_inside_cases(NULL, &recipe, &b, &machine_here, 0, 3, "\0\0\0", NULL));
 }

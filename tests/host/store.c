@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Files of records where something is in their way: what cannot be written waits, and is written in the end or counted;
 // what lies beside a file is left alone unless a killed run left it; what a name leads to is replaced as a whole.
+// a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <errno.h>

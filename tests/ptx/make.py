@@ -13,8 +13,8 @@ this nvcc is the one that the block in the header names; 3: differs, and this nv
 
 Lowering: nvcc writes for the newest PTX and for GPUs since Turing; nothing in these functions needs either, so the
 version and the target are set back, and ptxas would refuse what that version does not have (tests/compile/ptx.sh asks
-it to). What else is changed is layout: comments and blank lines go, names and labels get short, and what belongs
-together stands on a line.
+it to). What else is changed is layout: comments and blank lines go, names and labels get short, and a line holds as
+many statements as fit.
 """
 import argparse
 import difflib
@@ -120,30 +120,15 @@ def straighten(lines):
     return [s for s in out if not s.endswith(":") or s[:-1] in used]
 
 
-def joins(line, nxt):
-    """Whether a statement goes on the line of the one before it: moves, a test and its branch, a x + b in f64."""
-    last = line.split("; ")[-1]
-    move = r"^mov\.\w+ %\w+, (%[a-z]+\d+|[-\w]+);$"
-    if re.match(move, last) and re.match(move, nxt):
-        return True
-    if line.startswith(".reg") and nxt.startswith(".reg"):
-        return True
-    if line.startswith("setp") and re.match(r"^@!?%s bra" % re.escape(re.search(r"%p\d+", last).group(0)), nxt):
-        return True
-    product = re.match(r"^mul\.rn\.f64 (%fd\d+),", last)
-    return bool(product and re.match(r"^add\.rn\.f64 %%fd\d+, %s, 0d" % product.group(1), nxt))
-
-
 def layout(lines):
-    """Lines of PTX, indented, from statements."""
+    """Lines of PTX, as long as the header's columns allow, from statements; a label begins one."""
     out = []
     for s in lines:
-        if out and (out[-1].endswith(":") and s.startswith(".pragma") or joins(out[-1], s)) and \
-                len(out[-1]) + len(s) + 1 <= COLUMNS - 16:
+        if out and not s.startswith("$") and len(out[-1]) + len(s) + 1 <= COLUMNS - 8:
             out[-1] += " " + s
         else:
             out.append(s)
-    return [s if s.startswith("$") else "    " + s for s in out]
+    return out
 
 
 def parameters(name, text):
@@ -156,7 +141,7 @@ def parameters(name, text):
 
 
 def lower(ptx):
-    """Lists of (name, lines) from nvcc's PTX."""
+    """Lists of (name, head, statements) from nvcc's PTX."""
     entry = re.compile(r"^\.visible \.entry (\w+)\(([^)]*)\)\s*\{\n(.*?)^\}$", re.M | re.S)
     rest = re.sub(r"//[^\n]*", "", entry.sub("", ptx))
     if re.sub(r"\.version \S+|\.target \S+|\.address_size 64|\s", "", rest):
@@ -166,7 +151,7 @@ def lower(ptx):
         lines = straighten(statements(body))
         lines = [re.sub(r"\$L__BB(\d+_\d+)", r"$L\1", s).replace(name + "_param_", name + "_") for s in lines]
         lines = [re.sub(r"\b_ZZ%d%sE\d*(\w+?)\b" % (len(name), name), r"\1", s) for s in lines]  # its shared arrays
-        found.append((name, parameters(name, params) + ["{"] + layout(lines) + ["}"]))
+        found.append((name, parameters(name, params) + ["{"], lines))
     return found
 
 
@@ -177,7 +162,7 @@ def comments(source):
 
 
 def repeated(lines):
-    """(start, period, times) of the repetition in a row that saves most lines, or None."""
+    """(start, period, times) of the repetition in a row that saves most statements, or None."""
     best = None
     for start in range(len(lines)):
         for period in range(4, 33):
@@ -207,22 +192,23 @@ def pieces(lines):
     return out
 
 
-def macro_of(name, lines):
-    """The macro for a kernel's repeated lines, and the kernel's lines of C."""
+def macro_of(name, head, lines):
+    """The macro for a kernel's repeated statements, and the kernel's lines of C."""
     found = repeated(lines)
     if not found:
-        return [], pieces(lines)
+        return [], pieces(head + layout(lines) + ["}"])
     start, period, times = found
     macro = "KBI_PTX_" + name.replace("kbi_", "").upper()
-    length = sum(len(s) + 1 for s in lines[start:start + period])
+    body = layout(lines[start:start + period])
+    length = sum(len(s) + 1 for s in body)
     per = max(n for n in range(1, times + 1)
               if times % n == 0 and n * length <= LITERAL and 4 + n * (len(macro) + 1) <= COLUMNS)
-    body = [literal(s) for s in lines[start:start + period]]
+    body = [literal(s) for s in body]
     width = max(len(s) for s in body) + 5
     define = ["// %s holds these lines %d times" % (name, times), ("#define " + macro).ljust(width) + "\\"]
     define += [("    " + s).ljust(width) + "\\" for s in body[:-1]] + ["    " + body[-1]]
     use = ["    " + " ".join([macro] * per) + ","] * (times // per)
-    return define + [""], pieces(lines[:start]) + use + pieces(lines[start + period * times:])
+    return define + [""], pieces(head + layout(lines[:start])) + use + pieces(layout(lines[start + period * times:]) + ["}"])
 
 
 def codes_check():
@@ -245,16 +231,16 @@ def block(release, ptx, source, own):
     second = re.findall(r"__global__ void (\w+)", source[apart.end():])
     begin = pieces([".version " + VERSION, ".target " + TARGET, ".address_size 64"])
     array = ["static const char* const %s[] = {" % (apart.group(1) if own else "kbi_ptx")] + begin
-    for name, lines in lower(ptx):
+    for name, head, lines in lower(ptx):
         if name not in said:
             stop("%s has no comment right above it in engine.cu" % name)
         if (name in second) != own:
             continue
-        macro, code = macro_of(name, lines)
+        macro, code = macro_of(name, head, lines)
         macros += macro
         array += textwrap.wrap("// " + said[name], COLUMNS, initial_indent="    ", subsequent_indent="    // ") + code
-    head = textwrap.wrap("// " + text, COLUMNS, subsequent_indent="// ")
-    return head + ["// clang-format off"] + ([] if own else codes_check() + [""]) + macros + array + ["};", END]
+    opening = textwrap.wrap("// " + text, COLUMNS, subsequent_indent="// ")
+    return opening + ["// clang-format off"] + ([] if own else codes_check() + [""]) + macros + array + ["};", END]
 
 
 def find_block(path):

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+/*  An instrument of your own: --faults counts the page faults of each timed block, in runs that are not timed.
+
+    cc -O2 -I. examples/own_instrument.c -o own_instrument -lm && ./own_instrument --faults
+
+    What it finds are counters of the record: they stand below the table's rows and in --json. A process of its own runs
+    the blocks for it once more, so it cannot disturb a time. kb_instrument in kbench.h has the functions that it may
+    bring; --counters and --energy of examples/addons/kbench_inspect.h are instruments of the same list.  */
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+// --- yours ---
+
+enum { RUNS = 16 };
+static struct rusage before;
+
+static bool faults_open(kb_state* kb) {
+    if (getrusage(RUSAGE_SELF, &before) == 0) return true;
+    kb_not_found(kb, "getrusage is not to be had");
+    return false;
+}
+
+static int64_t faults_begin(kb_state* kb) {
+    (void)kb;
+    getrusage(RUSAGE_SELF, &before);
+    return RUNS; // so many runs of the block follow
+}
+
+static bool faults_end(kb_state* kb) {
+    struct rusage now;
+    getrusage(RUSAGE_SELF, &now);
+    kb_found(kb, "page_faults", (double)(now.ru_minflt - before.ru_minflt) / RUNS, "a run");
+    return false; // no more runs
+}
+
+// --- benchmarks: memory that is new to the process, and memory that it has ---
+
+enum { BYTES = 1 << 20 };
+
+KBENCH_IMPL(memory, fresh) {
+    KB_TIME(kb) {
+        char* p = (char*)malloc(BYTES);
+        if (p) memset(p, 1, BYTES);
+        kb_keep(p);
+        free(p);
+    }
+    kb_bytes(kb, BYTES);
+}
+
+KBENCH_IMPL(memory, kept) {
+    char* p = KB_ALLOC(kb, char, BYTES);
+    KB_TIME(kb) {
+        memset(p, 1, BYTES);
+        kb_keep(p);
+    }
+    kb_bytes(kb, BYTES);
+}
+
+int main(int argc, char** argv) {
+    static kb_instrument faults;
+    faults.option = "faults", faults.help = "page faults of a run of the block", faults.host = true;
+    faults.open = faults_open, faults.begin = faults_begin, faults.end = faults_end;
+    kb_add_instrument(&faults);
+    return kb_main(argc, argv);
+}
