@@ -5472,8 +5472,8 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 
 // --- by name: the columns of the table, and every key that is a number or a text ---
 
-// Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
-// then that with 2, and so on.
+// Of the table, from left to right: title, key, width, drop. Where a line is too short, the column with drop 1 is left
+// out first, then the one with 2, and so on.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0) \
