@@ -7644,14 +7644,17 @@ typedef struct kbi_alike {   // what tells whether later launches do what the fi
     char differ[160];        // what their times say; "": nothing
 } kbi_alike;
 
-typedef struct kbi_listener { // who wants to know how a run goes; of the functions each may be NULL
-    // between units, at most some times a second, and where the machine's time begins and ends
-    void (*beat)(void* to, bool machine);
-    // a case got its word, and its function goes on: if it ends the process, that is what became of it
+// Where what happens to cases goes: the pipe of a worker, the supervisor's tables, or the caller of kb_compare. Of the
+// functions beat and word may be NULL. index: of the case in the plan.
+typedef struct kbi_sink {
+    void (*enter)(void* to, int index);
+    void (*beat)(void* to, bool machine); // now and then; machine: from here on its time is the machine's, not the case's
+    // A case got its word, and its function goes on: if it ends the process, that is what became of it.
     void (*word)(void* to, int index, const kbi_measured* m);
+    void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
+    void (*inside)(void* to, int index, const kbi_inside* in);
     void* to;
-    int index; // of the case in the plan
-} kbi_listener;
+} kbi_sink;
 
 typedef struct kbi_run {
     kb_state kb;
@@ -7659,7 +7662,8 @@ typedef struct kbi_run {
     const kbi_backend* backend;
     kbi_machine* machine; // its roofs are measured when first wanted
     const kbi_case* of;
-    kbi_listener listener;
+    const kbi_sink* sink; // NULL: nobody listens
+    int index;            // of the case in the plan, -1: it stands in for one
     int64_t began, shown; // shown: when it was, or would have been
     uint64_t range;       // of the case, for profilers
     kbi_place place;
@@ -7698,10 +7702,14 @@ static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     if (timed && !run->call.called) run->call.called = name;
 }
 
+static void kbi_beat(kbi_run* run, bool machine) {
+    if (run->sink && run->sink->beat) run->sink->beat(run->sink->to, machine);
+}
+
 static void kbi_give_word(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
     run->m.status = (int32_t)status;
-    if (first && run->listener.word) run->listener.word(run->listener.to, run->listener.index, &run->m);
+    if (first && run->sink && run->sink->word && run->index >= 0) run->sink->word(run->sink->to, run->index, &run->m);
 }
 
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
@@ -11178,9 +11186,9 @@ static void kbi_want_reached(kbi_run* run, int which) {
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
     if (!cold || !(power >= (double)KBI_REACHED_LEAST) || !(run->m.bytes < 64.0 * (double)run->machine->l2)) return;
     if (power >= KBI_REACHED_LEAST + KBI_REACHED - 1 || !kbi_finite(bias)) return;
-    if (run->listener.beat) run->listener.beat(run->listener.to, true);
+    kbi_beat(run, true);
     for (int i = 0; i < 2; i++) rate[i] = kbi_reached_cold(which, (int)power + i, bias);
-    if (run->listener.beat) run->listener.beat(run->listener.to, false);
+    kbi_beat(run, false);
     run->m.reached = exp2(log2(rate[0]) + (power - floor(power)) * (log2(rate[1]) - log2(rate[0])));
 }
 
@@ -11470,12 +11478,12 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
 static void kbi_want_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
-    if (run->listener.beat) run->listener.beat(run->listener.to, true); // it may take longer than the case
+    kbi_beat(run, true); // it may take longer than the case
     if (run->m.core)
         kbi_core_roof(roofs, which);
     else if (run->backend->timing.roof)
         run->backend->timing.roof(run->machine, which);
-    if (run->listener.beat) run->listener.beat(run->listener.to, false);
+    kbi_beat(run, false);
 }
 
 // Measures the roofs that judging this case will ask for, as far as they are not known yet. Host work is held against
@@ -12033,7 +12041,7 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->shown <= 100000000) return;
     run->shown = now;
-    if (run->listener.beat) run->listener.beat(run->listener.to, false);
+    kbi_beat(run, false);
     if (unit != KBI_SAMPLE || run->call.phase != KBI_PHASE_SAMPLE) return;
     if (run->backend->sensors.throttled) run->backend->sensors.throttled(&run->m);
     kbi_note_clock(run, kbi_clock_mhz(run));
@@ -12807,15 +12815,6 @@ void kb_expect(kb_state* kb, unsigned expectations) {
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
-    void (*enter)(void* to, int index);
-    void (*beat)(void* to, bool machine);
-    void (*word)(void* to, int index, const kbi_measured* m); // before its result; or NULL
-    void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
-    void (*inside)(void* to, int index, const kbi_inside* in);
-    void* to;
-} kbi_sink;
-
 enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_SLOTS = 64 + 1 };
 
 typedef struct kbi_arm { // a case of the group, with its body suspended
@@ -13194,8 +13193,7 @@ static kbi_arm* kbi_equal_of(const kbi_arm* baseline) {
     a->run.work = of->work;
     a->run.memory.most = of->memory.most;
     a->run.memory.copies = of->memory.copies;
-    a->run.listener.beat = of->listener.beat;
-    a->run.listener.to = of->listener.to;
+    a->run.sink = of->sink, a->run.index = -1;
     a->run.place.stand_in = true;
     a->index = baseline->index;
     return a;
@@ -13242,11 +13240,6 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
     return good;
 }
 
-static kbi_listener kbi_listener_of(const kbi_sink* sink, int index) {
-    kbi_listener l = { sink->beat, sink->word, sink->to, index };
-    return l;
-}
-
 // Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
@@ -13261,7 +13254,7 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         kbi_run_case(&a->run, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
         a->index = first + i;
-        a->run.listener = kbi_listener_of(sink, a->index);
+        a->run.sink = sink, a->run.index = a->index;
         sink->enter(sink->to, a->index);
         kbi_check_call(&a->run);
         bool fine = a->run.m.status == KB_OK;
@@ -13288,7 +13281,7 @@ static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, co
         kbi_run_init(run, b, machine, recipe);
         kbi_run_case(run, &cases[first + i]);
         if (recipe->verdicts) run->work.verdict = &recipe->verdicts[i];
-        run->listener = kbi_listener_of(sink, first + i);
+        run->sink = sink, run->index = first + i;
         sink->enter(sink->to, first + i);
         kbi_inside* in = kbi_inside_call(run);
         good = !kbi_lost(run);

@@ -4904,31 +4904,31 @@ static bool kbi_toll_save(kbi_toll* g, const kb_result* now, int64_t n, int code
     return good;
 }
 
-static kbi_toll kbi_gate;                  // of this run
+static kbi_toll kbi_toll_now;                  // of this run
 static const kbi_contrast* kbi_loaded_now; // of what --load shows
 static bool kbi_figure_failed;             // --where left nothing for --svg
 
 // The records of this run, or those that were loaded, against a baseline; NULL: there is none.
 static const kbi_contrast* kbi_contrast_now(const kb_result* now, int64_t n) {
-    kbi_toll* g = &kbi_gate;
+    kbi_toll* g = &kbi_toll_now;
     if (kbi_loaded_now) return kbi_loaded_now;
     if (!g->o || !kbi_wanted.baseline || !n || kbi_desk.interrupted) return NULL;
     if (!g->contrast.before) kbi_toll_contrast(&g->contrast, &g->history, &g->before, now, n);
     return &g->contrast;
 }
 
-static kb_output* kbi_gate_output;
-static bool kbi_gate_open(const char* value) {
+static kb_output* kbi_toll_output;
+static bool kbi_toll_start(const char* value) {
     const kbi_options* o = kbi_options_now;
     (void)value;
-    kbi_gate_output->on = kbi_toll_wanted() && !kbi_wanted.n_load && !kbi_wanted.compare[0];
-    if (!kbi_gate_output->on || kbi_toll_open(&kbi_gate, o, kbi_outputs_stdout(o) ? stderr : stdout)) return true;
-    kbi_toll_free(&kbi_gate);
+    kbi_toll_output->on = kbi_toll_wanted() && !kbi_wanted.n_load && !kbi_wanted.compare[0];
+    if (!kbi_toll_output->on || kbi_toll_open(&kbi_toll_now, o, kbi_outputs_stdout(o) ? stderr : stdout)) return true;
+    kbi_toll_free(&kbi_toll_now);
     return false;
 }
 
-static int kbi_gate_end(const kb_result* records, int64_t n, int code) {
-    kbi_toll* g = &kbi_gate;
+static int kbi_toll_end(const kb_result* records, int64_t n, int code) {
+    kbi_toll* g = &kbi_toll_now;
     if (code == KBI_EXIT_INTERRUPTED)
         kbi_warn("interrupted: nothing is compared, and nothing added to a baseline or history");
     if ((code == KBI_EXIT_FINE || code == KBI_EXIT_FAILED) && n) {
@@ -5702,8 +5702,8 @@ KBI_CONSTRUCTOR static void kbi_report_register(void) {
     kbi_report_output("load")->instead = kbi_load_instead;
     kbi_report_output("compare")->instead = kbi_compare_instead;
     kbi_report_output("race")->instead = kbi_race_instead;
-    kbi_gate_output = kbi_report_output(NULL);
-    kbi_gate_output->open = kbi_gate_open, kbi_gate_output->end = kbi_gate_end;
+    kbi_toll_output = kbi_report_output(NULL);
+    kbi_toll_output->open = kbi_toll_start, kbi_toll_output->end = kbi_toll_end;
 }
 
 KBI_CODE_END

@@ -1226,7 +1226,7 @@ static void test_joules(void) {
         kbi_run* run = new_run();
         e->first.at = 1000, e->latest.at = 1000 + rows[i].span, e->failed = rows[i].failed;
         e->first.launches = 3, e->latest.launches = 3 + rows[i].launches, e->many = NULL;
-        kbi_energy_close(run);
+        kbi_energy_close(&run->kb);
         CHECK_REAL(kbi_lab.insight.energy_mj, rows[i].want, 0), CHECK_STR(kbi_lab.insight.message, rows[i].message);
     }
     // batches of some 10 ms: by what the first run took, then twice as many until one takes 5 ms
@@ -1241,7 +1241,7 @@ static void test_joules(void) {
         kbi_run* run = new_run();
         e->capturing = false, run->work.estimate_ns = batches[i].estimate;
         e->batch_ns = batches[i].batch, e->each = batches[i].before;
-        EQUAL(kbi_energy_begin(run), batches[i].want);
+        EQUAL(kbi_energy_begin(&run->kb), batches[i].want);
         CHECK_INT(e->each, batches[i].want);
     }
     // whether another one is wanted: 2 s between the steps, or 20 batches, 10 s at most; twice that and 1 s in all

@@ -702,6 +702,7 @@ static void test_shards(void) {
         const char* words = heard();
         CHECK_THAT(*rows[i].says ? strstr(words, rows[i].says) != NULL : !*words, "row %d: %s", i, words);
     }
+    kbi_report_start();
     for (int k = 0; k < 4; k++) results[k].shard = "1/2", results[k].gpu = k == 3 ? "B" : k ? "A" : NULL;
     listen();
     CHECK(!kbi_load_alike(&r)), r.n = 3, CHECK(kbi_load_alike(&r));
