@@ -5471,8 +5471,8 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 
 // --- by name: the columns of the table, and every key that is a number or a text ---
 
-// Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
-// then that with 2, and so on.
+// Of the table, from left to right: title, key, width, drop. Where a line is too short, the column with drop 1 is left
+// out first, then the one with 2, and so on.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0) \
@@ -14119,27 +14119,22 @@ static bool kbi_is_commit(const char* s) {
     return !s[n] && (n == 40 || n == 64);
 }
 
-// A branch's file below .git: never one outside, whatever HEAD says.
-static bool kbi_is_ref(const char* s) { return strncmp(s, "refs/", 5) == 0 && !strstr(s, ".."); }
-
 // The commit that is checked out here or in a folder above, read from .git itself.
 static void kbi_session_commit(kbi_session* s) {
-    char path[512], up[256] = "", line[256], name[512];
-    for (int i = 0; i < 20 && !s->git_commit[0]; i++) {
-        snprintf(path, sizeof path, "%s.git", up);
+    char path[512], line[256];
+    for (int up = 0; up < 20; up++) {
+        size_t n = 3 * (size_t)up, left = sizeof path - n;
+        for (int i = 0; i < up; i++) memcpy(path + 3 * i, "../", 3);
+        snprintf(path + n, left, ".git");
         if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
-        snprintf(path, sizeof path, "%s.git/HEAD", up);
-        if (kbi_first_line(path, line, (int)sizeof line)) {
-            if (strncmp(line, "ref: ", 5) == 0) {
-                snprintf(name, sizeof name, "%s.git/%.200s", up, line + 5);
-                if (!kbi_is_ref(line + 5) || !kbi_first_line(name, line, (int)sizeof line))
-                    return; // packed, or no commit yet
-            }
-            if (kbi_is_commit(line)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
-            return;
+        snprintf(path + n, left, ".git/HEAD");
+        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
+        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // no file outside, whatever HEAD says
+            snprintf(path + n, left, ".git/%.200s", line + 5);
+            if (!kbi_first_line(path, line, (int)sizeof line)) return; // packed, or no commit yet
         }
-        if (strlen(up) + 4 > sizeof up) return;
-        strcat(up, "../");
+        if (kbi_is_commit(line)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
+        return;
     }
 }
 
