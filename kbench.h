@@ -38,7 +38,7 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
-    >>parse        foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing
+    >>parse        foundation: JSON taken apart: texts, numbers, lists; it trusts nothing
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -386,7 +386,7 @@ typedef enum kb_flag {
 #define KBI_X(name, level, mark, what, why, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
 #undef KBI_X
-        KB_FLAG_COUNT // at most 64
+        KB_FLAG_COUNT
 } kb_flag;            // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
@@ -422,8 +422,8 @@ typedef struct kb_option {
     const char* argument; // "FILE": a value is required; "[=SET]": it may be given, behind a =; NULL: there is none
     const char* group;    // its heading in --help; NULL: not shown
     const char* help;
-    // Takes the value (NULL: none was given) into values + offset; false after a message. NULL: nothing to take.
-    bool (*read)(const struct kb_option* option, void* values, const char* value);
+    // The value (NULL: none was given) into values + offset; false after a message. NULL: there is nothing to take.
+    bool (*take)(const struct kb_option* option, void* values, const char* value);
     size_t offset;
     double low; // limits of the value, as read understands them
     int64_t high;
@@ -506,26 +506,38 @@ typedef struct kb_desc {
     uint32_t end_canary; // leave zero: guards against an uninitialised struct
 } kb_desc;
 
+// The statistics of a sample that a record has: rows of KB_RECORD, and fields of kb_stats.
+// clang-format off
+#define KB_STATISTICS(x) \
+    x(real,    time_ms,               time, stats(median), \
+      "ms a launch: median, less bias_ms; --procs: mean of such") \
+    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
+    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
+    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
+    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
+    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
+    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
+    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
+    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
+    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
+    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
+    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
+    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
+    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
+    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit")
+// clang-format on
+
 // Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
 // that is not finite, or beyond 1e150 in magnitude (its square has no double), keeps n; the rest is NAN, 0.
+// Quantiles are linear between order statistics (Hyndman and Fan 1996, type 7; NumPy's default). The interval of the
+// median, which lies in it, is widened for what the values have to do with each other. std and cv need 2 values, the
+// interval and precision 6, p99 300, so that 3 lie above it; cv and precision a mean and a median other than 0.
 typedef struct kb_stats {
-    int64_t n;              // values; none is ever dropped
-    double median;          // quantile 0.5. Quantiles are linear between order statistics (Hyndman and Fan
-                            // 1996, type 7; NumPy's default)
-    double mean;            // arithmetic mean
-    double std;             // standard deviation, divisor n - 1; NAN below 2 values
-    double min;             // smallest value
-    double max;             // largest value
-    double mad;             // median of |x - median|, unscaled (times 1.4826 it estimates a normal's std)
-    double cv;              // std / mean, no unit; NAN below 2 values, or next to a mean of 0
-    double p5;              // quantile 0.05
-    double p25;             // quantile 0.25
-    double p75;             // quantile 0.75
-    double p95;             // quantile 0.95
-    double p99;             // quantile 0.99; NAN below 300 values: fewer than 3 would lie above it
-    double ci_low, ci_high; // 95 % interval of the median, which lies in it, widened for what the values have to
-                            // do with each other; below 6 values no such interval exists: NAN
-    double precision;       // (ci_high - ci_low) / 2 / |median|, no unit; NAN below 6 values, or at a median of 0
+    int64_t n; // values; none is ever dropped
+#define KBI_STATISTIC_stats(field) double field;
+#define KBI_X(kind, key, group, source, meaning) KBI_STATISTIC_##source
+    KB_STATISTICS(KBI_X)
+#undef KBI_X
     double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey 1977)
     double outliers_severe; // fraction of n beyond 3; a range below the timer's step counts as one step
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
@@ -574,22 +586,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(params,  params,                what, code, "every axis and its value; numbers are numbers") \
     x(whole,   planned,               what, code, \
       "cases of this operation and direction that the run set out for") \
-    x(real,    time_ms,               time, stats(median), \
-      "ms a launch: median, less bias_ms; --procs: mean of such") \
-    x(real,    time_ms_mean,          time, stats(mean), "ms: arithmetic mean") \
-    x(real,    time_ms_std,           time, stats(std), "ms: standard deviation, divisor n - 1") \
-    x(real,    time_ms_min,           time, stats(min), "ms: shortest") \
-    x(real,    time_ms_max,           time, stats(max), "ms: longest") \
-    x(real,    time_ms_mad,           time, stats(mad), "ms: median of |x - median|, unscaled") \
-    x(real,    time_ms_p5,            time, stats(p5), "ms: quantile 0.05 of samples (each a mean of launches)") \
-    x(real,    time_ms_p25,           time, stats(p25), "ms: quantile 0.25 of samples (each a mean of launches)") \
-    x(real,    time_ms_p75,           time, stats(p75), "ms: quantile 0.75 of samples (each a mean of launches)") \
-    x(real,    time_ms_p95,           time, stats(p95), "ms: quantile 0.95 of samples (each a mean of launches)") \
-    x(real,    time_ms_p99,           time, stats(p99), "ms: quantile 0.99 of samples, from 300 of them") \
-    x(real,    time_ms_ci_low,        time, stats(ci_low), "ms: lower end of its 95 % interval") \
-    x(real,    time_ms_ci_high,       time, stats(ci_high), "ms: its upper end") \
-    x(real,    cv,                    time, stats(cv), "std over mean, no unit") \
-    x(real,    precision,             time, stats(precision), "half the interval over the median, no unit") \
+    KB_STATISTICS(x) \
     x(whole,   samples,               time, stats(n), "how many were taken; none is dropped") \
     x(samples, samples_ms,            time, timed, "ms: each, in the order they were taken") \
     x(text,    cache,                 time, measured(cache), \
@@ -682,7 +679,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(truth,   ecc,                   machine, machine(ecc), "whether error correction is on") \
     x(truth,   mig,                   machine, machine(mig), "whether the GPU is partitioned") \
     x(text,    host,                  machine, run(host), "its name") \
-    x(text,    cpu,                   machine, run(cpu), "its processor") \
+    x(text,    cpu,                   machine, run(facts.cpu), "its processor") \
     x(text,    cpus,                  machine, machine(cpus), \
       "processors that the measuring process may run on, 0,2-3") \
     x(real,    cpu_clock_mhz,         machine, measured(cpu_clock), \
@@ -827,7 +824,7 @@ typedef struct kb_output {
     // All records, when the run is over: the text of the file that the option names. kbench opens that before anything
     // runs, and replaces it as a whole, unless nothing is put. begins, inside: how such a file begins, and what stands in its first lines;
     // another file is left alone. NULL: nothing is asked of it.
-    void (*write)(kb_text* to, const kb_result* records, int64_t n);
+    void (*fill)(kb_text* to, const kb_result* records, int64_t n);
     const char *begins, *inside;
     int lines;                             // 0: 8
     bool (*open)(const char* value);       // before anything runs; false, after a message: exit code 2
@@ -983,14 +980,14 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills the file:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
 #define KBENCH_OUTPUT(name, argument_, help_)                                                                      \
-    static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
     KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                        \
         static kb_output output;                                                                                 \
         output.option = #name, output.argument = argument_, output.help = help_;                                 \
-        output.write = kbi_write_##name;                                                                         \
+        output.fill = kbi_fill_##name;                                                                          \
         kb_add_output(&output);                                                                                      \
     }                                                                                                                \
-    static void kbi_write_##name(kb_text* to, const kb_result* records, int64_t n)
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
@@ -1736,10 +1733,14 @@ static void kbi_arena_free(kbi_arena* a) {
     a->used = a->size = 0;
 }
 
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
-    char* p = (char*)kbi_arena_alloc(a, n + 1);
-    memcpy(p, s, n);
+static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
+    void* p = kbi_arena_alloc(a, bytes + 1);
+    if (bytes) memcpy(p, from, bytes);
     return p;
+}
+
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
+    return (char*)kbi_arena_copy(a, s, n);
 }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
@@ -2073,11 +2074,10 @@ static void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>parse     foundation: JSON taken apart, a buffer at a time: texts, numbers, lists; it trusts nothing.
+  >>parse     foundation: JSON taken apart: texts, numbers, lists; it trusts nothing.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum {
-    KBI_READ_BUFFER = 1 << 16,
     KBI_READ_TEXT = 1 << 20, // bytes of a text at most
     KBI_READ_NUMBER = 100,
     KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
@@ -2092,19 +2092,17 @@ typedef struct kbi_records { // of one or several files, in their order
     int64_t twice;        // records whose name another one of the run has
 } kbi_records;
 
-typedef struct kbi_reader {
-    const char* path; // for messages; NULL: there are none
-    int file;         // -1: all of it is in memory
+typedef struct kbi_reader { // of a text in memory, behind which stands what no number goes on with
+    const char* path;       // for messages; NULL: there are none
     int64_t line;
-    char *buffer, *at, *end; // what was read and not yet looked at
-    bool lines, torn;        // a record a line; the last one breaks off
-    bool broken;             // the system gave no more of it
-    bool newer, strange;     // a later schema, flags that this version does not know: said once
-    kbi_text token;          // the last text
+    const char *at, *end;
+    bool lines, torn;    // a record a line; the last one breaks off
+    bool newer, strange; // a later schema, flags that this version does not know: said once
+    kbi_text token;      // the last text
     kbi_records* to;
     kb_result blank;
     double* values; // of the list that is being read
-    int64_t n_values, values_size;
+    int64_t values_size;
 } kbi_reader;
 
 // --- numbers ---
@@ -2151,48 +2149,13 @@ static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
 
 // --- bytes ---
 
-// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
-static ssize_t kbi_read_more(int file, void* to, size_t n) {
-    for (;;) {
-        ssize_t done = kbi_read_some(file, to, n);
-        if (done >= 0) return done;
-        if (errno == EAGAIN)
-            kbi_readable(file, 1000);
-        else if (errno != EINTR)
-            return -1;
-    }
-}
-
-// Reads on, behind what was not yet looked at; false: there is no more.
-static bool kbi_reader_fill(kbi_reader* r) {
-    size_t left = (size_t)(r->end - r->at);
-    if (r->file < 0) return false; // all of it is in memory
-    memmove(r->buffer, r->at, left);
-    ssize_t n = kbi_read_more(r->file, r->buffer + left, KBI_READ_BUFFER - left);
-    r->at = r->buffer;
-    r->end = r->buffer + left + KBI_MAX(n, (ssize_t)0);
-    *r->end = 0;
-    if (n < 0 && !r->broken) kbi_error("reading %s failed: %s", r->path, strerror(errno));
-    r->broken |= n < 0;
-    return n > 0;
-}
-
-// So many bytes lie in the buffer, or all that are left.
-static inline void kbi_reader_ahead(kbi_reader* r, int n) {
-    while (r->end - r->at < n && kbi_reader_fill(r)) {}
-}
-
-static inline int kbi_peek(kbi_reader* r) { // -1: the end
-    return r->at < r->end || kbi_reader_fill(r) ? (unsigned char)*r->at : -1;
-}
-
-// A text in memory, behind which stands what no number goes on with.
 static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
     memset(r, 0, sizeof *r);
-    r->file = -1;
-    r->at = (char*)s;
-    r->end = r->at + n;
+    r->at = s;
+    r->end = s + n;
 }
+
+static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; } // -1: the end
 
 // What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
 // crash left at its end, it breaks off instead.
@@ -2204,7 +2167,7 @@ KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, 
     vsnprintf(what, sizeof what, format, list);
     va_end(list);
     r->torn = c <= 0 || (r->lines && c == '\n');
-    if (!r->path || r->broken || (r->torn && r->lines)) return false;
+    if (!r->path || (r->torn && r->lines)) return false;
     if (r->torn)
         kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
                   "where it had one",
@@ -2240,15 +2203,6 @@ static int kbi_reader_space(kbi_reader* r, bool inside) {
         else if (c != ' ' && c != '\t' && c != '\r')
             return c;
     }
-}
-
-static bool kbi_reader_utf8(const kbi_text* t) {
-    for (size_t i = 0; i < t->n;) {
-        int n = kbi_utf8((const unsigned char*)t->s + i);
-        if (!n) return false;
-        i += (size_t)n;
-    }
-    return true;
 }
 
 static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
@@ -2318,13 +2272,14 @@ static bool kbi_read_text(kbi_reader* r) {
         if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
         if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
     }
-    return !high || kbi_reader_utf8(&r->token) ||
+    const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
+    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
+    return !high || p == end ||
            kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
 }
 
 static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
     const char *begin, *end;
-    kbi_reader_ahead(r, KBI_READ_NUMBER + 1);
     bool good = kbi_scan(begin = r->at, out, &end);
     r->at += end - begin;
     if (!good) return kbi_reader_fail(r, "a number has to stand here");
@@ -2379,6 +2334,18 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version doe
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- reading ---
+
+// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
+static ssize_t kbi_read_more(int file, void* to, size_t n) {
+    for (;;) {
+        ssize_t done = kbi_read_some(file, to, n);
+        if (done >= 0) return done;
+        if (errno == EAGAIN)
+            kbi_readable(file, 1000);
+        else if (errno != EINTR)
+            return -1;
+    }
+}
 
 static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
     char* p = (char*)to;
@@ -3263,6 +3230,7 @@ static const struct {
     KB_FLAGS(KBI_X)
 #undef KBI_X
 };
+KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "a record has the flags in a mask of 64 bits");
 
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
@@ -4126,8 +4094,10 @@ static kb_stats kbi_stats_none(int64_t n) {
     kb_stats s;
     memset(&s, 0, sizeof s);
     s.n = n > 0 ? n : 0;
-    s.median = s.mean = s.std = s.min = s.max = s.mad = s.cv = none;
-    s.p5 = s.p25 = s.p75 = s.p95 = s.p99 = s.ci_low = s.ci_high = s.precision = none;
+#define KBI_NONE_stats(field) s.field = none;
+#define KBI_X(kind, key, group, source, meaning) KBI_NONE_##source
+    KB_STATISTICS(KBI_X)
+#undef KBI_X
     s.outliers_mild = s.outliers_severe = s.lag1 = s.drift = s.effective = none;
     return s;
 }
@@ -4706,6 +4676,7 @@ typedef enum kbi_roof {
 } kbi_roof;
 static const char* const kbi_roof_names[] = { "copy", "read", "write", "f64", "f32",
                                               "tf32", "f16",  "bf16",  "fp8", "int8" };
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_roof_names) == KBI_ROOFS, "a name for each peak");
 static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
@@ -5401,6 +5372,7 @@ enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
 static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
+    KBI_STATIC_ASSERT(KBI_COUNT(names) == KB_UNRESOLVED + 1, "a name for each verdict");
     return names[v];
 }
 
@@ -5462,11 +5434,11 @@ typedef struct kbi_facts { // what the system says of itself, by name
         char value[72];
     } of[KBI_FACTS];
     int n;
+    char cpu[96]; // the processor's name
 } kbi_facts;
 
 typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], cpu[96], date[32], git_commit[72], build[160], run_id[24], binary[24],
-        shard[24];
+    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
     char* command;
     int64_t seed;
     kbi_facts facts;
@@ -5514,17 +5486,26 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 
 // Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
 // then that with 2, and so on.
-#define KBI_COLUMNS(x)                                                                                            \
-    x(TIME, "time", "time_ms", 8, 0) x(SPREAD, "+-", "precision", 6, 12) x(GBPS, "GB/s", "throughput_gbps", 8, 8) \
-        x(GFLOPS, "GFLOP/s", "gflops", 8, 6) x(ITEMS, "items/s", "items_per_second", 8, 5)                        \
-            x(ROOF, "roof", "gpu_efficiency", 6, 7) x(BAR, "bar", "gpu_efficiency", 10, 2)                        \
-                x(MEMORY, "memory", "memory_bytes", 8, 4) x(ENERGY, "energy", "energy_mj", 8, 11)                 \
-                    x(FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) x(BYTE_J, "B/J", "bytes_per_joule", 8, 9)       \
-                        x(SAMPLES, "samples", "samples", 7, 1) x(SPEEDUP, "speedup", "speedup", 8, 13)            \
-                            x(INTERVAL, "interval", "speedup_low", 14, 3)
+// clang-format off
+#define KBI_COLUMNS(x) \
+    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0) \
+    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12) \
+    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8) \
+    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6) \
+    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5) \
+    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7) \
+    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2) \
+    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4) \
+    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11) \
+    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) \
+    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9) \
+    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1) \
+    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13) \
+    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3)
+// clang-format on
 
 enum {
-#define KBI_X(name, title, key, width, drop) KBI_COLUMN_##name,
+#define KBI_X(name, title, key, width, drop) name,
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
@@ -5537,6 +5518,8 @@ static const struct {
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
+
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_columns) < 32, "the table has its columns in a mask, and KBI_CONTEST beside them");
 
 enum { KBI_UNITS_EACH = 4 };
 static const struct { // of a column, from small to large
@@ -6381,7 +6364,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
         if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
-    return !option->read || option->read(option, set->given ? set->values : o, value);
+    return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
 static bool kbi_names_stdout(const char* path) {
@@ -6979,10 +6962,8 @@ static void kbi_put_param(kbi_text* t, char before, const kb_param* p) {
 // while numbers of that name are an axis like any).
 static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
     kbi_case c;
-    kbi_text name, key;
+    kbi_text name = KBI_BLANK, key = KBI_BLANK;
     memset(&c, 0, sizeof c);
-    memset(&name, 0, sizeof name);
-    memset(&key, 0, sizeof key);
     kb_param* params = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(n + 1));
     const kb_param* dtype = NULL;
     for (int i = 0; i < n; i++) {
@@ -7014,13 +6995,6 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     return c;
 }
 
-static void kbi_plan_case(kbi_plan* plan, const kb_entry* e, const char* size, const kb_param* const* values, int n) {
-    if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
-        plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
-    plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
-    plan->cases[plan->n++].size = size;
-}
-
 // The cartesian product, first axis slowest.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -7030,7 +7004,10 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
     for (;;) {
         for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
-        kbi_plan_case(plan, e, size, values, n);
+        if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
+            plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
+        plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
+        plan->cases[plan->n++].size = size;
         int i = n - 1;
         while (i >= 0 && ++at[i] == d[i].n) at[i--] = 0;
         if (i < 0) return true;
@@ -7182,32 +7159,30 @@ static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
     return same || kbi_is(a->name, b->name);
 }
 
-// "file.c:12"
-static void kbi_entry_place(kbi_text* t, const kb_entry* e) {
-    if (e->file && *e->file)
-        kbi_putf(t, "%s:%d", e->file, e->line);
-    else
-        kbi_putf(t, "kb_add (entry %d; its file and line say where)", e->order + 1);
-}
-
 static void kbi_say_twice(const kbi_case* a, const kbi_case* b) {
-    kbi_text x = KBI_BLANK, y = KBI_BLANK;
+    const kb_entry* entries[2] = { a->entry, b->entry };
+    kbi_text places = KBI_BLANK;
     bool one_place = kbi_is(a->entry->file, b->entry->file) && a->entry->line == b->entry->line && *a->entry->file;
-    kbi_entry_place(&x, a->entry), kbi_entry_place(&y, b->entry);
-    kbi_error(
-        "%s is registered twice: at %s and at %s.%s Results of one name could not be told apart; rename one, as "
-        "with KBENCH_IMPL(%s, OTHER)",
-        a->name, x.s, y.s, one_place ? " (A header in two files, or a macro used twice?)" : "", a->entry->operation);
-    kbi_text_free(&x), kbi_text_free(&y);
+    for (int i = 0; i < 2; i++) {
+        kbi_puts(&places, i ? " and at " : "at ");
+        if (*entries[i]->file)
+            kbi_putf(&places, "%s:%d", entries[i]->file, entries[i]->line);
+        else
+            kbi_putf(&places, "kb_add (entry %d; its file and line say where)", entries[i]->order + 1);
+    }
+    kbi_error("%s is registered twice: %s.%s Results of one name could not be told apart; rename one, as with "
+              "KBENCH_IMPL(%s, OTHER)",
+              a->name, places.s, one_place ? " (A header in two files, or a macro used twice?)" : "",
+              a->entry->operation);
+    kbi_text_free(&places);
 }
 
 // Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
 // entries have one case.
 static bool kbi_plan_unique(kbi_plan* plan) {
-    kbi_map seen;
+    kbi_map seen = KBI_BLANK;
     kbi_set said = KBI_BLANK;
     int n = 0, twice = 0;
-    memset(&seen, 0, sizeof seen);
     for (int i = 0; i < plan->n; i++) {
         kbi_case* c = &plan->cases[i];
         uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
@@ -7320,14 +7295,6 @@ static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists,
     return good;
 }
 
-static bool kbi_plan_check(const kbi_registered* all, const kbi_options* o) {
-    return kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
-           kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
-           kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
-           kbi_check_names(all, &o->size, KBI_NAMES_SIZE, "size") &&
-           kbi_check_names(all, &o->axis, KBI_NAMES_AXIS, "axis");
-}
-
 static void kbi_plan_free(kbi_plan* plan) {
     KBENCH_FREE(plan->cases);
     kbi_arena_free(&plan->arena);
@@ -7347,12 +7314,15 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
             "no benchmark is registered in this program; a linker takes from a static library only what is called: "
             "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
             "an entry of its own");
-    bool good = all->n && kbi_plan_check(all, o);
+    bool good = all->n && kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
+                kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
+                kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
+                kbi_check_names(all, &o->size, KBI_NAMES_SIZE, "size") &&
+                kbi_check_names(all, &o->axis, KBI_NAMES_AXIS, "axis");
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
     good = good && kbi_plan_filter(plan, o);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
-    if (!good || !plan->n) return kbi_plan_free(plan), false;
-    if (!kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
+    if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
     plan->n_all = plan->n;
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
@@ -10346,7 +10316,7 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     char* plain = NULL;
 #if defined(__cplusplus)
     int status = 0;
-    plain = __cxa_demangle(name, NULL, NULL, &status);
+    if (strncmp(name, "_Z", 2) == 0) plain = __cxa_demangle(name, NULL, NULL, &status); // "f" alone is float
 #endif
     kbi_fit(out, 0, size, "%s", plain ? plain : name);
     free(plain); // the demangler's own malloc
@@ -13356,9 +13326,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
 }
 
 static void kbi_judge_process_ms(kb_result* r, const double* ms, int n) {
-    double* of = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n);
-    memcpy(of, ms, sizeof(double) * (size_t)n);
-    r->process_ms.of = of;
+    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
     r->processes = r->process_ms.n = n;
 }
 
@@ -14002,7 +13970,9 @@ static void kbi_facts_cpu(kbi_facts* f, const char* root) {
         char* colon = strchr(line, ':');
         if (!colon) continue;
         line[strcspn(line, "\n")] = 0;
-        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", colon + 1 + (colon[1] == ' '));
+        const char* value = colon + 1 + (colon[1] == ' ');
+        if (strncmp(line, "model name", 10) == 0) snprintf(f->cpu, sizeof f->cpu, "%.95s", value);
+        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", value);
         if (strncmp(line, "flags", 5) != 0 || !strstr(line, " hypervisor")) continue;
         snprintf(path, sizeof path, "%.200s/sys/class/dmi/id/sys_vendor", root);
         kbi_first_line(path, vendor, (int)sizeof vendor);
@@ -14123,7 +14093,7 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
     r->shared_buffers = m->rounds ? m->stage : -1;
     if (m->bias_fitted) {
-        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1 };
+        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
         kbi_record_facts(r, &fitted);
     }
     if (m->n <= 0) return;
@@ -14167,18 +14137,6 @@ static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
         r->winner = kbi_arena_text(r->owned, results[end.fastest].implementation);
         r->winner_certain = end.certain;
     }
-}
-
-static void kbi_session_cpu(kbi_session* s) {
-    char line[256];
-    FILE* f = fopen("/proc/cpuinfo", "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) {
-        const char* colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        snprintf(s->cpu, sizeof s->cpu, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-        break;
-    }
-    if (f) fclose(f);
 }
 
 // Git's name of a commit: 40 digits of SHA-1, or 64 of SHA-256.
@@ -14310,7 +14268,6 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
         snprintf(s->host, sizeof s->host, "%.70s", u.nodename);
         snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
     }
-    kbi_session_cpu(s);
     kbi_facts_read(&s->facts, "");
     kbi_session_commit(s);
     if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
@@ -14400,9 +14357,7 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
         }
     }
     if (more < 0) return false;
-    kb_param* kept = (kb_param*)kbi_arena_alloc(&r->to->arena, sizeof(kb_param) * (size_t)KBI_MAX(n, (int64_t)1));
-    if (n) memcpy(kept, list, sizeof(kb_param) * (size_t)n);
-    out->of = kept;
+    out->of = (kb_param*)kbi_arena_copy(&r->to->arena, list, sizeof(kb_param) * (size_t)n);
     out->n = n;
     return true;
 }
@@ -14423,9 +14378,7 @@ static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
         r->values[n] = number.x;
     }
     if (more < 0) return false;
-    double* kept = (double*)kbi_arena_alloc(&r->to->arena, sizeof(double) * (size_t)KBI_MAX(n, (int64_t)1));
-    if (n) memcpy(kept, r->values, sizeof(double) * (size_t)n);
-    out->of = kept;
+    out->of = (double*)kbi_arena_copy(&r->to->arena, r->values, sizeof(double) * (size_t)n);
     out->n = n;
     return true;
 }
@@ -14473,53 +14426,22 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     return *out = x.i, true;
 }
 
-// Whether the text that stands there is the one that the record before has, as most are.
-static bool kbi_reader_again(kbi_reader* r, const kbi_key* key, kbi_field_text* out) {
-    const kb_result* before = r->to->n ? &r->to->of[r->to->n - 1] : NULL;
-    const char* s = before ? *(const kbi_field_text*)kbi_field(before, key) : NULL;
-    const char *p = s, *q = r->at + 1;
-    while (p && *p && *p == *q && *p != '\\' && (unsigned char)*p >= 0x20) p++, q++;
-    if (!p || *p || *q != '"') return false; // the buffer ends with a zero
-    r->at += q + 1 - r->at;
-    *out = s;
-    return true;
-}
-
-// Whether that key stands there, written as kbench writes it; it is read then.
-static bool kbi_read_key_next(kbi_reader* r, const char* name) {
-    const char* q;
-    kbi_reader_ahead(r, 64);
-    if (*r->at != '"') return false;
-    for (q = r->at + 1; *name && *name == *q; name++) q++;
-    if (*name || q[0] != '"' || q[1] != ':' || q[2] != ' ') return false;
-    r->at += q + 3 - r->at;
-    return true;
-}
-
 // The value of a key into its field, which is cleared.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
-    static const char* const wanted[] = { "a text",          "a number",  "a whole number",
-                                          "true or false",   "an object", "a list of numbers",
-                                          "a list of flags", "a text",    "a text" };
+    static const char digits[] = "-0123456789";
+    static const struct {
+        const char *begins, *wanted;
+    } kinds[] = { { "\"", "a text" },   { digits, "a number" },      { digits, "a whole number" },
+                  { "tf", "true or false" }, { "{", "an object" },        { "[", "a list of numbers" },
+                  { "[", "a list of flags" }, { "\"", "a text" }, { "\"", "a text" } };
+    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
     int c = kbi_peek(r);
-    bool fits = true;
     kbi_scanned number;
     if (c == 'n') return kbi_read_word(r, "null");
+    if (c <= 0 || !strchr(kinds[key->kind].begins, c))
+        return kbi_reader_fail(r, "%s is %s or null", key->name, kinds[key->kind].wanted);
     switch (key->kind) {
     case KBI_KIND_text:
-    case KBI_KIND_status:
-    case KBI_KIND_verdict: fits = c == '"'; break;
-    case KBI_KIND_real:
-    case KBI_KIND_whole: fits = c == '-' || (c >= '0' && c <= '9'); break;
-    case KBI_KIND_truth: fits = c == 't' || c == 'f'; break;
-    case KBI_KIND_params: fits = c == '{'; break;
-    case KBI_KIND_samples:
-    case KBI_KIND_flags: fits = c == '['; break;
-    }
-    if (!fits) return kbi_reader_fail(r, "%s is %s or null", key->name, wanted[key->kind]);
-    switch (key->kind) {
-    case KBI_KIND_text:
-        if (kbi_reader_again(r, key, (kbi_field_text*)field)) return true;
         return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
     case KBI_KIND_real: return kbi_read_number(r, &number) && (*(kbi_field_real*)field = number.x, true);
     case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
@@ -14561,11 +14483,8 @@ static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
     r->at++;
     for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        int key = at + 1;
-        if (key == KBI_COUNT(kbi_keys) || !kbi_read_key_next(r, kbi_keys[key].name)) {
-            if (!kbi_read_key(r)) return false;
-            key = kbi_read_key_place(r->token.s, at + 1);
-        }
+        if (!kbi_read_key(r)) return false;
+        int key = kbi_read_key_place(r->token.s, at + 1);
         if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
         if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
             return false;
@@ -14647,9 +14566,7 @@ static void kbi_records_keep(kbi_records* to, const kb_result* from) {
         if (kbi_keys[i].kind == KBI_KIND_params) kbi_records_object(to, (kbi_field_params*)field);
         if (kbi_keys[i].kind == KBI_KIND_text && *text) *text = kbi_records_text(to, *text, strlen(*text));
         if (kbi_keys[i].kind != KBI_KIND_samples || !samples->n) continue;
-        double* values = (double*)kbi_arena_alloc(&to->arena, sizeof(double) * (size_t)samples->n);
-        memcpy(values, samples->of, sizeof(double) * (size_t)samples->n);
-        samples->of = values;
+        samples->of = (double*)kbi_arena_copy(&to->arena, samples->of, sizeof(double) * (size_t)samples->n);
     }
     r.owned = NULL;
     if (r.inside) r.inside = kbi_inside_copy(kbi_arena_alloc(&to->arena, kbi_inside_size(r.inside)), r.inside);
@@ -14664,8 +14581,8 @@ static void kbi_records_free(kbi_records* r) {
     memset(r, 0, sizeof *r);
 }
 
-static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to) {
-    memset(r, 0, sizeof *r);
+static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s, size_t n) {
+    kbi_reader_text(r, s, n);
     r->path = path;
     r->line = line;
     r->to = to;
@@ -14684,14 +14601,8 @@ static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const c
     kbi_reader r;
     kbi_records one;
     memset(&one, 0, sizeof one);
-    kbi_reader_begin(&r, path, line, &one);
-    r.file = -1;
-    r.buffer = r.at = (char*)kbi_grow(NULL, n + 1);
-    memcpy(r.buffer, s, n);
-    r.end = r.buffer + n;
-    *r.end = 0; // numbers are read up to what is none
+    kbi_reader_begin(&r, path, line, &one, s, n);
     bool good = kbi_read_record(&r, out);
-    KBENCH_FREE(r.buffer);
     kbi_reader_end(&r);
     if (good) {
         out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
@@ -15097,22 +15008,8 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
-// Wrapping may have put "::" at the start of a line.
 static void kbi_table_flush(kbi_table* t) {
-    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
-        char spelled[16];
-        size_t n = strcspn(s, "\n"), before = 0;
-        while (before < n && kbi_starts_on(true, s[before])) before++;
-        fwrite(s, 1, before, t->how.out);
-        if (before < n) {
-            const char* p = s + before;
-            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
-            fwrite(piece, 1, first, t->how.out);
-            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
-        }
-        s += n;
-        if (*s) fputc(*s++, t->how.out);
-    }
+    fwrite(t->text.n ? t->text.s : "", 1, t->text.n, t->how.out);
     fflush(t->how.out);
     kbi_text_free(&t->text);
     kbi_arena_free(&t->scratch);
@@ -15173,6 +15070,7 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
         int before = at ? gap : indent, used;
         size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
         kbi_putf(&t->text, "%*s", before, "");
+        if (!at && s[0] == ':' && s[1] == ':') kbi_puts(&t->text, "\\x3a"), s++, fits--; // a log would obey it
         kbi_put(&t->text, s, fits);
         at += before + used;
         s += fits;
@@ -16066,12 +15964,13 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
   >>resume    program: which cases an earlier run has left records of, and what is still to be done.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_line { // of the file of lines
-    uint64_t name, key;   // hashes of case and program; of the machine and the seed as well
-    size_t at, n;         // without its end
-    bool record;          // all of one: what other tools wrote stays as it is
-    bool done;            // not of a case that failed
-    bool old;             // its case is measured again, or it breaks off
+typedef struct kbi_line {    // of the file of lines
+    uint64_t name, key;      // hashes of case and program; of the machine and the seed as well
+    size_t at, n;            // without its end
+    bool record;             // all of one: what other tools wrote stays as it is
+    bool done;               // not of a case that failed
+    bool old;                // its case is measured again, or it breaks off
+    struct kbi_line* before; // the line before it with the same key
 } kbi_line;
 
 typedef struct kbi_resume {
@@ -16081,19 +15980,41 @@ typedef struct kbi_resume {
     kbi_line** by; // of the case of the plan: its line, NULL: it is to be measured
 } kbi_resume;
 
-static uint64_t kbi_line_hash(uint64_t h, const char* line, size_t n, const char* key) {
-    size_t size = 0;
-    const char* value = kbi_line_value(line, n, key, &size);
-    for (size_t i = 0; i < (value ? size : 0); i++) h = (h ^ (unsigned char)value[i]) * 1099511628211u;
+// A case is not measured again if a line has equal values of all these keys. The first two are of the program.
+static const char* const kbi_resume_keys[] = { "name", "binary", "backend", "gpu", "device", "cpu", "seed" };
+
+static uint64_t kbi_hash_value(uint64_t h, const char* value, size_t n) {
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)value[i]) * 1099511628211u;
     return (h ^ 0xff) * 1099511628211u;
 }
 
-// A record is told by these: where all are equal a case is not measured again.
 static void kbi_line_keys(kbi_line* l, const char* line, size_t n) {
-    static const char* const keys[] = { "backend", "gpu", "device", "cpu", "seed" };
-    l->name = kbi_line_hash(kbi_line_hash(14695981039346656037u, line, n, "name"), line, n, "binary");
-    l->key = l->name;
-    for (int i = 0; i < KBI_COUNT(keys); i++) l->key = kbi_line_hash(l->key, line, n, keys[i]);
+    l->key = 14695981039346656037u;
+    for (int i = 0; i < KBI_COUNT(kbi_resume_keys); i++) {
+        size_t size = 0;
+        const char* value = kbi_line_value(line, n, kbi_resume_keys[i], &size);
+        l->key = kbi_hash_value(l->key, value, value ? size : 0);
+        if (i == 1) l->name = l->key;
+    }
+}
+
+// The same for a case: of its record on a machine and in a session like these, NULL: on any.
+static uint64_t kbi_resume_key(const kbi_case* c, const kb_result* like) {
+    kb_result of;
+    kbi_text text = KBI_BLANK;
+    uint64_t h = 14695981039346656037u;
+    memset(&of, 0, sizeof of);
+    if (like) of = *like;
+    of.name = c->name;
+    if (!like) of.binary = kbi_binary_hash();
+    for (int i = 0; i < (like ? KBI_COUNT(kbi_resume_keys) : 2); i++) {
+        const kbi_key* key = kbi_key_named(kbi_resume_keys[i]);
+        text.n = 0;
+        kbi_json_field(&text, kbi_field(&of, key), key->kind);
+        h = kbi_hash_value(h, text.s, text.n);
+    }
+    kbi_text_free(&text);
+    return h;
 }
 
 // The lines of a file from its begin; false: errno says why it cannot be read.
@@ -16145,79 +16066,35 @@ static void kbi_resume_free(kbi_resume* r) {
     memset(r, 0, sizeof *r);
 }
 
-static int kbi_order_lines(const void* a, const void* b) {
-    const kbi_line *x = *(kbi_line*const*)a, *y = *(kbi_line*const*)b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-// The key of a case: of its record on a machine and in a session like these, NULL: on any.
-static uint64_t kbi_resume_key(const kbi_case* c, const kb_result* like) {
-    static const char* const keys[] = { "name", "binary", "backend", "gpu", "device", "cpu", "seed" };
-    kb_result of;
-    kbi_text text = KBI_BLANK;
-    kbi_line line;
-    memset(&of, 0, sizeof of);
-    if (like) of = *like;
-    of.name = c->name;
-    if (!like) of.binary = kbi_binary_hash();
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        bool wanted = false;
-        for (int k = 0; k < KBI_COUNT(keys); k++) wanted |= kbi_is(kbi_keys[i].name, keys[k]);
-        if (!wanted) continue;
-        kbi_putf(&text, "%s\"%s\": ", text.n ? ", " : "{", kbi_keys[i].name);
-        kbi_json_field(&text, kbi_field(&of, &kbi_keys[i]), kbi_keys[i].kind);
-    }
-    kbi_puts(&text, "}");
-    kbi_line_keys(&line, text.s, text.n);
-    kbi_text_free(&text);
-    return like ? line.key : line.name;
-}
-
-// The place of the first line with such a key, or of one behind it.
-static int kbi_resume_place(kbi_line** sorted, int n, uint64_t key) {
-    int low = 0;
-    while (low < n) {
-        int middle = (low + n) / 2;
-        if (sorted[middle]->key < key)
-            low = middle + 1;
-        else
-            n = middle;
-    }
-    return low;
-}
-
 // Finds the lines of a plan's cases. absent: those that have none here. A group that lacks one is measured as a whole,
-// and what there is of it is old. The answer is the number of cases that are done.
+// and its lines are old. The answer is the number of cases that are done.
 static int kbi_resume_find(kbi_resume* r, const kbi_plan* plan, const kb_result* like, const char* absent) {
-    kbi_line** sorted = (kbi_line**)kbi_grow(NULL, sizeof(kbi_line*) * (size_t)(r->n + 1));
+    kbi_map places = KBI_BLANK; // of the last line with a key
     int done = 0;
     r->by = (kbi_line**)kbi_grow(r->by, sizeof(kbi_line*) * (size_t)(plan->n + 1));
-    int n = 0;
     for (int i = 0; i < r->n; i++) {
-        if (!like) r->lines[i].key = r->lines[i].name;
-        if (r->lines[i].record) sorted[n++] = &r->lines[i];
+        kbi_line* l = &r->lines[i];
+        uint64_t key = like ? l->key : l->name;
+        if (!l->record) continue;
+        kbi_mapped* slot = kbi_map_find(&places, key);
+        l->before = slot->key ? &r->lines[slot->at] : NULL;
+        kbi_map_take(&places, slot, key, i);
     }
-    qsort(sorted, (size_t)n, sizeof *sorted, kbi_order_lines);
     for (int first = 0, end; first < plan->n; first = end) {
         bool whole = true;
         end = kbi_group_end(plan, first);
         for (int i = first; i < end; i++) {
-            uint64_t key = kbi_resume_key(&plan->cases[i], like);
-            r->by[i] = NULL;
-            for (int k = kbi_resume_place(sorted, n, key); k < n && sorted[k]->key == key; k++)
-                r->by[i] = sorted[k]; // of several the last counts
+            const kbi_mapped* slot = kbi_map_find(&places, kbi_resume_key(&plan->cases[i], like));
+            r->by[i] = slot->key ? &r->lines[slot->at] : NULL;
             if (!(absent && absent[i])) whole &= r->by[i] && r->by[i]->done;
         }
         for (int i = first; i < end; i++) {
-            uint64_t key = kbi_resume_key(&plan->cases[i], like);
-            for (int k = kbi_resume_place(sorted, n, key); k < n && sorted[k]->key == key; k++)
-                sorted[k]->old = !whole || !sorted[k]->done;
+            for (kbi_line* l = r->by[i]; l; l = l->before) l->old = !whole || !l->done;
             if (!whole) r->by[i] = NULL;
             done += r->by[i] != NULL;
         }
     }
-    KBENCH_FREE(sorted);
+    KBENCH_FREE(places.slots);
     return done;
 }
 
@@ -16635,7 +16512,7 @@ enum { KBI_OUTPUT_FILES = 24 };
 typedef struct kbi_output_file {
     kbi_out to;
     kbi_signature mark; // how such a file begins
-    void (*write)(kbi_text* t, const kb_result* records, int64_t n);
+    void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
 } kbi_output_file;
 
 typedef struct kbi_outputs {
@@ -16726,7 +16603,7 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     if (o->json && *o->json && !kbi_destination_take("json", NULL, o->json)) return false;
     if (o->jsonl && *o->jsonl && !kbi_destination_take("jsonl", NULL, o->jsonl)) return false;
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->write && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
+        if (i->on && i->fill && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
             return false;
     return true;
 }
@@ -16743,7 +16620,7 @@ static void kbi_outputs_free(kbi_outputs* all) {
 
 // A file that is written at the end. False after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
-                            void (*write)(kbi_text* t, const kb_result* records, int64_t n),
+                            void (*fill)(kbi_text* t, const kb_result* records, int64_t n),
                             const kbi_signature* mark, const char* folder, const char* path, bool append) {
     kbi_text full = KBI_BLANK;
     if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
@@ -16753,7 +16630,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     if (folder) kbi_putf(&full, "%s/", folder);
     kbi_puts(&full, path);
     f->mark = *mark;
-    f->write = write;
+    f->fill = fill;
     bool good = kbi_out_open(&f->to, option, full.s, &f->mark, append);
     all->n += good;
     all->keeps = true;
@@ -16770,8 +16647,8 @@ static bool kbi_outputs_open(kbi_outputs* all) {
         kbi_signature mark = { i->begins ? i->begins : "", i->inside ? i->inside : "", i->lines ? i->lines : 8 };
         if (!i->on) continue;
         good = !i->open || i->open(i->value);
-        if (good && i->write && i->value)
-            good = kbi_outputs_add(all, i->option, i->write, &mark, NULL, i->value, false);
+        if (good && i->fill && i->value)
+            good = kbi_outputs_add(all, i->option, i->fill, &mark, NULL, i->value, false);
         all->keeps |= i->on && i->end;
     }
     if (!good) kbi_outputs_free(all);
@@ -16780,7 +16657,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
 
 static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them takes it from the table
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->write && kbi_is(i->value, "-");
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->fill && kbi_is(i->value, "-");
     return some;
 }
 
@@ -16794,7 +16671,7 @@ static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
     for (int i = 0; i < all->n; i++) {
         kbi_out* to = &all->of[i].to;
         if (!records->n && to->temporary && access(to->target, F_OK) == 0) continue;
-        all->of[i].write(&to->waiting, records->of, records->n);
+        all->of[i].fill(&to->waiting, records->of, records->n);
         if (!to->waiting.n) continue; // it put nothing
         fflush(stdout);
         if (kbi_out_end(to, 5000)) continue;
@@ -16807,7 +16684,7 @@ static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
 // The kit's own.
 static void kbi_csv_add(void) {
     static kb_output csv;
-    csv.option = "csv", csv.write = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
+    csv.option = "csv", csv.fill = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
     kb_add_output(&csv);
 }
 
@@ -16824,7 +16701,7 @@ static void kbi_say_files(const kbi_options* o) {
     for (int i = 0; i < KBI_COUNT(first); i++)
         if (first[i] && !kbi_is(first[i], "-")) kbi_putf(&line, "%s%s", line.n ? ", " : "", first[i]);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->value && (i->write || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
+        if (i->on && i->value && (i->fill || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
             kbi_putf(&line, "%s%s", line.n ? ", " : "", i->value);
     if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s);
     kbi_text_free(&line);

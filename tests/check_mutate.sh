@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # tests/mutate.py on a header of a few lines: what it catches, what survives, what it does not count, what it leaves alone.
+# only in make test-all
 . tests/lib.sh
 
 for need in python3 gcc gcov; do

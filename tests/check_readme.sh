@@ -33,6 +33,7 @@ for f in "$tmp"/block-*; do
         ;;
     *.cu)
         if [ -z "$NVCC" ]; then skip "$name: no nvcc" && continue; fi
+        everything || continue # what it shows is compiled by compile/matrix, too
         check "$name compiles" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. "$f" -o "$tmp/program" || continue
         if nvidia-smi -L 2> /dev/null | grep -q '^GPU '; then
             run "$tmp/program" --fast --no-progress
@@ -118,7 +119,7 @@ else
     cmake_builds C bench.c "-DCMAKE_C_COMPILER=$CC"
     if [ -z "$NVCC" ]; then
         skip "no nvcc: README.md's lines of CMake are not run for a .cu file"
-    else
+    elif everything; then
         cmake_builds "C CUDA" bench.cu "-DCMAKE_C_COMPILER=$CC" "-DCMAKE_CUDA_COMPILER=$(command -v "$NVCC")"
     fi
 fi
@@ -133,7 +134,6 @@ KBENCH(in_library) { body(kb); }
 kb_entry library_entry = { .operation = "by_hand", .body = body };
 EOF
 cat > "$tmp/user.c" << 'EOF'
-#define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 extern kb_entry library_entry;
 int main(int argc, char** argv) {
@@ -143,6 +143,7 @@ int main(int argc, char** argv) {
     return kb_main(argc, argv);
 }
 EOF
+build "kbench.o" $CC -O1 -x c -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/kbench.o"
 build "library.c" $CC -std=c11 -O1 -I. -c "$tmp/library.c" -o "$tmp/library.o"
 build "a static library" ar rcs "$tmp/libbenchmarks.a" "$tmp/library.o"
 # links WHAT WANTED OPTIONS: which of the two benchmarks are listed
@@ -153,15 +154,14 @@ links() {
     check_same "$what" "$(grep -oE 'in_library|by_hand' "$out" | sort -u | tr '\n' ' ')" "$want"
 }
 as_it_says=$(grep -oE -e '-Wl,--whole-archive [^`]*--no-whole-archive' README.md)
-links "a static library, as it is" "" "$tmp/user.c" -L"$tmp" -lbenchmarks
-links "a static library, as README.md links it" "in_library " "$tmp/user.c" -L"$tmp" ${as_it_says:-no_such_line}
-links "a static library, one kb_add" "by_hand in_library " -DADD "$tmp/user.c" -L"$tmp" -lbenchmarks
+links "a static library, as it is" "" "$tmp/user.c" "$tmp/kbench.o" -L"$tmp" -lbenchmarks
+links "a static library, as README.md links it" "in_library " "$tmp/user.c" "$tmp/kbench.o" -L"$tmp" ${as_it_says:-no_such_line}
+links "a static library, one kb_add" "by_hand in_library " -DADD "$tmp/user.c" "$tmp/kbench.o" -L"$tmp" -lbenchmarks
 
 # options it names exist, also those that --help of a build without CUDA leaves out
-build "plain.c" $CC -O1 -I. tests/compile/plain.c -o "$tmp/plain" $libs
 for o in $(grep -oE '(^|[^-a-zA-Z0-9])--[a-z][-a-z]*' README.md | grep -oE -e '--[a-z][-a-z]*' | sort -u); do
     case $o in --query-gpu | --format | --recursive | --whole-archive | --no-whole-archive) continue ;; esac # other programs' options
-    run "$tmp/plain" --list "$o"
+    run "$tmp/cases" --list "$o"
     check_not_err "README.md names $o" 'unknown option'
 done
 # make targets it names exist

@@ -40,4 +40,82 @@ check_same "a script and a program" "$(tail -n 1 "$out")" "3 passed, 1 failed, 0
 check_out "a script: says what" 'FAIL .*a reason'
 run env BUILD="$tmp/build" sh tests/run.sh no/such/test.c
 check_rc "a test that is not there" 2
+
+# --- side by side, and alone
+for me_and_other in "one two" "two one"; do
+    set -- $me_and_other
+    printf '. tests/lib.sh\n: > "%s"\nn=0\nwhile [ ! -f "%s" ] && [ $n -lt 20 ]; do sleep 1 && n=$((n + 1)); done\ncheck met [ $n -lt 20 ]\nfinish\n' \
+        "$tmp/met_$1" "$tmp/met_$2" > "$tmp/$1.sh"
+done
+printf '. tests/lib.sh\nsleep 1\n: > "%s"\npass\nfinish\n' "$tmp/ended" > "$tmp/slow.sh"
+printf '# measures time\n. tests/lib.sh\ncheck "no other test runs" [ -f "%s" ]\nfinish\n' "$tmp/ended" > "$tmp/timed.sh"
+if echo x | xargs -P 2 -n 1 true 2> /dev/null; then
+    run env BUILD="$tmp/build" TEST_JOBS=2 sh tests/run.sh "$tmp/timed.sh" "$tmp/one.sh" "$tmp/two.sh" "$tmp/slow.sh"
+    check_same "two tests at once, and one alone" "$(tail -n 1 "$out")" "4 passed, 0 failed, 0 skipped"
+else
+    skip "no xargs -P: tests run one at a time"
+fi
+rm -f "$tmp/ended"
+run env BUILD="$tmp/build" TEST_JOBS=1 sh tests/run.sh "$tmp/timed.sh" "$tmp/slow.sh"
+check_same "one at a time" "$(tail -n 1 "$out")" "2 passed, 0 failed, 0 skipped"
+
+# --- what make test leaves out
+toy=$tmp/toy
+mkdir -p "$toy/tests/cli" "$toy/tests/host"
+cp tests/run.sh tests/lib.sh tests/test.h tests/json.h tests/guarded.h "$toy/tests"
+printf '. tests/lib.sh\npass\nfinish\n' > "$toy/tests/cli/short.sh"
+printf '# only in make test-all\n. tests/lib.sh\npass && pass\nfinish\n' > "$toy/tests/cli/long.sh"
+printf '. tests/lib.sh\n! everything || pass\npass\nfinish\n' > "$toy/tests/cli/both.sh"
+toy() { run sh -c 'cd "$1" && shift && env BUILD=build TEST_ALL= sh tests/run.sh "$@"' toy "$toy" "$@"; }
+toy
+check_same "make test" "$(tail -n 1 "$out")" "2 passed, 0 failed, 0 skipped"
+check_out "make test says what it leaves out" '^only in make test-all: cli/long $'
+toy --all
+check_same "make test-all" "$(tail -n 1 "$out")" "5 passed, 0 failed, 0 skipped"
+toy --rest
+check_same "what make test-all adds" "$(tail -n 1 "$out")" "4 passed, 0 failed, 0 skipped"
+toy tests/cli/long.sh
+check_same "a test by its name" "$(tail -n 1 "$out")" "2 passed, 0 failed, 0 skipped"
+
+# --- programs of tests/host, compiled together
+cat > "$toy/tests/kit.h" << 'EOF'
+#include <stdbool.h>
+#include <stddef.h>
+typedef struct kb_entry {
+    const char* file;
+    struct kb_entry* next;
+} kb_entry;
+static struct {
+    kb_entry* entries;
+    int entry_count;
+} kbi_process;
+EOF
+for n in 1 2; do # of the same names; one of them passes, one fails
+    cat > "$toy/tests/host/number_$n.c" << EOF
+#include "test.h"
+#include "kit.h"
+#define NUMBER $n
+static kb_entry own = { __FILE__, NULL };
+__attribute__((constructor)) static void add(void) { own.next = kbi_process.entries, kbi_process.entries = &own, kbi_process.entry_count++; }
+int main(int argc, char** argv) {
+    (void)argc, (void)argv;
+    CHECK_INT(NUMBER, 1);
+    CHECK_THAT(kbi_process.entry_count == 1 && kbi_process.entries == &own, "benchmarks of others");
+    return test_end();
+}
+EOF
+done
+if have $CXX && $CXX -std=gnu++20 -x c++ -fsyntax-only /dev/null 2> /dev/null; then
+    toy host
+    check_same "together" "$(tail -n 1 "$out")" "3 passed, 1 failed, 0 skipped"
+    check_out "together: a line each" '^ok +host/number_1 .* 2 passed, 0 failed'
+    check_out "together: the name of the file" '^FAIL +\.?/?tests/host/number_2\.c:[0-9]+: NUMBER is 2, not 1'
+    check_same "together: one program" "$(ls "$toy/build/test/together/number_1" "$toy/build/test/host" | grep -c number)" 1
+    echo 'int class = 1;' >> "$toy/tests/host/number_1.c"
+    toy host
+    check_same "what is not C++ is built by itself" "$(tail -n 1 "$out")" "3 passed, 1 failed, 0 skipped"
+    check_out "what is not C++: where that is said" 'does not compile as C\+\+20 .*log'
+else
+    skip "no C++20 compiler: tests of tests/host are not compiled together"
+fi
 finish

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # lib.sh - what the shell tests share; POSIX sh. Source it from the repository's root: . tests/lib.sh
 # A test calls pass, fail, skip or one of the checks below for every behaviour, and ends with finish.
-# Set from outside (tests/run.sh and the Makefile do): CC CXX NVCC ARCHFLAGS BUILD.
+# Set from outside (tests/run.sh and the Makefile do): CC CXX NVCC ARCHFLAGS BUILD TEST_ALL. TEST_ALL is 1 in make
+# test-all and empty in make test, where a test runs a part of it that represents the whole.
 
-: "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}"
+: "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_ALL:=}"
 passed=0 failed=0 skipped=0
 me=$(basename "$0" .sh)
-tmp=$BUILD/test/$me.d # scratch of this test alone
+tmp=$BUILD/test/$(basename "$(dirname "$0")")/$me.d # scratch of this test alone
 rm -rf "$tmp" && mkdir -p "$tmp" || exit 2
 
 pass() { passed=$((passed + 1)); }
@@ -17,6 +18,7 @@ finish() {
     [ "$failed" -eq 0 ]
     exit
 }
+everything() { [ -n "$TEST_ALL" ]; } # make test-all, or a part of it
 have() { command -v "$1" > /dev/null 2>&1; }
 # the folder of CUDA's headers, or nothing
 cuda_headers() {

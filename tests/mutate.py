@@ -226,6 +226,15 @@ class Source:
         return True
 
 
+def cuda_headers():
+    """The folder of CUDA's headers, or None."""
+    nvcc = shutil.which(os.environ.get("NVCC") or "nvcc")
+    places = [os.path.join(p, "include") for p in (os.environ.get("CUDA_HOME"),) if p]
+    places += [os.path.join(os.path.dirname(nvcc), "../include")] if nvcc else []
+    places.append("/usr/local/cuda/include")
+    return next((p for p in places if os.path.exists(p + "/cuda_runtime_api.h")), None)
+
+
 def binary(s, i):
     before, t = s.tokens[i - 1], s.tokens[i]
     operand = before.kind == "number" or before.text in (")", "]") or \
@@ -398,12 +407,18 @@ class Bench:
         """None where it passes, else the first thing that went wrong; stops there."""
         e = self.environment(test, coverage, how)
         base = os.path.join("tests", test)
-        script = os.path.exists(os.path.join(self.folder, base + ".sh")) and test != "host/check"  # all it builds is check.c
+        script = os.path.exists(os.path.join(self.folder, base + ".sh"))
         if script:
             command = f"exec sh {base}.sh"
         else:
             os.makedirs(os.path.join(self.folder, "build/test/host"), exist_ok=True)
-            command = f"$CC -Wno-error -I. -Itests {base}.c -o build/test/{test} -lm -ldl -lpthread || exit 1\n" \
+            cuda = ""
+            if "virtual_gpu.h" in open(os.path.join(self.folder, base + ".c"), encoding="utf-8").read():
+                include = cuda_headers()
+                if not include:
+                    return None  # run.sh skips it, too
+                cuda = f"-DKBENCH_CUDA -isystem '{include}'"
+            command = f"$CC -Wno-error {cuda} -I. -Itests {base}.c -o build/test/{test} -lm -ldl -lpthread || exit 1\n" \
                 f"exec build/test/{test}"
         p = subprocess.Popen(["sh", "-c", command], cwd=self.folder, env=e, stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
@@ -604,11 +619,7 @@ class Compiled:
         self.folder = os.path.join(scratch, "object")
         os.makedirs(self.folder, exist_ok=True)
         self.cc = "clang" if shutil.which("clang") else os.environ.get("CC", "cc")  # the quicker one
-        nvcc = shutil.which(os.environ.get("NVCC") or "nvcc")
-        places = [os.path.join(p, "include") for p in (os.environ.get("CUDA_HOME"),) if p]
-        places += [os.path.join(os.path.dirname(nvcc), "../include")] if nvcc else []
-        places.append("/usr/local/cuda/include")
-        include = next((p for p in places if os.path.exists(p + "/cuda_runtime_api.h")), None)
+        include = cuda_headers()
         self.builds = [["-DKBENCH_CUDA", "-isystem", include]] if include else []
         self.builds.append([])
         self.plain = [self.code(source.text, "header", b) for b in self.builds]

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # run.sh - builds and runs the tests; POSIX sh, started from the repository's root (make test does that).
 #
-#   sh tests/run.sh                      everything this machine can run
-#   sh tests/run.sh host cli             some groups: host compile cli check cpu gpu
-#   sh tests/run.sh tests/host/stats.c   some tests
+#   sh tests/run.sh                      what make test runs: each feature at least once
+#   sh tests/run.sh --all                what make test-all runs: everything, which takes an hour and more
+#   sh tests/run.sh --rest               what --all adds to make test
+#   sh tests/run.sh host cli             some groups: check compile host cli cpu gpu
+#   sh tests/run.sh tests/host/stats.c   some tests, also those that make test leaves out
 #   sh tests/run.sh --sanitize host      host programs built with ASan and UBSan
 #   sh tests/run.sh --no-skip gpu        a skipped test is a failed one
 #   sh tests/run.sh --quick gpu          passes --quick to the GPU programs
 #   sh tests/run.sh --tool "compute-sanitizer --tool memcheck --error-exitcode 9" gpu    runs GPU programs under a tool,
 #                                        and passes --sanitize to them
+#   TEST_JOBS=1 sh tests/run.sh          runs one test at a time; the default is one for each processor
 #   TEST_AGAIN=1 sh tests/run.sh         a test that fails is run once more, and that counts; what it said at first is
 #                                        printed as "again". For machines whose other users disturb tests of real time
 #
@@ -17,67 +20,161 @@
 # it, the script builds and drives it). It prints "FAIL: ..." and "SKIP: reason" lines and ends with a line
 # "N passed, N failed, N skipped". A test that does not compile, or ends without that line, is one failure.
 # The last line printed here adds everything up; exit code 1 when anything failed.
+#
+# Tests run side by side. A comment that is a line of its own among the first 20 lines of a test changes that:
+#   measures time           runs when no other test does, since its answer depends on real time
+#   only in make test-all   left out of make test
+# A test that has more to do in make test-all asks for the variable TEST_ALL, which is then 1.
+#
+# The programs of tests/host are compiled together, since nearly all of their code is kbench's: as namespaces of one C++
+# file (and those on the virtual GPU as another), without warnings and without optimisation. Each runs and is counted by itself. With --all, with --sanitize, by
+# its name, and where the file does not compile, each is compiled by itself, as C, with warnings as errors. So is always one
+# that says in its head why it is "a program of its own: ...", for instance since it replaces functions of the C library.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
-export CC CXX NVCC ARCHFLAGS BUILD
-sanitize= no_skip= quick= tool= wanted=
+: "${TEST_ALL:=}" "${TEST_JOBS:=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1)}"
+sanitize= no_skip= quick= tool= wanted= one= lean= together= rest=
 while [ $# -gt 0 ]; do
     case $1 in
+    --all) TEST_ALL=1 ;;
+    --rest) TEST_ALL=1 rest=1 ;;
     --sanitize) sanitize=1 ;;
     --no-skip) no_skip=1 ;;
     --quick) quick=--quick ;;
     --tool) tool=$2 && shift ;;
+    --one) one=$2 && shift ;; # how this script starts itself for a test
+    --lean) lean=1 ;; # without warnings, which cost as much as all the rest
+    --together) together=$2 && shift ;; # and for the program of many
     *) wanted="$wanted $1" ;;
     esac
     shift
 done
-[ -n "$wanted" ] || wanted="check host compile cli cpu gpu"
+export CC CXX NVCC ARCHFLAGS BUILD TEST_ALL TEST_TIMEOUT TEST_AGAIN
+[ -n "$wanted" ] || wanted="compile check host cli cpu gpu"
 logs=$BUILD/test/log
-mkdir -p "$logs" || exit 2
-: > "$logs/skips"
-passed=0 failed=0 skipped=0
-cflags="-O2 -g -Wall -Wextra -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # as compilers of some distributions do unasked
+mkdir -p "$logs" "$BUILD/test/host" || exit 2
+warnings="-Wall -Wextra -Werror"
+cflags="-O2 -g $warnings -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # as compilers of some distributions do unasked
+if [ -z "$TEST_ALL" ]; then cflags="-O1 $warnings"; fi
+if [ -n "$lean" ]; then cflags="-O1 -w"; fi
 if [ -n "$sanitize" ]; then
-    cflags="-O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE -DKBI_NO_INSTRUMENTS"
+    cflags="-O1 -g $warnings -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE -DKBI_NO_INSTRUMENTS"
 fi
 TEST_CFLAGS=$cflags && export TEST_CFLAGS # for scripts that build host programs
 if command -v timeout > /dev/null 2>&1; then limit="timeout -k 5 $TEST_TIMEOUT"; else limit=; fi
 # A shell starts background jobs with SIGINT and SIGQUIT ignored, which programs inherit and kbench respects.
 if env --default-signal=HUP,INT,QUIT true 2> /dev/null; then limit="env --default-signal=HUP,INT,QUIT $limit"; fi
 
-# count NAME LOG RC: adds up the last line of a test's log
-count() {
-    last=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$2" | tail -n 1)
-    case $last in
-    *" passed, "*" failed, "*" skipped")
-        p=${last%% passed*} f=${last#*passed, } s=${last#*failed, }
-        f=${f%% failed*} s=${s%% skipped*}
-        ;;
-    *)
-        p=0 f=1 s=0
-        echo "FAIL: $1: ended without its summary, exit code $3" >> "$2"
-        tail -n 15 "$2" | sed '/^FAIL: /d; s/^/      /'
-        ;;
-    esac
-    # a failure that the summary does not know of: a sanitizer's report, or a crash after the last line
-    if [ "$3" -ne 0 ] && [ "$f" -eq 0 ]; then
-        f=1
-        echo "FAIL: $1: exit code $3 in spite of its summary" >> "$2"
-        tail -n 15 "$2" | sed '/^FAIL: /d; s/^/      /'
+# says FILE ERE: a line of the test's head is this comment
+says() { head -n 20 "$1" | grep -qE "^(#|//) ($2)"; }
+# the name of a test and of its files
+name_of() { name=${1#tests/} && name=${name%.*} && flat=$(echo "$name" | tr / _) && log=$logs/$flat.log && exe=$BUILD/test/$name; }
+
+# set_of FILE: the program that this test of tests/host is compiled into with others: host, virtual_gpu, or none
+set_of() {
+    case $1 in tests/host/*.c) ;; *) echo none && return ;; esac
+    if [ -f "${1%.c}.sh" ] || says "$1" 'a program of its own: '; then
+        echo none
+    elif grep -q '"virtual_gpu.h"' "$1"; then
+        echo virtual_gpu
+    else
+        echo host
     fi
-    if [ -n "$no_skip" ] && [ "$s" -gt 0 ]; then f=$((f + s)); fi
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    sed -n 's/^FAIL: /FAIL  /p' "$2"
-    sed -n 's/^SKIP: //p' "$2" >> "$logs/skips"
-    word=ok && [ "$f" -gt 0 ] && word=FAIL
-    printf '%-5s %-28s %s s   %s passed, %s failed, %s skipped\n' "$word" "$1" "$(($(date +%s) - start))" "$p" "$f" "$s"
 }
 
-skip_test() {
-    skipped=$((skipped + 1))
-    if [ -n "$no_skip" ]; then failed=$((failed + 1)); fi
-    echo "$1: $2" >> "$logs/skips"
-    printf '%-5s %-28s %s\n' skip "$1" "$2"
+# build_together SET: the program of a set, and a name beside it for each test
+build_together() {
+    folder=$BUILD/test/together
+    source=$folder/$1.cpp
+    rm -rf "$source" && mkdir -p "$folder"
+    set -- "$1"
+    for t in tests/host/*.c; do [ "$(set_of "$t")" != "$1" ] || set -- "$@" "$t"; done
+    name=$1 && shift
+    {
+        echo '#include "test.h"'
+        echo '#include "json.h"'
+        [ "$name" = virtual_gpu ] || echo '#include "guarded.h"'
+        for t; do sed -n '1,/^[a-z].*{/s/^#include <.*/&/p' "$t"; done | sort -u # ahead of the namespaces
+        [ "$name" = virtual_gpu ] && echo '#include "host/virtual_gpu.h"' || echo '#include "kit.h"'
+        if grep -q '"kbench_kernels.cuh"' "$@"; then echo '#include "kbench_kernels.cuh"'; fi
+        echo '#define main program'
+        for t; do
+            n=$(basename "$t" .c)
+            printf 'namespace of_%s {\n#include "%s"\n}\n' "$n" "$t"
+            sed -n 's/^# *define \([A-Za-z_0-9]*\).*/#undef \1/p' "$t"
+        done
+        cat << 'END'
+#undef main
+static int call(int (*test)(int, char**), int argc, char** argv) { return test(argc, argv); }
+static int call(int (*test)(void), int, char**) { return test(); }
+static bool is(const char* program, const char* name) { // and registers no benchmarks but those of this test
+    const char* base = strrchr(program, '/');
+    if (strcmp(base ? base + 1 : program, name) != 0) return false;
+    for (kb_entry** e = &kbi_process.entries; *e;) {
+        const size_t n = strlen((*e)->file), m = strlen(name);
+        bool own = n > m + 3 && strncmp((*e)->file + n - m - 2, name, m) == 0 && (*e)->file[n - m - 3] == '/';
+        if (own) e = &(*e)->next;
+        else *e = (*e)->next, kbi_process.entry_count--;
+    }
+    return true;
+}
+int main(int argc, char** argv) {
+END
+        for t; do
+            n=$(basename "$t" .c)
+            echo "    if (is(argv[0], \"$n\")) return call(of_$n::program, argc, argv);"
+        done
+        echo '    return 2;'
+        echo '}'
+    } > "$source"
+    [ "$name" = host ] || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
+    # to kbench's records this is optimised, since they flag samples of what is not
+    if $CXX -std=gnu++20 -w -O0 -D__OPTIMIZE__=1 ${flags:-} -I. -Itests "$source" -o "$folder/$name" -lm -ldl -lpthread > "$logs/$name.log" 2>&1; then
+        for t; do ln -f "$folder/$name" "$folder/$(basename "$t" .c)" 2> /dev/null || cp "$folder/$name" "$folder/$(basename "$t" .c)"; done
+        echo built > "$logs/together_$name"
+    else
+        echo "$source does not compile as C++20 by $CXX ($logs/$name.log): its tests are built by themselves"
+        echo failed > "$logs/together_$name"
+    fi
+}
+
+# shared_program SET: the program of that set is there; waits while it is being built
+shared_program() {
+    [ -e "$logs/together_$1" ] || return 1
+    while [ ! -s "$logs/together_$1" ]; do sleep 1; done
+    grep -q built "$logs/together_$1"
+}
+
+# attempt FILE: one run of a test, into $log
+attempt() {
+    case $1 in
+    *.sh)
+        $limit sh "$1" > "$log" 2>&1 < /dev/null
+        ;;
+    *.c)
+        set=$(set_of "$1")
+        if shared_program "$set"; then
+            exe=$BUILD/test/together/$(basename "$1" .c)
+            : > "$log"
+        else
+            flags=
+            ! grep -q '"virtual_gpu.h"' "$1" || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
+            $CC $cflags $flags -I. -Itests "$1" -o "$exe" -lm -ldl -lpthread > "$log" 2>&1 || return
+        fi
+        $limit "$exe" $quick >> "$log" 2>&1 < /dev/null
+        ;;
+    *.cu)
+        cmd="$NVCC -O3 -lineinfo $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests $1 -o $exe"
+        $cmd > "$log" 2>&1 && $limit $tool "$exe" $quick ${tool:+--sanitize} >> "$log" 2>&1 < /dev/null
+        ;;
+    esac
+}
+
+# the folder of CUDA's headers, or nothing
+cuda_headers() {
+    for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do
+        [ -f "$folder/cuda_runtime_api.h" ] && echo "$folder" && return
+    done
 }
 
 # the reason why GPU tests cannot run here, or nothing
@@ -89,48 +186,68 @@ why_no_gpu() {
     fi
 }
 
-# attempt FILE: one run of a test, into $log
-attempt() {
-    case $1 in
-    *.sh)
-        $limit sh "$1" > "$log" 2>&1 < /dev/null
-        ;;
-    *.c)
-        cmd="$CC $cflags -I. -Itests $1 -o $exe -lm -ldl -lpthread"
-        $cmd > "$log" 2>&1 && $limit "$exe" $quick >> "$log" 2>&1 < /dev/null
-        ;;
-    *.cu)
-        cmd="$NVCC -O3 -lineinfo $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests $1 -o $exe"
-        $cmd > "$log" 2>&1 && $limit $tool "$exe" $quick ${tool:+--sanitize} >> "$log" 2>&1 < /dev/null
-        ;;
-    esac
-}
-
-one() {
-    name=${1#tests/} && name=${name%.*}
-    log=$logs/$(echo "$name" | tr / _).log
-    exe=$BUILD/test/$name
+# run_one FILE: runs a test, prints its lines at once, and leaves its counts in $logs/NAME.sum
+run_one() {
+    name_of "$1"
     mkdir -p "$(dirname "$exe")"
-    start=$(date +%s)
+    start=$(date +%s) again=
+    why=
     case $1 in
-    tests/gpu/*)
-        why=$(why_no_gpu)
-        if [ -n "$why" ]; then skip_test "$name" "$why" && return; fi
+    tests/gpu/*) why=$(why_no_gpu) ;;
+    tests/host/*.c)
+        if grep -q '"virtual_gpu.h"' "$1" && [ -z "$(cuda_headers)" ]; then
+            why="no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda)"
+        fi
         ;;
     esac
+    if [ -n "$why" ]; then
+        echo "$name: $why" > "$logs/$flat.skips"
+        echo "0 ${no_skip:-0} 1" > "$logs/$flat.sum"
+        printf '%-5s %-28s %s\n' skip "$name" "$why"
+        return
+    fi
     attempt "$1"
     rc=$?
     if [ -n "$TEST_AGAIN" ] && { [ $rc -ne 0 ] || ! grep -qE '^[0-9]+ passed, 0 failed,' "$log"; }; then
-        if grep -q '^FAIL: ' "$log"; then sed -n 's/^FAIL: /again /p' "$log"; else echo "again $name: exit code $rc"; fi
+        again=$(if grep -q '^FAIL: ' "$log"; then sed -n 's/^FAIL: /again /p' "$log"; else echo "again $name: exit code $rc"; fi)
         attempt "$1"
         rc=$?
     fi
-    count "$name" "$log" $rc
+    last=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
+    p=0 f=1 s=0 tail=
+    case $last in
+    *" passed, "*" failed, "*" skipped")
+        p=${last%% passed*} f=${last#*passed, } s=${last#*failed, }
+        f=${f%% failed*} s=${s%% skipped*}
+        # a failure that the summary does not know of: a sanitizer's report, or a crash after the last line
+        if [ $rc -ne 0 ] && [ "$f" -eq 0 ]; then
+            f=1 tail="FAIL  $name: exit code $rc in spite of its summary"
+        fi
+        ;;
+    *) tail="FAIL  $name: ended without its summary, exit code $rc" ;;
+    esac
+    if [ -n "$no_skip" ] && [ "$s" -gt 0 ]; then f=$((f + s)); fi
+    sed -n 's/^SKIP: //p' "$log" > "$logs/$flat.skips"
+    echo "$p $f $s" > "$logs/$flat.sum"
+    word=ok && [ "$f" -gt 0 ] && word=FAIL
+    {
+        [ -z "$again" ] || echo "$again"
+        sed -n 's/^FAIL: /FAIL  /p' "$log"
+        [ -z "$tail" ] || { tail -n 15 "$log" | sed '/^FAIL: /d; s/^/      /' && echo "$tail"; }
+        printf '%-5s %-28s %s s   %s passed, %s failed, %s skipped\n' "$word" "$name" "$(($(date +%s) - start))" "$p" "$f" "$s"
+    } > "$logs/$flat.said"
+    cat "$logs/$flat.said" # at once: other tests end, too
 }
 
+if [ -n "$together" ]; then build_together "$together" && exit; fi
+if [ -n "$one" ]; then run_one "$one" && exit; fi
+
+# which tests: side by side, and one at a time behind them
+rm -f "$logs"/*.sum "$logs"/*.skips "$logs"/together_*
+: > "$logs/beside" && : > "$logs/alone" && : > "$logs/left" && : > "$logs/wanted"
 for w in $wanted; do
     case $w in
-    host) set -- tests/host/*.c tests/host/*.sh ;;
+    host) set -- tests/host/*.sh tests/host/*.c ;;
     gpu) set -- tests/gpu/*.cu tests/gpu/*.sh ;;
     check) set -- tests/check_*.sh ;;
     compile | cli | cpu) set -- tests/$w/*.sh ;;
@@ -139,10 +256,58 @@ for w in $wanted; do
     for t; do
         [ -f "$t" ] || { [ "$t" = "$w" ] && { echo "tests/run.sh: no test '$w'" >&2 && exit 2; }; continue; }
         case $t in *.c | *.cu) [ -f "${t%.*}.sh" ] && [ "$t" != "$w" ] && continue ;; esac
-        one "$t"
+        echo "$t" >> "$logs/wanted"
+        list=$logs/beside
+        case $t in tests/gpu/*) list=$logs/alone ;; esac
+        if [ "$t" != "$w" ]; then
+            if [ -n "$rest" ] && ! grep -qE 'TEST_ALL|everything|test_rounds|^# only in make test-all' "$t"; then continue; fi
+            if [ -z "$TEST_ALL" ] && says "$t" 'only in make test-all'; then list=$logs/left; fi
+        fi
+        if [ "$list" = "$logs/beside" ] && says "$t" 'measures time'; then list=$logs/alone; fi
+        echo "$t" >> "$list"
     done
 done
+again="--one"
+[ -z "$sanitize" ] || again="--sanitize $again"
+[ -z "$no_skip" ] || again="--no-skip $again"
+[ -z "$quick" ] || again="--quick $again"
+[ -z "$TEST_ALL" ] || again="--all $again"
+case $TEST_ALL$sanitize:$wanted in
+:*/* | 1*) ;;
+*) again="--lean $again" ;;
+esac
+case " $wanted " in
+*" host "*)
+    if [ -z "$TEST_ALL$sanitize" ] && command -v "$CXX" > /dev/null 2>&1; then
+        for set in host virtual_gpu; do
+            [ $set = host ] || [ -n "$(cuda_headers)" ] || continue
+            : > "$logs/together_$set"
+            { sh "$0" --together $set || echo failed > "$logs/together_$set"; } &
+        done
+    fi
+    ;;
+esac
+if [ "$TEST_JOBS" -gt 1 ] && echo x | xargs -P 2 -n 1 true 2> /dev/null; then
+    xargs -P "$TEST_JOBS" -n 1 sh "$0" $again < "$logs/beside"
+else
+    while read -r t; do sh "$0" $again "$t"; done < "$logs/beside"
+fi
+wait
+while read -r t; do
+    if [ -n "$tool" ]; then sh "$0" --tool "$tool" $again "$t"; else sh "$0" $again "$t"; fi
+done < "$logs/alone"
 
+passed=0 failed=0 skipped=0
+for t in $(cat "$logs/beside" "$logs/alone"); do
+    name_of "$t"
+    if read -r p f s < "$logs/$flat.sum"; then :; else p=0 f=1 s=0 && echo "FAIL  $name: was not run"; fi
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+done
+if [ -s "$logs/left" ]; then
+    echo
+    echo "only in make test-all: $(sed 's,^tests/,,; s/\.[a-z]*$//' "$logs/left" | tr '\n' ' ')"
+fi
+cat "$logs"/*.skips > "$logs/skips" 2> /dev/null
 if [ -s "$logs/skips" ]; then
     echo
     echo "skipped:"

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static long test_passed, test_failed, test_skipped;
@@ -77,6 +78,18 @@ TEST_UNUSED static void test_skip(const char* format, ...) {
     vprintf(format, rest);
     va_end(rest);
     printf("\n");
+}
+
+// How many of n rounds of a simulation to run: a tenth, and all of them in make test-all (TEST_ALL), whose bars are
+// narrower. Where a sanitizer slows everything down a tenth is enough: memory is what it looks at.
+TEST_UNUSED static int test_rounds(int n) {
+#ifdef TEST_SANITIZE
+    const int share = 10;
+#else
+    const char* all = getenv("TEST_ALL");
+    const int share = all && *all ? 1 : 10;
+#endif
+    return n > share ? n / share : 1;
 }
 
 // the last statement of main: the exit code is 1 when anything failed

@@ -906,7 +906,7 @@ static struct kbi_ranging { // one case's
     kbi_text availability, config, data;
 } kbi_ranging;
 
-#define KBI_WORD(p) ((uint64_t)(uintptr_t)(p))
+#define KBI_PARAMS_WORD(p) ((uint64_t)(uintptr_t)(p))
 
 // false after it said why.
 static bool kbi_range(kbi_range_call call, uint64_t* words) {
@@ -973,7 +973,7 @@ static bool kbi_range_choose(const char* set) {
     }
     for (int i = 0; i < kbi_ranging.n; i++) {
         uint64_t p[8] = {
-            kbi_range_calls[KBI_RANGE_METRIC].size, 0, kbi_ranging.host, KBI_WORD(kbi_ranging.metrics[i]), 0, 0, 0, 0
+            kbi_range_calls[KBI_RANGE_METRIC].size, 0, kbi_ranging.host, KBI_PARAMS_WORD(kbi_ranging.metrics[i]), 0, 0, 0, 0
         };
         bool has = kbi_ranging.calls[KBI_RANGE_METRIC] && kbi_ranging.calls[KBI_RANGE_METRIC](p) == 0;
         if (!has && named) kbi_insight_say("this chip has no metric %s", kbi_ranging.metrics[i]);
@@ -989,15 +989,15 @@ static bool kbi_range_choose(const char* set) {
 // What to program the hardware with for the metrics of a set on a chip: needs no GPU.
 static bool kbi_range_configure(const char* chip, const char* set) {
     struct kbi_ranging* r = &kbi_ranging;
-    uint64_t host[6] = { 0, 0, 0, KBI_WORD(chip), KBI_WORD(r->availability.s), 0 };
+    uint64_t host[6] = { 0, 0, 0, KBI_PARAMS_WORD(chip), KBI_PARAMS_WORD(r->availability.s), 0 };
     if (!kbi_range(KBI_RANGE_HOST, host)) return false;
     r->host = host[5];
     if (!kbi_range_choose(set)) return false;
-    uint64_t add[5] = { 0, 0, r->host, KBI_WORD(r->metrics), (uint64_t)r->n }, size[4] = { 0, 0, r->host, 0 };
+    uint64_t add[5] = { 0, 0, r->host, KBI_PARAMS_WORD(r->metrics), (uint64_t)r->n }, size[4] = { 0, 0, r->host, 0 };
     if (!kbi_range(KBI_RANGE_ADD, add) || !kbi_range(KBI_RANGE_CONFIG_SIZE, size)) return false;
     kbi_range_room(&r->config, size[3]);
-    uint64_t config[5] = { 0, 0, r->host, size[3], KBI_WORD(r->config.s) };
-    uint64_t passes[5] = { 0, 0, size[3], KBI_WORD(r->config.s), 0 };
+    uint64_t config[5] = { 0, 0, r->host, size[3], KBI_PARAMS_WORD(r->config.s) };
+    uint64_t passes[5] = { 0, 0, size[3], KBI_PARAMS_WORD(r->config.s), 0 };
     if (!kbi_range(KBI_RANGE_CONFIG, config) || !kbi_range(KBI_RANGE_PASSES, passes)) return false;
     r->passes = (int)passes[4];
     return true;
@@ -1029,25 +1029,25 @@ static bool kbi_range_begin(int device, const char* set_of) {
     if (current) current(&context);
     r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once in a process, which ends with it
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
-    uint64_t room[5] = { 0, 0, KBI_WORD(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD(context), 0 };
+    uint64_t room[5] = { 0, 0, KBI_PARAMS_WORD(context), 0, 0 }, enable[4] = { 0, 0, KBI_PARAMS_WORD(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
     kbi_range_room(&r->availability, room[3]);
-    room[4] = KBI_WORD(r->availability.s);
+    room[4] = KBI_PARAMS_WORD(r->availability.s);
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
     if (!kbi_range_configure((const char*)(uintptr_t)chip[3], set_of)) return false;
     if (!kbi_range(KBI_RANGE_ENABLE, enable)) return false;
     r->profiler = enable[3];
-    uint64_t size[8] = { 0, 0, r->profiler, KBI_WORD(r->metrics), (uint64_t)r->n, 1, 1, 0 };
+    uint64_t size[8] = { 0, 0, r->profiler, KBI_PARAMS_WORD(r->metrics), (uint64_t)r->n, 1, 1, 0 };
     if (!kbi_range(KBI_RANGE_DATA_SIZE, size)) return false;
     kbi_range_room(&r->data, size[7]);
-    uint64_t data[5] = { 0, 0, r->profiler, size[7], KBI_WORD(r->data.s) };
+    uint64_t data[5] = { 0, 0, r->profiler, size[7], KBI_PARAMS_WORD(r->data.s) };
     uint64_t set[12] = { 0,
                          0,
                          r->profiler,
                          r->config.n,
-                         KBI_WORD(r->config.s),
+                         KBI_PARAMS_WORD(r->config.s),
                          r->data.n,
-                         KBI_WORD(r->data.s),
+                         KBI_PARAMS_WORD(r->data.s),
                          (uint64_t)KBI_USER_RANGE | (uint64_t)KBI_USER_REPLAY << 32,
                          1,
                          1 | 1u << 16,
@@ -1058,7 +1058,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
 
 // One pass: everything between these two is counted. When it is over: whether another pass is needed.
 static void kbi_range_pass(void) {
-    uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD("block") };
+    uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_PARAMS_WORD("block") };
     cudaStreamSynchronize(kbi_lab.gpu.stream);
     if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
 }
@@ -1075,7 +1075,7 @@ static bool kbi_range_values(double values[KBI_METRICS]) {
     struct kbi_ranging* r = &kbi_ranging;
     uint64_t decode[4] = { 0, 0, r->profiler, 0 };
     uint64_t value[9] = {
-        0, 0, r->host, KBI_WORD(r->data.s), r->data.n, 0, KBI_WORD(r->metrics), (uint64_t)r->n, KBI_WORD(values)
+        0, 0, r->host, KBI_PARAMS_WORD(r->data.s), r->data.n, 0, KBI_PARAMS_WORD(r->metrics), (uint64_t)r->n, KBI_PARAMS_WORD(values)
     };
     for (int i = 0; i < KBI_METRICS; i++) values[i] = NAN;
     return !r->failed && kbi_range(KBI_RANGE_DECODE, decode) && kbi_range(KBI_RANGE_VALUES, value);
@@ -2695,7 +2695,7 @@ KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
     kbi_inspect_output("sass")->each = kbi_code_show;
     kbi_inspect_output(NULL)->instead = kbi_look_instead;
     kb_output* trace = kbi_inspect_output("trace");
-    trace->write = kbi_trace, trace->begins = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ",
+    trace->fill = kbi_trace, trace->begins = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ",
     trace->lines = 1;
 }
 

@@ -287,33 +287,31 @@ static bool kbi_read_open(kbi_reader* r) {
     return kbi_reader_fail(r, "records have to begin with [ or {");
 }
 
-// Whether the file is a pipe that nobody writes to, for two seconds.
-static bool kbi_reader_silent(kbi_reader* r) {
-    struct stat about;
-    if (fstat(r->file, &about) != 0 || !S_ISFIFO(about.st_mode)) return false;
-    for (int i = 0; i < 20; i++) {
-        if (kbi_reader_fill(r) || r->broken) return false;
-        kbi_readable(-1, 100); // its writer may be about to start
-    }
-    return true;
-}
-
 // The records of a file behind those that are there, - for stdin; false after an error message.
 static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reader r;
+    kbi_text all = KBI_BLANK;
+    struct stat about;
     bool standard = kbi_is(path, "-");
     int file = standard ? 0 : kbi_open_input(path, true);
     if (file < 0) return kbi_error("cannot read %s: %s", path, kbi_why_not_open(errno)), false;
-    kbi_reader_begin(&r, standard ? "stdin" : path, 1, to);
-    r.file = file;
-    r.buffer = r.at = r.end = (char*)kbi_grow(NULL, KBI_READ_BUFFER + 1);
-    *r.buffer = 0;
-    bool silent = !standard && kbi_reader_silent(&r);
-    if (silent) kbi_error("cannot read %s: nobody writes to this pipe", path);
-    bool good = !silent && kbi_read_open(&r) && !r.broken;
-    if (!standard) close(r.file);
-    KBENCH_FREE(r.buffer);
+    bool known = fstat(file, &about) == 0, fifo = known && !standard && S_ISFIFO(about.st_mode);
+    kbi_reserve(&all, known && S_ISREG(about.st_mode) ? (size_t)about.st_size : 0);
+    kbi_put(&all, "", 0);
+    bool good = kbi_read_file(file, &all, SIZE_MAX);
+    for (int i = 0; good && fifo && !all.n && i < 20; i++) { // its writer may be about to start
+        kbi_readable(-1, 100);
+        good = kbi_read_file(file, &all, SIZE_MAX);
+    }
+    if (!good)
+        kbi_error("reading %s failed: %s", standard ? "stdin" : path, strerror(errno));
+    else if (fifo && !all.n)
+        kbi_error("cannot read %s: nobody writes to this pipe", path), good = false;
+    if (!standard) close(file);
+    kbi_reader_begin(&r, standard ? "stdin" : path, 1, to, all.s, all.n);
+    good = good && kbi_read_open(&r);
     kbi_reader_end(&r);
+    kbi_text_free(&all);
     return good;
 }
 
@@ -4906,31 +4904,31 @@ static bool kbi_toll_save(kbi_toll* g, const kb_result* now, int64_t n, int code
     return good;
 }
 
-static kbi_toll kbi_gate;                  // of this run
+static kbi_toll kbi_toll_now;                  // of this run
 static const kbi_contrast* kbi_loaded_now; // of what --load shows
 static bool kbi_figure_failed;             // --where left nothing for --svg
 
 // The records of this run, or those that were loaded, against a baseline; NULL: there is none.
 static const kbi_contrast* kbi_contrast_now(const kb_result* now, int64_t n) {
-    kbi_toll* g = &kbi_gate;
+    kbi_toll* g = &kbi_toll_now;
     if (kbi_loaded_now) return kbi_loaded_now;
     if (!g->o || !kbi_wanted.baseline || !n || kbi_desk.interrupted) return NULL;
     if (!g->contrast.before) kbi_toll_contrast(&g->contrast, &g->history, &g->before, now, n);
     return &g->contrast;
 }
 
-static kb_output* kbi_gate_output;
-static bool kbi_gate_open(const char* value) {
+static kb_output* kbi_toll_output;
+static bool kbi_toll_start(const char* value) {
     const kbi_options* o = kbi_options_now;
     (void)value;
-    kbi_gate_output->on = kbi_toll_wanted() && !kbi_wanted.n_load && !kbi_wanted.compare[0];
-    if (!kbi_gate_output->on || kbi_toll_open(&kbi_gate, o, kbi_outputs_stdout(o) ? stderr : stdout)) return true;
-    kbi_toll_free(&kbi_gate);
+    kbi_toll_output->on = kbi_toll_wanted() && !kbi_wanted.n_load && !kbi_wanted.compare[0];
+    if (!kbi_toll_output->on || kbi_toll_open(&kbi_toll_now, o, kbi_outputs_stdout(o) ? stderr : stdout)) return true;
+    kbi_toll_free(&kbi_toll_now);
     return false;
 }
 
-static int kbi_gate_end(const kb_result* records, int64_t n, int code) {
-    kbi_toll* g = &kbi_gate;
+static int kbi_toll_end(const kb_result* records, int64_t n, int code) {
+    kbi_toll* g = &kbi_toll_now;
     if (code == KBI_EXIT_INTERRUPTED)
         kbi_warn("interrupted: nothing is compared, and nothing added to a baseline or history");
     if ((code == KBI_EXIT_FINE || code == KBI_EXIT_FAILED) && n) {
@@ -5105,7 +5103,7 @@ static bool kbi_report_open(const char* folder) {
     static const kbi_signature report = { "# Benchmark report\n", ", kbench ", 3 };
     const struct {
         const char* name;
-        void (*write)(kbi_text* t, const kb_result* records, int64_t n);
+        void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
         const kbi_signature* mark;
     } files[] = { { "comparison.csv", kbi_csv, &csv },
                   { "comparison.md", kbi_md, &kbi_md_mark },
@@ -5115,7 +5113,7 @@ static bool kbi_report_open(const char* folder) {
     if (*folder && mkdir(folder, 0777) != 0 && errno != EEXIST)
         return kbi_error("cannot make --report %s: %s", folder, strerror(errno)), false;
     for (int i = 0; i < KBI_COUNT(files); i++)
-        if (!kbi_outputs_add(kbi_outputs_now, "report", files[i].write, files[i].mark, folder, files[i].name, false))
+        if (!kbi_outputs_add(kbi_outputs_now, "report", files[i].fill, files[i].mark, folder, files[i].name, false))
             return false;
     return true;
 }
@@ -5679,10 +5677,10 @@ static kb_output* kbi_report_output(const char* option) { // NULL: always on
     return &all[n++];
 }
 
-static kb_output* kbi_report_file(const char* option, void (*write)(kb_text* to, const kb_result* records, int64_t n),
+static kb_output* kbi_report_file(const char* option, void (*fill)(kb_text* to, const kb_result* records, int64_t n),
                                   const char* begins, const char* inside, int lines) {
     kb_output* o = kbi_report_output(option);
-    o->write = write, o->begins = begins, o->inside = inside, o->lines = lines;
+    o->fill = fill, o->begins = begins, o->inside = inside, o->lines = lines;
     return o;
 }
 
@@ -5704,8 +5702,8 @@ KBI_CONSTRUCTOR static void kbi_report_register(void) {
     kbi_report_output("load")->instead = kbi_load_instead;
     kbi_report_output("compare")->instead = kbi_compare_instead;
     kbi_report_output("race")->instead = kbi_race_instead;
-    kbi_gate_output = kbi_report_output(NULL);
-    kbi_gate_output->open = kbi_gate_open, kbi_gate_output->end = kbi_gate_end;
+    kbi_toll_output = kbi_report_output(NULL);
+    kbi_toll_output->open = kbi_toll_start, kbi_toll_output->end = kbi_toll_end;
 }
 
 KBI_CODE_END

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Files of many records: what they cost in time beside printf and strtod, in memory, and in instructions, which are the
 # same on every machine.
+# only in make test-all
 . tests/lib.sh
+. tests/cli/kit.sh
 
 build "big.c" $CC -O2 -I. -Itests tests/cli/big.c -o "$tmp/big" $libs
 check "20,000 records a side: written, compared" "$tmp/big"
@@ -20,11 +22,11 @@ counts() {
     if [ $n -le "$limit" ]; then pass; else fail "$what takes $n thousand instructions a record, bound $limit"; fi
 }
 if have valgrind && [ "$(valgrind -q true 2>&1)" = "" ]; then
-    counts "comparing two" 310 "$tmp/tool" --compare "$tmp/a.json" "$tmp/b.json" --fail-on never
-    counts "reading, showing and writing" 640 "$tmp/tool" --load "$tmp/a.json" -q --json "$tmp/c.json"
+    counts "comparing two" 400 "$tmp/tool" --compare "$tmp/a.json" "$tmp/b.json" --fail-on never
+    counts "reading, showing and writing" 720 "$tmp/tool" --load "$tmp/a.json" -q --json "$tmp/c.json"
     sed 's/"operation": "op[0-9]*"/"operation": "op"/' "$tmp/a.json" > "$tmp/one.json"
-    counts "showing one operation" 185 "$tmp/tool" --load "$tmp/one.json" -q
-    counts "showing it in another order" 185 "$tmp/tool" --load "$tmp/one.json" -q --sort -name
+    counts "showing one operation" 240 "$tmp/tool" --load "$tmp/one.json" -q
+    counts "showing it in another order" 240 "$tmp/tool" --load "$tmp/one.json" -q --sort -name
     check "what was read and written is the same" cmp "$tmp/a.json" "$tmp/c.json"
 else
     skip "no valgrind that works: instructions are not counted"

@@ -5,7 +5,6 @@
 . tests/cli/kit.sh
 
 program prog tests/cli/budget.c
-build "without add-ons" $CC -O1 -DKBENCH_IMPLEMENTATION -I. tests/cli/budget.c -o "$tmp/bare" $libs
 prog="$tmp/prog --device script --no-progress"
 lines=$tmp/l.jsonl
 # takes WHAT LEAST MOST COMMAND...: ms; a machine that others use may take longer
@@ -67,8 +66,6 @@ takes "--max-time is the most that a case gets" 0 3000 $prog --op alone --max-ti
 check_not_err "--max-time is the most" 'budget'
 takes "--min-time is the least" 500 2500 $prog --op alone --min-time 200ms --budget 500ms --json "$tmp/m.json"
 check_err "--min-time is the least" '[345] not run'
-run "$tmp/bare" --device script --op alone --budget 1s --no-progress
-check_rc "without a report" 0
 run $prog --budget 2s --dry-run
 check_out "--dry-run" 'at most about 2 s'
 for bad in 0 0s 5 soon; do

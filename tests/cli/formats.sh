@@ -114,7 +114,7 @@ check_rc "the tool without --load" 2
 check_err "the tool without --load" 'the tool.*--load'
 run "$tmp/kbench" --help
 check_out "the tool's --help" '--load FILE'
-build "without add-ons" $CC -O1 -Wall -Wextra -Werror -DKBENCH_IMPLEMENTATION -I. tests/cli/prog.c -o "$tmp/small" $libs
+plain small tests/cli/prog.c
 run "$tmp/small" $quick --op silu --json "$tmp/small.json"
 check_rc "without add-ons measures" 0
 for option in "--load $tmp/a.json" "--md $tmp/x" "--gbench $tmp/x" "--go $tmp/x" "--report $tmp/x" --github "--benchmark_out=$tmp/x" "--benchmark_repetitions=10"; do

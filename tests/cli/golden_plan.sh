@@ -2,10 +2,15 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # What a program would run, and what it says of command lines, word by word as it was: see tests/golden.lib.
 . tests/lib.sh
+. tests/cli/kit.sh
 . tests/golden.lib
 unset SLURM_ARRAY_TASK_ID GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS
 
-build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DKBENCH_IMPLEMENTATION -I. tests/cli/prog.c -o "$tmp/prog" $libs
+if everything; then
+    build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DKBENCH_IMPLEMENTATION -I. tests/cli/prog.c -o "$tmp/prog" $libs
+else
+    program prog tests/cli/prog.c
+fi
 cd "$tmp" || exit 2
 tmp=.
 : > said

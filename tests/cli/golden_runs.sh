@@ -6,7 +6,6 @@
 . tests/cli/kit.sh
 . tests/golden.lib
 
-# what only optimised code says of itself is said in every build
 program script tests/cli/table.c
 own='wall_ms|date|command|run_id|preemptions|cpu_waited|cpu_stolen|host|cpu|cpus|cpu_clock_mhz|cpu_governor|cpu_boost'
 own="$own|kernel_version|environment|binary|git_commit|build|samples_ms|kbench_version|schema"
@@ -42,9 +41,9 @@ if [ -z "$include" ]; then
     skip "no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda): nothing runs on the virtual GPU"
     finish
 fi
-build "cuda.c" $CC -O1 -w -D__OPTIMIZE__=1 -DKBENCH_CUDA -isystem "$include" -I. -Itests tests/host/cuda.c -o "$tmp/gpu" $libs
-build "inside.c" $CC -O1 -w -D__OPTIMIZE__=1 -DKBENCH_CUDA -isystem "$include" -I. -Itests tests/host/inside.c -o "$tmp/inside" $libs
-gpu="$tmp/gpu --iters 30 --warmup 3"
+virtual_gpu cuda
+virtual_gpu inside
+gpu="$tmp/cuda --iters 30 --warmup 3"
 recorded gpu 1 $gpu --op several,nothing,copies,greedy,allocates,sets,by_default,isolated,unjoined,invalidates,errs,hosts,resets,skips,strays_not,shrinks,wears_off,every_second,submits_less,product,stored,computes,leaks,caches
 recorded gpu_rivals 0 $gpu --op rivals,shrinking_rival,turns
 recorded gpu_hot 0 $gpu --op known,several,rivals --hot
@@ -83,14 +82,14 @@ asks() {
     same "runs/$name.txt" "$tmp/$name.txt"
 }
 works=several,rivals,turns,leaks,caches,computes,resets,stored
-asks cold "$tmp/gpu" --op $works
-asks fails "$tmp/gpu" --op nothing,copies,greedy,allocates,by_default,unjoined,invalidates,errs,hosts,skips,shaped
-asks hot "$tmp/gpu" --op $works --hot
-asks rotate "$tmp/gpu" --op $works --rotate
-asks cupti "$tmp/gpu" --op $works --timer cupti
-asks launches "$tmp/gpu" --op shaped,rivals --launches 4
-asks unverified "$tmp/gpu" --op $works --no-verify --no-audit
-asks fresh "$tmp/gpu" --op $works --fresh
+asks cold "$tmp/cuda" --op $works
+asks fails "$tmp/cuda" --op nothing,copies,greedy,allocates,by_default,unjoined,invalidates,errs,hosts,skips,shaped
+asks hot "$tmp/cuda" --op $works --hot
+asks rotate "$tmp/cuda" --op $works --rotate
+asks cupti "$tmp/cuda" --op $works --timer cupti
+asks launches "$tmp/cuda" --op shaped,rivals --launches 4
+asks unverified "$tmp/cuda" --op $works --no-verify --no-audit
+asks fresh "$tmp/cuda" --op $works --fresh
 asks profile "$tmp/inside" --op one,mixed,rivals,many --profile
 asks counters env VIRTUAL_METRICS=dram__bytes.sum:500000000 "$tmp/inside" --op one,mixed --counters
 finish

@@ -3,9 +3,14 @@
 # What is made of records that stay the same: tables, files, figures and a page, word by word and number by number as
 # they were: see tests/golden.lib.
 . tests/lib.sh
+. tests/cli/kit.sh
 . tests/golden.lib
 
-build "the tool" $CC $looks_out examples/addons/kbench.c -o "$tmp/kbench" $libs
+if everything; then
+    build "the tool" $CC $looks_out examples/addons/kbench.c -o "$tmp/kbench" $libs
+else
+    tool kbench
+fi
 cp "$golden"/*.json "$golden/past.jsonl" "$tmp"
 cd "$tmp" || exit 2 # what is said names files as they were named
 tmp=.

@@ -50,7 +50,7 @@ held() {
     fi
     pass
 }
-calls=${INJECT_CALLS:-4}
+calls=${INJECT_CALLS:-$(everything && echo 1000 || echo 2)}
 for how in read:EIO write:ENOSPC openat:EMFILE fsync:EIO rename:EACCES ftruncate:EIO lseek:EIO fcntl:ENOLCK flock:ENOLCK \
     unlink:EACCES fchmod:EPERM fchown:EPERM newfstatat:EIO fstat:EIO stat:EIO lstat:EIO close:EIO readlink:EACCES getdents64:EIO \
     poll:EINTR kill:EPERM; do

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kit.c - kbench with its implementation, its memory under guard, as kit.sh links it with the programs of these tests.
+// kit.c - kbench with its implementation, as kit.sh links it with the programs of these tests: with the add-ons and its
+// memory under guard; with PLAIN, without both.
+#ifndef PLAIN
 #include "guarded.h"
+#include "kit.h"
+#else
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
-#include "examples/addons/kbench_inspect.h"
-#include "examples/addons/kbench_report.h"
+#endif
 #include "hooks.h"

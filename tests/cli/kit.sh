@@ -2,12 +2,12 @@
 # kit.sh - the programs of the command-line tests. Source it behind tests/lib.sh. Compiling all of kbench takes seconds, so
 # it is compiled once (kit.c) for all tests of a run, and each program is linked with it.
 #   program NAME FILE [FLAGS...]    $tmp/NAME of a file that includes kbench.h and does not define KBENCH_IMPLEMENTATION
-#   plain NAME FILE [FLAGS...]      the same without the guarded memory of tests/guarded.h
+#   plain NAME FILE [FLAGS...]      the same without the add-ons and without the guarded memory of tests/guarded.h
 #   reader                          $tmp/flat of tests/cli/flat.c, which checks and prints a file of records
 #   tool NAME                       $tmp/NAME, the tool that reads records
+#   virtual_gpu FILE                $tmp/FILE of tests/host/FILE.c, whose GPU is simulated; wants $include, the folder of CUDA's headers
 #   suite                           $suite, examples/suite.cu as a C program
 #   python                          exits with a skip where $PYTHON is none from 3.8 on; kbench.py builds its library once
-#   only_in_test_all WHAT           true in make test-all (TEST_ALL=1); elsewhere WHAT is counted as skipped
 # A program that needs internals, a sanitizer or macros before the include passes -DKBENCH_IMPLEMENTATION to build.
 
 kit=$BUILD/test/kit
@@ -17,7 +17,7 @@ mkdir -p "$kit"
 made() {
     made_name=$1
     shift
-    made_of="$(cat kbench.h tests/*.h tests/cli/*.h tests/cli/kit.c tests/cli/flat.c examples/addons/* 2> /dev/null | cksum) $*"
+    made_of="$(cat kbench.h tests/*.h tests/cli/*.h tests/cli/kit.c tests/cli/flat.c tests/host/*.h tests/host/cuda.c tests/host/inside.c examples/addons/* 2> /dev/null | cksum) $*"
     waited=0
     until [ "$(cat "$kit/$made_name.made" 2> /dev/null)" = "$made_of" ]; do
         if mkdir "$kit/$made_name.lock" 2> /dev/null; then
@@ -41,7 +41,7 @@ program() {
     build "$(basename "$program_file")${*:+, $*}" $CC -O1 -I. -Itests "$program_file" "$@" "$kit/kit.o" -o "$tmp/$program_name" $libs
 }
 plain() {
-    made plain.o $CC -O1 -DTEST_SANITIZE -I. -Itests -c tests/cli/kit.c
+    made plain.o $CC -O1 -DPLAIN -I. -Itests -c tests/cli/kit.c
     program_name=$1 program_file=$2
     shift 2
     build "$(basename "$program_file")${*:+, $*}" $CC -O1 -I. -Itests "$program_file" "$@" "$kit/plain.o" -o "$tmp/$program_name" $libs
@@ -49,6 +49,10 @@ plain() {
 reader() {
     made flat $CC -O1 -Itests tests/cli/flat.c
     cp "$kit/flat" "$tmp/flat"
+}
+virtual_gpu() {
+    made "$1" $CC -O0 -w -D__OPTIMIZE__=1 -DKBENCH_CUDA -isystem "$include" -I. -Itests "tests/host/$1.c" $libs
+    cp "$kit/$1" "$tmp/$1"
 }
 suite() {
     made suite $CC -std=c11 -O0 -I. -x c examples/suite.cu $libs
@@ -64,9 +68,7 @@ python() {
     export XDG_CACHE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE CFLAGS CC NVCC
     unset KBENCH_H KBENCH_LIB KBENCH_NO_CUDA KBENCH_KERNELS_CUH KBENCH_KERNELS_LIB
 }
-only_in_test_all() {
-    [ -n "${TEST_ALL-}" ] || { skip "make test-all alone: $1" && false; }
-}
+command -v everything > /dev/null || everything() { [ -n "${TEST_ALL-}" ]; }
 tool() {
     made tool $CC -O1 examples/addons/kbench.c $libs
     cp "$kit/tool" "$tmp/$1"

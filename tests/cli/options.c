@@ -32,7 +32,12 @@ static const kb_option options[] = {
     { "level", "N", "of this program", "how much", take_level, sizeof(const char*), 1, 9, NULL, 0 },
     { "loud", NULL, "of this program", "says more", NULL, 0, 0, 0, NULL, 0 },
 };
-static kb_option_set set = { options, 3, &values, given, NULL };
+static bool agree(void) {
+    if (!given[1] || !given[2]) return true;
+    return fprintf(stderr, "--level and --loud exclude each other\n"), false;
+}
+
+static kb_option_set set = { options, 3, &values, given, NULL, agree, false, NULL };
 
 KBENCH(nothing) {
     KB_TIME(kb) { kb_keep(1); }

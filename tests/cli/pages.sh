@@ -113,7 +113,7 @@ if [ -e "$tmp/x" ]; then fail "an empty figure was written"; else pass; fi
 run "$tmp/prog" $quick --filter alone --html /dev/full
 check_rc "a full disk" 2
 check_err "a full disk" 'writing --html /dev/full failed'
-build "without add-ons" $CC -O1 -DKBENCH_IMPLEMENTATION -I. tests/cli/pages.c -o "$tmp/small" $libs
+plain small tests/cli/pages.c
 run "$tmp/small" --html "$tmp/x"
 check_rc "without add-ons" 2
 check_err "without add-ons" '--html is an option of examples/addons/kbench_report.h: .*--load FILE --html'

@@ -3,11 +3,12 @@
 # Text of others' making in every key of a record and every source of a run: no output has anything in it that a
 # terminal, a browser, a spreadsheet, Markdown or the log of a CI system would obey. planted.c has the texts.
 . tests/lib.sh
+. tests/cli/kit.sh
 unset NO_COLOR CLICOLOR_FORCE FORCE_COLOR CUDA_HOME KBENCH_LOOK
 LC_ALL=C.UTF-8 GITHUB_ACTIONS=true
 export LC_ALL GITHUB_ACTIONS
 
-build "planted.c" $CC -O1 -Itests -I. tests/cli/planted.c -o "$tmp/planted" $libs
+build "planted.c" $CC -O0 -Itests -I. tests/cli/planted.c -o "$tmp/planted" $libs
 folder=$(cd "$tmp" && pwd) && tmp=$folder
 planted=$folder/planted
 # harmless WHAT KIND FILE
@@ -24,7 +25,8 @@ shows() {
 PATH=$folder/bin:$PATH
 mkdir "$folder/bin" "$folder/repository" "$folder/repository/.git"
 count=$("$planted" plants)
-n=0
+n=0 step=1
+everything || step=3
 while [ $n -lt "$count" ]; do
     cd "$folder" || exit 2
     rm -rf now.json before.json report.d
@@ -64,7 +66,7 @@ while [ $n -lt "$count" ]; do
     # --- seen inside; the disassembler says what it likes
     printf '#!/bin/sh\nprintf "\\tFunction : %%s\\n" "$SAYS"\nprintf "%%s\\n" "$SAYS"\n' > bin/cuobjdump && chmod +x bin/cuobjdump
     SAYS=$(printf 'planted\n::error::planted\033[5m\342\200\256') COLUMNS=80 shows "kernels" term shown $n
-    n=$((n + 1))
+    n=$((n + step))
 done
 n=none
 

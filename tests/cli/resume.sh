@@ -136,7 +136,7 @@ fi
 
 # --- killed at any moment: worker, supervisor, both
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
-kills=${RESUME_KILLS:-9} seed=42 k=0 struck=0
+kills=${RESUME_KILLS:-$(everything && echo 100 || echo 4)} seed=42 k=0 struck=0
 some="--no-progress --precision 100 --min-time 20ms --max-time 20ms --warmup 1 --op softmax,layernorm"
 rm -f "$lines" "$tmp/r.json"*
 while [ $k -lt $kills ]; do

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Three operations of five shapes and two implementations, one of them in two directions. Driven by usual.sh; the
 // variable USUAL holds the options of kb_default.
-#define KBENCH_IMPLEMENTATION
+#include <stdlib.h>
 #include "kbench.h"
-#include "examples/addons/kbench_inspect.h"
-#include "examples/addons/kbench_report.h"
 
 static void body(kb_state* kb) {
     KB_TIME(kb) {

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The options that a program gives to kb_default: when they hold, when the command line replaces them, and --all.
 . tests/lib.sh
+. tests/cli/kit.sh
 
-build "usual.c" $CC -O1 -I. tests/cli/usual.c -o "$tmp/usual" $libs
+program usual tests/cli/usual.c
 # dry OPTION...: the cases that would run, without the last line; that is in $last
 dry() {
     run "$tmp/usual" --dry-run "$@"

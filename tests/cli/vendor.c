@@ -5,10 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "kbench.h"
-#ifndef WITHOUT_ADDONS
-#include "examples/addons/kbench_inspect.h"
-#include "examples/addons/kbench_report.h"
-#endif
 #include "hooks.h"
 
 static double script(const char* name, int64_t sample, uint64_t* flags) {

@@ -295,7 +295,7 @@ done
 run "$prog" --ncu
 check_rc "no CUDA" 2
 check_err "no CUDA" 'built without CUDA'
-build "without add-ons" $CC -O1 -DWITHOUT_ADDONS -DKBENCH_IMPLEMENTATION -I. tests/cli/vendor.c -o "$tmp/less" $libs
+plain less tests/cli/vendor.c
 run "$tmp/less" $script --ncu
 check_rc "without add-ons" 2
 check_err "without add-ons" '--ncu is an option of examples/addons/kbench_inspect.h: include it after kbench.h'
@@ -306,13 +306,8 @@ if [ -z "$include" ]; then
     skip "no cuda_runtime_api.h: nothing with a virtual GPU"
     finish
 fi
-built=$BUILD/test/host/cuda
-if [ -n "$(find "$built" -newer kbench.h -newer tests/host/cuda.c 2> /dev/null)" ]; then
-    cp "$built" "$tmp/virtual"
-else
-    build "cuda.c" $CC -O0 -DKBENCH_CUDA -isystem "$include" -I. -Itests tests/host/cuda.c -o "$tmp/virtual" $libs
-fi
-prog=$folder/virtual script="--iters 5 --no-progress" VIRTUAL=1
+virtual_gpu cuda
+prog=$folder/cuda script="--iters 5 --no-progress" VIRTUAL=1
 export VIRTUAL
 try "" --op several,copies,nothing,rivals --ncu --nsys --json "$tmp/virtual.json"
 check_rc "a virtual GPU" 1 # of copies and nothing, whose mistakes are planted

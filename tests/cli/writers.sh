@@ -17,7 +17,7 @@ random() { seed=$(((seed * 1103515245 + 12345) % 2147483648)) && n=$((seed / 655
 
 # What each writer does: a run of its own, a shard, a shard that resumes, and all that resumes. Between rounds the file is
 # kept or begun anew, and may end with half a line, or have lines of another tool.
-rounds=${WRITERS_ROUNDS:-20} round=0 bad=0
+rounds=${WRITERS_ROUNDS:-$(everything && echo 200 || echo 6)} round=0 bad=0
 "$prog" $some --jsonl "$tmp/some" > /dev/null 2>&1
 sed -n 8p "$tmp/some" | head -c 300 > "$tmp/half" && echo >> "$tmp/half"
 while [ $round -lt "$rounds" ]; do

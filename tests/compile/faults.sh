@@ -3,6 +3,7 @@
 # What launchers reject, and shapes of which something is 0: tests/gpu/kernels.cu --faults, linked with a runtime that
 # launches nothing and keeps account (runtime.cpp), so that this needs nvcc, but no GPU. Once as on a GPU that has all
 # instructions, once as a build for compute capability 7.5 on such a GPU: then nothing may be launched that needs more.
+# only in make test-all
 . tests/lib.sh
 
 here=tests/compile

@@ -3,6 +3,7 @@
 # Implementations are compared in interleaved rounds, whose functions are suspended by ucontext, or where the C library
 # has none (musl) by kbench's own code on x86-64. Elsewhere this is off: table, record and --env say so, and several
 # processes decide.
+# measures time
 . tests/lib.sh
 
 cat > "$tmp/rivals.c" << 'EOF'
@@ -54,16 +55,19 @@ own() {
 }
 if echo 'int x = sizeof(void*) == 8 ? __x86_64__ : 0;' | $CC -x c -c - -o "$tmp/x.o" 2> /dev/null; then
     for options in -O0 -O2; do
+        everything || [ $options = -O2 ] || continue
         check "own switch, $options" $CC $options -Wall -Wextra -Werror -DKBI_UCONTEXT=0 -I. "$tmp/rivals.c" -o "$tmp/rivals" $libs && own "own switch, $options"
     done
-    if have $CXX && check "own switch, C++" $CXX -x c++ -O2 -DKBI_UCONTEXT=0 -I. "$tmp/rivals.c" -o "$tmp/rivals" $libs; then
+    if everything && have $CXX && check "own switch, C++" $CXX -x c++ -O2 -DKBI_UCONTEXT=0 -I. "$tmp/rivals.c" -o "$tmp/rivals" $libs; then
         own "own switch, C++"
         run "$tmp/rivals" --no-progress --op thrown --json "$tmp/out.json"
         "$tmp/flat" "$tmp/out.json" > "$tmp/flat.txt"
         check_same "an exception on such a stack" "$(field throws status) $(field a status)" '"failed" "ok"'
         check_out "an exception on such a stack" enough
     fi
-    if have musl-gcc; then
+    if ! everything; then
+        :
+    elif have musl-gcc; then
         check "musl" musl-gcc -O2 -I. "$tmp/rivals.c" -o "$tmp/rivals" -lm && own "musl"
     else
         skip "no musl-gcc on this machine"
@@ -80,6 +84,7 @@ check_same "without fibers: nothing is decided in one process" "$(field slower v
 case $(field slower message) in *"$off"*) pass ;; *) fail "without fibers: message $(field slower message)" ;; esac
 run "$tmp/rivals" --env
 check_out "without fibers: --env" 'interleaved rounds +off'
+everything || finish
 rivals "without fibers, five processes" --procs 5 --max-time 0.2s
 decided
 check_out "without fibers, five processes: the table" "$off"

@@ -58,6 +58,7 @@ looks() {
 }
 # with WHAT NAMES COMPILER OPTION...: the benchmark's file alone is compiled so, kbench.o is not
 with() {
+    everything || [ -n "$now" ] || return 0
     what=$1 names=$2 cc=$3 && shift 3
     if ! have $cc || ! (cd "$tmp" && $cc "$@" probe.c -o probe > probe.log 2>&1 && ./probe > /dev/null 2>&1) ||
         grep -q 'not supported' "$tmp/probe.log"; then
@@ -67,15 +68,22 @@ with() {
     (cd "$tmp" && $cc -O2 -I"$root" "$@" -c bench.c -o bench.o > build.log 2>&1)
     check "$what" $cc "$@" "$tmp/bench.o" "$tmp/kbench.o" -o "$tmp/program" $libs && looks "$what" "$names" "$tmp/program" $short
 }
+now=
 with "gcc ASan" ASan gcc -fsanitize=address
 with "gcc ASan, static runtime" ASan gcc -fsanitize=address -static-libasan
+now=1 # these also in make test: a sanitizer, a counter and a profiler
 with "gcc ASan and UBSan" "ASan UBSan" gcc -fsanitize=address,undefined
+now=
 with "gcc TSan" TSan gcc -fsanitize=thread
 with "gcc UBSan" UBSan gcc -fsanitize=undefined
 with "gcc LSan" LSan gcc -fsanitize=leak
+now=1
 with "gcc coverage" gcov gcc --coverage
+now=
 with "gcc profile" gcov gcc -fprofile-generate
+now=1
 with "gcc -pg" -pg gcc -pg
+now=
 with "gcc -pg -mfentry" -pg gcc -pg -mfentry
 with "gcc -finstrument-functions" -finstrument-functions gcc -finstrument-functions
 with "gcc -finstrument-functions with hooks" -finstrument-functions gcc -finstrument-functions -DHOOKS
@@ -90,6 +98,7 @@ with "clang -pg" -pg clang -pg
 # a library that is loaded when the program runs
 build "a program that loads benchmarks" $CC -O2 -I. "$tmp/host.c" "$tmp/kbench.o" -o "$tmp/host" -rdynamic $libs
 for option in --coverage -pg -finstrument-functions; do
+    everything || [ $option = -pg ] || continue
     name=$option && [ $option = --coverage ] && name=gcov
     (cd "$tmp" && $CC -O2 -fPIC $option -DPLUGIN -I"$root" -c bench.c -o plugin.o > build.log 2>&1)
     check "a library with $option" $CC -shared $option "$tmp/plugin.o" -o "$tmp/plugin.so" || continue

@@ -3,6 +3,7 @@
 # Every kernel that the library is made of is launched by tests/gpu/kernels.cu: the program is linked with a runtime that
 # launches nothing and keeps account (runtime.cpp), so that this needs nvcc, but no GPU. And launchers ask the runtime for
 # attributes and occupancy once, not at every launch.
+# only in make test-all
 . tests/lib.sh
 
 here=tests/compile

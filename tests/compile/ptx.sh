@@ -61,6 +61,7 @@ if [ -z "$ptxas" ]; then
 else
     sed -n '1,3p' "$tmp/engine.ptx" > "$tmp/nothing.ptx"
     for sm in 70 75 80 90 90a 100 120; do
+        case $sm in 70 | 75 | 90a) ;; *) everything || continue ;; esac
         if ! "$ptxas" -arch=sm_$sm "$tmp/nothing.ptx" -o "$tmp/o" > /dev/null 2>&1; then
             # releases from 13.0 on know no sm_70, earlier ones no later GPU: either way one of the others stands for it
             [ $sm = 70 ] || skip "sm_$sm: this ptxas does not know it"
@@ -91,17 +92,18 @@ else
     esac
     run $python tests/ptx/make.py --text
     check_same "make.py reads the text as C does" "$(cksum < "$out")" "$(cat "$tmp/engine.ptx" "$tmp/proving.ptx" | cksum)"
-    # a text that was edited by hand is found, and made anew
-    sed '/kbi_write_2\];/s/%r1,/%r2,/' kbench.h > "$tmp/edited.h"
-    run $python tests/ptx/make.py --nvcc "$NVCC" --header "$tmp/edited.h"
-    case $rc in 1 | 3) pass ;; *) fail "an edited text is not found: $(said)" ;; esac
-    check_out "what was edited is shown" '^-.*ld\.param\.u32 %r2, \[kbi_write_2\]'
-    run $python tests/ptx/make.py --nvcc "$NVCC" --write "$tmp/edited.h"
-    check_rc "--write" 0
-    run $python tests/ptx/make.py --nvcc "$NVCC" --header "$tmp/edited.h"
-    check_rc "what --write wrote" 0
-    check_same "--write leaves the rest alone" "$(sed '/^\/\/ Compiled by nvcc/,/^\/\/ clang-format on/d' "$tmp/edited.h" | cksum)" \
-        "$(sed '/^\/\/ Compiled by nvcc/,/^\/\/ clang-format on/d' kbench.h | cksum)"
+    if everything; then # a text that was edited by hand is found, and made anew
+        sed '/kbi_write_2\];/s/%r1,/%r2,/' kbench.h > "$tmp/edited.h"
+        run $python tests/ptx/make.py --nvcc "$NVCC" --header "$tmp/edited.h"
+        case $rc in 1 | 3) pass ;; *) fail "an edited text is not found: $(said)" ;; esac
+        check_out "what was edited is shown" '^-.*ld\.param\.u32 %r2, \[kbi_write_2\]'
+        run $python tests/ptx/make.py --nvcc "$NVCC" --write "$tmp/edited.h"
+        check_rc "--write" 0
+        run $python tests/ptx/make.py --nvcc "$NVCC" --header "$tmp/edited.h"
+        check_rc "what --write wrote" 0
+        check_same "--write leaves the rest alone" "$(sed '/^\/\/ Compiled by nvcc/,/^\/\/ clang-format on/d' "$tmp/edited.h" | cksum)" \
+            "$(sed '/^\/\/ Compiled by nvcc/,/^\/\/ clang-format on/d' kbench.h | cksum)"
+    fi
 fi
 
 # --- the bits: the source of the fill kernel, run on the host

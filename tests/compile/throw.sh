@@ -42,6 +42,7 @@ try() { # WHAT OPTIONS...
 build "kbench.o as C" $CC -x c -O2 -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/c.o"
 build "kbench.o as C, throw.cpp" $CXX -std=c++11 -O2 -Wall -Wextra -Wpedantic -Werror -I. $here/throw.cpp "$tmp/c.o" -o "$tmp/throw" $libs
 try "kbench.o as C"
+everything || finish
 try "kbench.o as C, one process" --no-isolate
 build "one file" $CXX -std=c++17 -O1 -Wall -Wextra -Wpedantic -Werror -DKBENCH_IMPLEMENTATION -I. $here/throw.cpp -o "$tmp/throw" $libs
 try "one file"

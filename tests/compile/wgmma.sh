@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The kernels that multiply through wgmma, as ptxas sees them: it serialises products that it cannot follow, and spills,
 # with a note that is no warning, and either costs more than half the speed. Other architectures build without them.
+# only in make test-all
 . tests/lib.sh
 
 if [ -z "$NVCC" ]; then skip "no nvcc" && finish; fi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // kb_check and its kin: what passes, what fails, and that NaN never passes, also where the compiler was told
-// that there is no NaN (check.sh builds this file with -ffast-math and as C++, too).
+// that there is no NaN (check_fast_math.sh builds this file with -ffast-math and as C++, too).
 #include "test.h"
 #include "kit.h"
 

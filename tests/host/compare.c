@@ -7,12 +7,6 @@
 #include "test.h"
 #include "kit.h"
 
-#ifdef TEST_SANITIZE
-enum { SHARE = 10 }; // of the runs: memory is looked at here, and the bars widen with fewer
-#else
-enum { SHARE = 1 };
-#endif
-
 static bool verbose;
 
 static void show(const char* format, ...) {
@@ -271,7 +265,7 @@ static void test_repeats(void) {
                { "runs that differ, 8 before", drifts, false, 8 },
                { "runs that differ, 24 before", drifts, false, 24 },
                { "the same with 5 processes", drifts, true, 12 } };
-    const int times = 100 / SHARE;
+    const int times = test_rounds(100);
     show("40 cases                        repeats called a regression %%   SLOWER or FASTER   at a threshold of 0   "
          "15 %% in a tenth: found, all 4 found   others called   15 %% faster: called a regression   all 4 found\n");
     for (int i = 0; i < KBI_COUNT(of); i++) {
@@ -372,7 +366,7 @@ static void test_races(void) {
     for (int tails = 0; tails < 2; tails++) {
         for (int j = 0; j < 3; j++) {
             for (int i = 0; i < (j == 2 ? 2 : 3); i++) {
-                const int times = (counts[i] == 20 ? 20 : counts[i] == 5 ? 60 : 200) / SHARE;
+                const int times = test_rounds(counts[i] == 20 ? 20 : counts[i] == 5 ? 60 : 200);
                 const race same = races(counts[i], sds[j], tails, 0, times);
                 const race slow = races(counts[i], sds[j], tails, log(1.03), times);
                 show("  %-10s %10.1f %%  %5d  %19.1f  %13.1f  %15.1f  %7.1f  %11.1f  %10.1f\n",
@@ -397,7 +391,7 @@ static void test_trends(void) {
     const kb_result* of[200];
     int64_t n;
     int rising = 0, false_ones = 0;
-    const int times = 400 / SHARE;
+    const int times = test_rounds(400);
     double sum = 0;
     seed(3, 0);
     for (int k = 0; k < times; k++) {

@@ -11,12 +11,6 @@
 #include "test.h"
 #include "kit.h"
 
-#ifdef TEST_SANITIZE
-enum { SHARE = 10 }; // of the runs: memory is looked at here, and the bars widen with fewer
-#else
-enum { SHARE = 1 };
-#endif
-
 static bool verbose;
 
 static void show(const char* format, ...) {
@@ -138,7 +132,7 @@ static void test_median(void) {
     show("median of one process        n   held %%   block medians   worth >= 6   width / theirs\n");
     for (int model = 0; model < MODELS; model++) {
         for (int i = 0; i < 3; i++) {
-            const int n = sizes[i], runs = (n < 1000 ? 4000 : 1500) / SHARE;
+            const int n = sizes[i], runs = test_rounds(n < 1000 ? 4000 : 1500);
             const held h = hold(model, n, runs);
             const double bar = model <= QUANTISED ? 93 : model == WANDER && n == 30 ? 85 : 90;
             show("  %-20s %9d  %7.1f  %14.1f  %11.1f  %15.2f\n", model_name[model], n, h.percent, h.blocks, h.enough,
@@ -157,7 +151,7 @@ static void test_median(void) {
 static void test_stopping(void) {
     static const int models[] = { NORMAL, LOGNORMAL, AR3, AR6, AR9 };
     static double scratch[2000];
-    const int runs = 1000 / SHARE;
+    const int runs = test_rounds(1000);
     show("stopped at 0.5 %%             cv   held %%   samples\n");
     for (int i = 0; i < 5; i++) {
         for (int wide = 0; wide < 2; wide++) {
@@ -184,7 +178,7 @@ static void test_stopping(void) {
 // An error that all samples share, such as that of a bias taken off once.
 static void test_shared_error(void) {
     static double scratch[2000];
-    const int runs = 4000 / SHARE;
+    const int runs = test_rounds(4000);
     show("with an error in common    sd   held %%   without adding it\n");
     for (int i = 0; i < 3; i++) {
         const double sd = i == 0 ? 0.0005 : i == 1 ? 0.002 : 0.01;
@@ -263,7 +257,7 @@ static void test_processes(void) {
         for (int i = 0; i < 3; i++) {
             for (int many = 0; many < 3; many++) {
                 const int cases = many == 0 ? 1 : many == 1 ? 5 : 30;
-                const spreads s = spread(world, cases, counts[i], 3000 / SHARE / cases);
+                const spreads s = spread(world, cases, counts[i], test_rounds(3000) / cases);
                 show("  %-26s %4d  %5d  %7.1f  %11.1f  %13.1f  %12.2f  %20.1f  %19.1f\n", world_name[world],
                      counts[i], cases, s.held, s.noisy, s.own, s.width, s.plain, s.next);
                 CHECK_THAT(at_least(s.held, 94, s.runs), "%s, %d processes, %d cases: held %.1f %%",
@@ -347,7 +341,7 @@ static void test_scatter(void) {
     } bars[SCATTERS] = { { 91, 95, 90 }, { 92, 80, 95 }, { 38, 95, 81 }, { 95, 95, 91 }, { 95, 95, 95 } };
     show("five processes, 30 cases   mean held %%   median of 15 others   equal rivals different   2 %% found\n");
     for (int scatter = 0; scatter < SCATTERS; scatter++) {
-        const outcomes o = scatter_of(scatter, 400 / SHARE);
+        const outcomes o = scatter_of(scatter, test_rounds(400));
         const char* name = scatter_name[scatter];
         show("  %-24s %11.1f %21.1f %24.1f %11.1f\n", name, o.mean, o.next, o.alarms, o.found);
         CHECK_THAT(at_least(o.mean, bars[scatter].mean, o.runs), "%s: the mean in %.1f %%", name, o.mean);
@@ -433,7 +427,7 @@ static verdicts contests(int noise, int rivals, double gain, double sd, int fixe
 // nothing of the 5 %: that is what the columns "interval alone" show. Rounds that hang together break the interval, but
 // not the verdict, which also wants the floor of an equal rival exceeded and 1 % not held.
 static void test_contests(void) {
-    const int rivals[] = { 1, 3, 7 }, runs = 2000 / SHARE;
+    const int rivals[] = { 1, 3, 7 }, runs = test_rounds(2000);
     show("contests                sd  rivals   equal rivals called different %%   interval alone   the same, no looks"
          "   EQUIVALENT   rounds   2 %% found\n");
     for (int noise = 0; noise < NOISES; noise++) {

@@ -383,7 +383,7 @@ static void test_choose(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kbi_run* run = new_run();
         run->work.expect = rows[i].expect, run->work.within = rows[i].within;
-        recipe.timing = rows[i].timing, recipe.mode = (kbi_mode)rows[i].mode;
+        recipe.timing = (kbi_timing)rows[i].timing, recipe.mode = (kbi_mode)rows[i].mode;
         if (rows[i].graph) run->work.graph = &g;
         CHECK_THAT(kbi_gpu_choose(run) == rows[i].timer, "row %d", (int)i);
         CHECK_THAT(run->m.flags == rows[i].flags, "row %d: flags %llx", (int)i, (unsigned long long)run->m.flags);
@@ -400,7 +400,7 @@ static void test_choose(void) {
                    { KBI_BY_BOTH, KBI_HOT, 0, &kbi_both_timers[1], 0 } };
     for (int i = 0; i < 4; i++) {
         kbi_run* run = new_run();
-        recipe.timing = traced[i].timing, recipe.mode = (kbi_mode)traced[i].mode;
+        recipe.timing = (kbi_timing)traced[i].timing, recipe.mode = (kbi_mode)traced[i].mode;
         if (traced[i].graph) run->work.graph = &g;
         CHECK_THAT(kbi_gpu_choose(run) == traced[i].timer, "traced %d", i);
         CHECK_INT(kbi_lab.cupti.open, traced[i].open), CHECK_INT(run->m.flags, 0);
@@ -537,7 +537,7 @@ static void test_calibration(void) {
 
 static operation node(int kind, const function* of) {
     operation o = { KERNEL, of, 1000, NULL, NULL, NULL };
-    o.kind = kind, o.way = cudaMemcpyHostToDevice;
+    o.kind = (operation_kind)kind, o.way = cudaMemcpyHostToDevice;
     return o;
 }
 static cudaGraphNode_t as_node(operation* o) { return (cudaGraphNode_t)(void*)o; }
@@ -1226,7 +1226,7 @@ static void test_joules(void) {
         kbi_run* run = new_run();
         e->first.at = 1000, e->latest.at = 1000 + rows[i].span, e->failed = rows[i].failed;
         e->first.launches = 3, e->latest.launches = 3 + rows[i].launches, e->many = NULL;
-        kbi_energy_close(run);
+        kbi_energy_close(&run->kb);
         CHECK_REAL(kbi_lab.insight.energy_mj, rows[i].want, 0), CHECK_STR(kbi_lab.insight.message, rows[i].message);
     }
     // batches of some 10 ms: by what the first run took, then twice as many until one takes 5 ms
@@ -1241,7 +1241,7 @@ static void test_joules(void) {
         kbi_run* run = new_run();
         e->capturing = false, run->work.estimate_ns = batches[i].estimate;
         e->batch_ns = batches[i].batch, e->each = batches[i].before;
-        EQUAL(kbi_energy_begin(run), batches[i].want);
+        EQUAL(kbi_energy_begin(&run->kb), batches[i].want);
         CHECK_INT(e->each, batches[i].want);
     }
     // whether another one is wanted: 2 s between the steps, or 20 batches, 10 s at most; twice that and 1 s in all

@@ -2,6 +2,8 @@
 // The CPU engine on work whose duration is known: plausible times over seven orders of magnitude, resets
 // before every timed run, the unregistered and the callback face. Bounds are wide, for machines that others
 // use too.
+// measures time
+// a program of its own: what kb_keep has of a constant is known in optimised code alone.
 #include "test.h"
 #include "guarded.h"
 #include "kit.h"

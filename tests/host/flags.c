@@ -9,12 +9,6 @@
 #include "test.h"
 #include "kit.h"
 
-#ifdef TEST_SANITIZE
-enum { SHARE = 10 }; // of the cases: memory is looked at here
-#else
-enum { SHARE = 1 };
-#endif
-
 enum { MOST = 2000 };
 static const kb_flag watched[] = { KB_FLAG_FEW,      KB_FLAG_QUANTISED, KB_FLAG_UNSETTLED, KB_FLAG_DRIFT,
                                    KB_FLAG_AUTOCORR, KB_FLAG_BIMODAL,   KB_FLAG_OUTLIERS,  KB_FLAG_CLOCK_VARIES };
@@ -165,7 +159,7 @@ static void test_evidence(shares* s) {
         for (int k = 0; k < 7; k++) whole &= evidence(p, keys[k], &quantile[k]) && quantile[k] > 0;
         time = quantile[3] * 1e6;
         if (!whole || samples < 6) continue;
-        for (int again = 0; again < KBI_MAX(10 / SHARE, 1); again++) {
+        for (int again = 0; again < test_rounds(10); again++) {
             kbi_measured m;
             surround(&m, time);
             for (int i = 0; i < MOST; i++) ns[i] = 1e6 * between(quantile, uniform());
@@ -190,7 +184,7 @@ static void test_usual(bool verbose) {
                    h200.cases);
     for (int kind = 0; kind < KINDS; kind++) {
         shares s = { 0, { 0 } };
-        for (int i = 0; i < 1000 / SHARE; i++) {
+        for (int i = 0; i < test_rounds(1000); i++) {
             kbi_measured m;
             seed(1, (uint32_t)(kind * 10000 + i));
             double time = 2000 * pow(2000, uniform());

@@ -1,17 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Bytes that no run wrote and nobody typed, as files of records, command lines and values of axes: some seconds each,
-# through libFuzzer where clang has it, else changed at random.
-# FUZZ_SECONDS=600 sh tests/run.sh tests/host/fuzz.sh takes longer.
+# Bytes that no run wrote and nobody typed, as files of records, command lines and values of axes, changed at random from
+# a few seeds: a second each, with kbench's memory under guard. In make test-all some seconds each (FUZZ_SECONDS), under
+# the sanitizers, through libFuzzer where clang has it.
 . tests/lib.sh
 
 : "${FUZZ_SECONDS:=5}"
-build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
 mkdir "$tmp/reader" "$tmp/cli" "$tmp/ranges"
-short="--iters 3 --warmup 1 --no-progress -q"
-"$tmp/prog" $short --filter "softmax.*fwd.*f32.*cols=32" --json "$tmp/reader/array.json" --jsonl "$tmp/reader/lines.jsonl" \
-    --html "$tmp/reader/page.html" > /dev/null 2>&1
-cp tests/evidence/h200/first.json "$tmp/reader/schema_1.json"
+cp tests/fixtures/golden/*.json tests/fixtures/golden/*.jsonl "$tmp/reader"
 printf '{"name": "a", "operation": "o", "later": [{"x": "\\u00e4\\ud83d\\ude00"}], "time_ms": 1e-3}\n{"name' > "$tmp/reader/short.jsonl"
 # seed TARGET WORD...: a line each
 seeds=0
@@ -35,6 +31,17 @@ seed ranges 200ms
 seed ranges 0,4-7
 seed ranges '0,-00,10^400,10^-400,nan^0'
 seed ranges 'softmax/.*(rows=[0-9]+|p=0\.5){1,2}$'
+if ! everything; then
+    for target in reader cli ranges; do
+        build "$target" $CC -O1 -w -include tests/guarded.h -I. -Itests tests/fuzz/$target.c -o "$tmp/fuzz_$target" $libs
+        check "$target changed at random: nothing is found" "$tmp/fuzz_$target" 1 "$tmp/$target"/*
+    done
+    finish
+fi
+
+build "prog.c" $CC -O1 -I. tests/cli/prog.c -o "$tmp/prog" $libs
+"$tmp/prog" --iters 3 --warmup 1 --no-progress -q --filter "softmax.*fwd.*f32.*cols=32" --json "$tmp/reader/array.json" \
+    --jsonl "$tmp/reader/lines.jsonl" --html "$tmp/reader/page.html" > /dev/null 2>&1
 sanitize="-g -O1 -I. -Itests -fsanitize=address,undefined -fno-sanitize-recover=undefined"
 cat > "$tmp/try.c" << 'end'
 #include <stddef.h>

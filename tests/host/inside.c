@@ -9,7 +9,7 @@ static function plain = { "plain", 24, 132, 256, 0, 1, false }, spills = { "spil
                 wide = { "wide", 24, 1056, 512, 0, 1, false };
 static void put(kb_stream s, int kind, const function* of, double ns) {
     operation o = { KERNEL, of, ns, NULL, NULL, NULL };
-    o.kind = kind;
+    o.kind = (operation_kind)kind;
     submit(s, o);
 }
 

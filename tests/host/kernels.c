@@ -162,7 +162,7 @@ static void test_fill(void) {
     kbk_fill(&t, 3, KBK_F32, 42, 1001, 7, y);
     check(memcmp(x + 1001, y, sizeof y) == 0, "a value depends on its index alone");
     for (int i = 0; i < N; i++) sum += x[i], square += x[i] * x[i];
-    check_near(sum / N, 0, 5 / sqrt(N), "mean of the normals");
+    check_near(sum / N, 0, 5 / sqrt((double)N), "mean of the normals");
     check_near(square / N, 1, 5 * sqrt(2.0 / N), "variance of the normals");
     t = kbki_ids("t", N, 1, 10);
     kbk_fill(&t, 3, KBK_F32, 42, 0, N, x);
@@ -540,7 +540,8 @@ static void test_verifier(void) {
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "a NaN that belongs there");
         // units from the middle
-        check(kbk_verify(op, d, &s, 0, got + C * size, (double* [8]){ y + C }, 1, 2, &r), "a unit by itself");
+        double* want[8] = { y + C };
+        check(kbk_verify(op, d, &s, 0, got + C * size, want, 1, 2, &r), "a unit by itself");
         free(x), free(y), free(got);
     }
 }

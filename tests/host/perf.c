@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The processor's counters, on a kernel that has them (here a fake one), forbids them, hides them or has no such call:
 // VIRTUAL_PERF says which. Started without arguments this is the test; it starts itself with arguments.
+// a program of its own: it replaces functions of the C library.
 #define _GNU_SOURCE
 #include "test.h"
 #include "json.h"
@@ -157,6 +158,7 @@ static void test_config(void) {
     }
     // as many runs as take a millisecond, 8 times as many each time
     static kbi_run run;
+    run.kb.run = &run;
     static const struct {
         int64_t runs;
         int sampled, late, again;
@@ -166,13 +168,13 @@ static void test_config(void) {
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         kbi_perf.runs = ends[i].runs, run.call.sampled = ends[i].sampled;
         kbi_perf.began = kbi_now() + (ends[i].late ? -1000001 : 1000000000);
-        CHECK_THAT(kbi_perf_end(&run) == ends[i].again, "end %d", (int)i);
+        CHECK_THAT(kbi_perf_end(&run.kb) == ends[i].again, "end %d", (int)i);
         CHECK_INT(kbi_perf.runs, ends[i].again ? 8 * ends[i].runs : ends[i].runs);
     }
     run.call.sampled = false, kbi_perf.runs = 64;
-    CHECK(kbi_perf_begin(&run) == 64);
+    CHECK(kbi_perf_begin(&run.kb) == 64);
     run.call.sampled = true;
-    CHECK(kbi_perf_begin(&run) == 1);
+    CHECK(kbi_perf_begin(&run.kb) == 1);
 }
 
 int main(int argc, char** argv) {

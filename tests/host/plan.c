@@ -15,7 +15,6 @@ static char line_words[6000];
 static bool parse(const char* line) {
     static char* argv[200];
     int argc = 1;
-    KBENCH_FREE(options.load);
     kbi_options_default(&options);
     snprintf(line_words, sizeof line_words, "%s", line);
     argv[0] = line_words;
@@ -148,7 +147,6 @@ static void test_wired(void) {
         bool taken = false, kept = false;
         for (int i = 0; option->argument && i < KBI_COUNT(tries); i++) {
             kbi_options before;
-            KBENCH_FREE(options.load);
             kbi_options_default(&options);
             options.argc = 4;
             before = options;
@@ -157,10 +155,9 @@ static void test_wired(void) {
             taken = true, kept |= memcmp(&before, &options, sizeof before) != 0;
         }
         if (option->argument) CHECK_THAT(taken && kept, "--%s is forgotten", option->name);
-        bool file = kbi_is(option->argument, "FILE") && (kbi_is(option->group, "out") || id == KBI_OPTION_trace);
+        bool file = kbi_is(option->argument, "FILE") && kbi_is(option->group, "out");
         if (file) CHECK_THAT(option->traits & KBI_WRITES, "nobody writes --%s", option->name);
     }
-    options.load = NULL;
 }
 
 // What each option becomes, and what an effort stands for beside others.
@@ -176,19 +173,19 @@ static void test_values(void) {
     CHECK_INT(options.rounds, 17), CHECK_INT(options.launches, 3), CHECK_INT(options.procs, 5);
     CHECK_REAL(options.budget, 3, 0);
     CHECK(parse("--baseline x --threshold 7 --memory-threshold 12.5% --alpha 0.01 --noise 2 --fail-on noise"));
-    CHECK_REAL(options.threshold, 0.07, 1e-15), CHECK_REAL(options.memory_threshold, 0.125, 1e-15);
-    CHECK_REAL(options.alpha, 0.01, 1e-15), CHECK_REAL(options.noise, 0.02, 1e-15);
-    CHECK_STR(options.fail_on, "noise"), CHECK_STR(options.baseline, "x");
+    CHECK_REAL(kbi_wanted.threshold, 0.07, 1e-15), CHECK_REAL(kbi_wanted.memory_threshold, 0.125, 1e-15);
+    CHECK_REAL(kbi_wanted.alpha, 0.01, 1e-15), CHECK_REAL(kbi_wanted.noise, 0.02, 1e-15);
+    CHECK_STR(kbi_wanted.fail_on, "noise"), CHECK_STR(kbi_wanted.baseline, "x");
     CHECK(parse("--shard 3/7 x -- --y")), CHECK_INT(options.shard, 3), CHECK_INT(options.shards, 7);
     CHECK_INT(options.filter.n, 2), CHECK_STR(options.filter.of[0], "x"), CHECK_STR(options.filter.of[1], "--y");
-    CHECK(parse("--load a b --csv c d -- e")), CHECK_INT(options.n_load, 2), CHECK_STR(options.load[1], "b");
+    CHECK(parse("--load a b --csv c d -- e")), CHECK_INT(kbi_wanted.n_load, 2), CHECK_STR(kbi_wanted.load[1], "b");
     CHECK_STR(options.csv, "c"), CHECK_INT(options.filter.n, 2);
-    CHECK(parse("--race a b c -- --fast -x")), CHECK_INT(options.race.n, 3), CHECK_STR(options.race.of[2], "c");
-    CHECK_STR(options.race_options[0], "--fast"), CHECK_STR(options.race_options[1], "-x");
-    CHECK(!options.on[KBI_OPTION_fast]), CHECK_REAL(options.budget, 60, 0);
-    CHECK(parse("--race a b- x-y -q")), CHECK_INT(options.race.n, 3), CHECK(options.on[KBI_OPTION_quiet]);
-    CHECK(parse("--load a - x- -q")), CHECK_INT(options.n_load, 3), CHECK(options.on[KBI_OPTION_quiet]);
-    CHECK(parse("--compare a b- -q")), CHECK_STR(options.compare[1], "b-"), CHECK(!parse("--compare a -q"));
+    CHECK(parse("--race a b c -- --fast -x")), CHECK_INT(kbi_wanted.race.n, 3), CHECK_STR(kbi_wanted.race.of[2], "c");
+    CHECK_STR(options.rest[0], "--fast"), CHECK_STR(options.rest[1], "-x");
+    CHECK(!options.on[KBI_OPTION_fast]), CHECK_REAL(options.budget, 0, 0);
+    CHECK(parse("--race a b- x-y -q")), CHECK_INT(kbi_wanted.race.n, 3), CHECK(options.on[KBI_OPTION_quiet]);
+    CHECK(parse("--load a - x- -q")), CHECK_INT(kbi_wanted.n_load, 3), CHECK(options.on[KBI_OPTION_quiet]);
+    CHECK(parse("--compare a b- -q")), CHECK_STR(kbi_wanted.compare[1], "b-"), CHECK(!parse("--compare a -q"));
     static const char* const files[] = { "json", "jsonl", "csv", "trace", "svg" };
     for (int i = 0; i < KBI_COUNT(files); i++) { // an option is not taken for the name of a file
         const char *name = files[i], *figure = i == 4 ? " --plot time" : "";
@@ -200,7 +197,7 @@ static void test_values(void) {
         for (int k = 0; k < 4; k++) CHECK_THAT(parse(line[k]) == (k >= 2), "'%s': %d", line[k], k < 2);
     }
     CHECK(parse("--race a b --budget 5s")), CHECK_REAL(options.budget, 5, 0);
-    CHECK(parse("--compare old new x")), CHECK_STR(options.compare[0], "old"), CHECK_STR(options.compare[1], "new");
+    CHECK(parse("--compare old new x")), CHECK_STR(kbi_wanted.compare[0], "old"), CHECK_STR(kbi_wanted.compare[1], "new");
     CHECK_INT(options.filter.n, 1);
     CHECK(parse("--benchmark_filter=-ab")), CHECK_STR(options.exclude.of[0], "ab"), CHECK_INT(options.filter.n, 0);
     CHECK(parse("--benchmark_filter=all")), CHECK_INT(options.exclude.n, 0), CHECK_INT(options.filter.n, 0);
@@ -245,7 +242,7 @@ static void test_recipe(void) {
     kbi_recipe_of(&r, &options);
     CHECK(r.target == KBI_ON_CPU && r.mode == KBI_ROTATE && !r.verify && !r.audit);
     CHECK_REAL(r.min_time, 3, 0), CHECK_REAL(r.max_time, 10, 0), CHECK_REAL(r.precision, 0.002, 0);
-    CHECK_INT(r.seed, 5), CHECK_INT(r.warmup_samples, 9), CHECK_INT(r.rounds, 21), CHECK_STR(r.counters, "few");
+    CHECK_INT(r.seed, 5), CHECK_INT(r.warmup_samples, 9), CHECK_INT(r.rounds, 21), CHECK_STR(kbi_sought.counters, "few");
     CHECK_INT(r.max_rounds, KBI_ROUNDS_LIMIT), CHECK_INT(r.max_samples, 20000);
     CHECK(parse("--device script --hot --timer Both --fresh --fast --iters 6 --launches 4 --warmup 2s"));
     kbi_recipe_of(&r, &options);
@@ -255,18 +252,17 @@ static void test_recipe(void) {
     CHECK(parse("--timer cupti")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_CUPTI);
     CHECK(parse("--timer wall")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_WALL);
     static const struct {
-        const char* line;
-        unsigned wishes;
-    } rows[] = { { "", 0 },
-                 { "--profile", KBI_WISH_ACTIVITY },
-                 { "--trace=x", KBI_WISH_ACTIVITY },
-                 { "--sass", KBI_WISH_ACTIVITY },
-                 { "--counters", KBI_WISH_COUNTERS },
-                 { "--energy --device 0", KBI_WISH_ENERGY },
-                 { "--profile --counters --energy --device 0", 7 } };
+        const char *line, *host, *all; // the options of the instruments that are wanted; without CUDA there are the host's
+    } rows[] = { { "", "", "" },
+                 { "--counters", "counters", "counters" },
+                 { "--counters=few --json x", "counters", "counters" } };
     for (int i = 0; i < KBI_COUNT(rows); i++)
-        if (parse(rows[i].line))
-            CHECK_THAT(kbi_wishes_of(&options) == rows[i].wishes, "%s: %u", rows[i].line, kbi_wishes_of(&options));
+        for (int host = 0; host < 2 && parse(rows[i].line); host++) {
+            char wanted[80] = "";
+            for (kb_instrument* k = kbi_process.instruments; k; k = k->next)
+                if (kbi_wishes(host) & k->bit) strcat(wanted, k->option);
+            CHECK_STR(wanted, host ? rows[i].host : rows[i].all);
+        }
 }
 
 // Which part of a plan a task of a Slurm array has (id, lowest, highest, step, count), or of a test runner (index, of
@@ -706,6 +702,5 @@ int main(void) {
     test_seconds();
     test_declared();
     test_registry();
-    KBENCH_FREE(options.load);
     return test_end();
 }

@@ -372,7 +372,7 @@ static void test_code(void) {
     kbi_registered all = kbi_registry();
     for (int i = 0; i < all.n; i++) // equal functions begin alike
         if (all.of[i]->file) CHECK_INT((uintptr_t)all.of[i]->body % 64, 0);
-    free(all.of);
+    KBENCH_FREE(all.of);
     CHECK_INT(verdict_of(false, 1.01, 1e-3, &noise), KB_FASTER);
     CHECK(noise < 0.002);
     CHECK_INT(verdict_of(true, 1.01, 1e-3, &noise), KB_UNRESOLVED);

@@ -448,18 +448,6 @@ static void test_resume(void) {
         CHECK_THAT((other.name == plain.name) == lines[i].name && (other.key == plain.key) == lines[i].key, "line %d",
                    i);
     }
-    // where a key stands, or would stand
-    kbi_line of[5];
-    kbi_line* sorted[5];
-    static const uint64_t keys[] = { 2, 4, 4, 4, 9 };
-    static const int places[] = { 0, 0, 0, 1, 1, 4, 4, 4, 4, 4, 5 };
-    for (int i = 0; i < 5; i++) of[i].key = keys[i], of[i].at = (size_t)i, sorted[i] = &of[i];
-    for (uint64_t key = 0; key < 11; key++) CHECK_INT(kbi_resume_place(sorted, 5, key), places[key]);
-    CHECK_INT(kbi_resume_place(sorted, 0, 4), 0);
-    CHECK(kbi_order_lines(&sorted[0], &sorted[1]) < 0 && kbi_order_lines(&sorted[4], &sorted[1]) > 0);
-    CHECK(kbi_order_lines(&sorted[1], &sorted[2]) < 0 && kbi_order_lines(&sorted[2], &sorted[1]) > 0 &&
-          !kbi_order_lines(&sorted[1], &sorted[1]));
-    // a file: what is done, what is torn, what may stay
     kbi_resume r;
     kbi_text text = { NULL, 0, 0 }, out = { NULL, 0, 0 };
     static const struct {
@@ -497,7 +485,8 @@ static void test_resume(void) {
         CHECK(kbi_resume_open(&r, path));
         CHECK_INT(r.n, 12 * KBI_COUNT(file) + 1);
         for (int i = 0, in = 0; i < r.n; i++, in = i % KBI_COUNT(file)) {
-            bool end = i + 1 == r.n, done = end ? last[k].done : file[in].done, old = end ? last[k].old : file[in].old;
+            bool end = i + 1 == r.n, done = end ? last[k].done : file[in].done,
+                 old = end ? last[k].old : file[in].old;
             const char* line = end ? last[k].line : file[in].line;
             CHECK_THAT(r.lines[i].n == strlen(line) && memcmp(r.text.s + r.lines[i].at, line, strlen(line)) == 0,
                        "line %d", i);
@@ -584,7 +573,6 @@ static void test_toll(void) {
                  { 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, { 0, 3, 0 }, { 0, 3, 4 } },
                  { 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, { 3, 3, 3 }, { 3, 3, 3 } },
                  { 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, { 0, 0, 4 }, { 0, 0, 4 } } };
-    static kbi_options o;
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         kbi_assessment a;
         memset(&a, 0, sizeof a);
@@ -595,13 +583,13 @@ static void test_toll(void) {
         for (int k = 0; k < KBI_COUNT(on); k++)
             for (int apart = 0; apart < 2; apart++) {
                 int way = k < 3 ? k : 0, want = k == 3 ? 0 : (apart ? rows[i].apart : rows[i].codes)[way];
-                o.fail_on = on[k], a.apart = apart;
-                int code = kbi_toll_code(&o, &a, true, rows[i].missed);
+                kbi_wanted.fail_on = on[k], a.apart = apart;
+                int code = kbi_toll_code(&a, true, rows[i].missed);
                 CHECK_THAT(code == want, "row %d, --fail-on %s%s: %d, not %d", i, on[k] ? on[k] : "(none)",
                            apart ? ", one not comparable" : "", code, want);
             }
-        o.fail_on = "noise", a.apart = 0; // goals alone are certain
-        int code = kbi_toll_code(&o, &a, false, rows[i].missed);
+        kbi_wanted.fail_on = "noise", a.apart = 0; // goals alone are certain
+        int code = kbi_toll_code(&a, false, rows[i].missed);
         CHECK_INT(code, rows[i].codes[2] == 4 ? 0 : rows[i].codes[2]);
     }
     // a regression between two machines is none, unless --ignore-env has them compared
@@ -613,13 +601,13 @@ static void test_toll(void) {
         pair[i].name = pair[i].operation = "o", pair[i].time_ms = 1 + i, pair[i].cpu = i ? "B" : "A";
     }
     for (int ignore = 0; ignore < 2; ignore++) {
-        memset(&change, 0, sizeof change), memset(&all, 0, sizeof all), memset(&o, 0, sizeof o);
+        memset(&change, 0, sizeof change), memset(&all, 0, sizeof all), kbi_report_start();
         change.before = &pair[0], change.after = &pair[1], change.regressed = true;
-        all.of = &change, all.n = 1, o.on[KBI_OPTION_ignore_env] = ignore;
-        kbi_toll_apart(&o, &all);
+        all.of = &change, all.n = 1, kbi_wanted.on[KBI_REPORT_ignore_env] = ignore;
+        kbi_toll_apart(&all);
         kbi_assessment a = kbi_assess(&all);
         CHECK_INT(a.apart, !ignore), CHECK_INT(a.regressed, ignore), CHECK_INT(a.compared, ignore);
-        CHECK_INT(kbi_toll_code(&o, &a, true, 0), ignore ? KBI_EXIT_REGRESSED : KBI_EXIT_FINE);
+        CHECK_INT(kbi_toll_code(&a, true, 0), ignore ? KBI_EXIT_REGRESSED : KBI_EXIT_FINE);
     }
     static const char* const names[] = { "a", "A-z_0.9+", "9", "", ".a", "-a", "a/b", "a b", "\xc3\xa4" };
     for (int i = 0; i < KBI_COUNT(names); i++) CHECK_THAT(kbi_plain_name(names[i]) == (i < 3), "'%s'", names[i]);
@@ -714,13 +702,12 @@ static void test_shards(void) {
         const char* words = heard();
         CHECK_THAT(*rows[i].says ? strstr(words, rows[i].says) != NULL : !*words, "row %d: %s", i, words);
     }
-    static kbi_options o;
     for (int k = 0; k < 4; k++) results[k].shard = "1/2", results[k].gpu = k == 3 ? "B" : k ? "A" : NULL;
     listen();
-    CHECK(!kbi_load_alike(&o, &r)), r.n = 3, CHECK(kbi_load_alike(&o, &r));
+    CHECK(!kbi_load_alike(&r)), r.n = 3, CHECK(kbi_load_alike(&r));
     CHECK_HAS(heard(), "shard 1/2 is of A, and shard 1/2 of B: parts");
-    r.n = 4, o.on[KBI_OPTION_ignore_env] = true, CHECK(kbi_load_alike(&o, &r));
-    results[3].shard = NULL, o.on[KBI_OPTION_ignore_env] = false, CHECK(kbi_load_alike(&o, &r)); // of no shard
+    r.n = 4, kbi_wanted.on[KBI_REPORT_ignore_env] = true, CHECK(kbi_load_alike(&r));
+    results[3].shard = NULL, kbi_wanted.on[KBI_REPORT_ignore_env] = false, CHECK(kbi_load_alike(&r)); // of no shard
 }
 
 // The times of a round where the first one has its cases.
@@ -770,12 +757,12 @@ static void test_added(void) {
     for (int i = 0; i < 2; i++) kbi_result_clear(&r[i]), r[i].name = i ? "two" : "one", r[i].operation = "o";
     for (int i = 0; i < 3; i++) {
         kbi_text got = { NULL, 0, 0 }, want = { NULL, 0, 0 }, here = { NULL, 0, 0 };
-        memset(&g, 0, sizeof g), g.o = &o, g.now = r, g.n = 2;
+        memset(&g, 0, sizeof g), g.o = &o;
         put_file(before[i], strlen(before[i]));
         if (!CHECK(kbi_lines_open(&g.lines, "history", path))) continue;
         kbi_putf(&here, "%s", g.lines.path);
         CHECK(here.s[0] == '/' && strcmp(here.s + here.n - strlen(path), path) == 0);
-        CHECK(kbi_history_add(&g) && kbi_file_text(path, &got));
+        CHECK(kbi_history_add(&g, r, 2) && kbi_file_text(path, &got));
         kbi_lines_free(&g.lines);
         kbi_putf(&want, "%s%s", before[i], i == 2 ? "\n" : "");
         for (int k = 0; k < 2; k++) kbi_json_result(&want, &r[k]), kbi_puts(&want, "\n");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // kb_write_json and the text of numbers: what is written reads back to the same value, whatever the strings
 // hold and whatever decimal point the program's locale has.
+// a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "json.h"
 #include "guarded.h"
@@ -63,8 +64,8 @@ static ssize_t played_read(int file, void* to, size_t n) {
     if (interruptions > 0 && interruptions-- % 2) return errno = EINTR, -1;
     return read(file, to, interrupted(n));
 }
-#define write(file, from, n) played_write((file), (from), (n))
-#define read(file, to, n) played_read((file), (to), (n))
+#define write played_write
+#define read played_read
 #define localeconv played_localeconv
 #define snprintf played_snprintf
 #define strtod played_strtod

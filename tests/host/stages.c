@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // What the stages hand to each other, number for number: what a record takes from what was measured, what the judge makes
 // of samples whose median is known by hand, when a run has warmed up and when it has enough, where data goes on a stage.
+// a program of its own: it replaces the clock.
 #include "test.h"
 #include "guarded.h"
 #include <stdbool.h>
@@ -1320,20 +1321,20 @@ static bool looks_end(kb_state* kb) { return (void)kb, looks.more-- > 0; }
 static void closes_0(kb_state* kb) { (void)kb, looks.closed[0]++; }
 static void closes_3(kb_state* kb) { (void)kb, looks.closed[3]++; }
 static void test_inside(void) {
-    enum { FIRST = KBI_WISH_STREAMS << 1 };
     static kb_instrument of[4];
-    static bool (*const opens[])(kb_state*) = { opens_0, opens_1, opens_2, opens_3 };
-    static const unsigned bits[] = { FIRST, FIRST << 1, FIRST << 1, FIRST << 2 };
+    static bool (*const opens[4])(kb_state * kb) = { opens_0, opens_1, opens_2, opens_3 };
+    kb_instrument* registered = kbi_process.instruments;
     for (int i = 0; i < 4; i++) {
-        of[i].bit = bits[i], of[i].host = i == 1, of[i].next = i < 3 ? &of[i + 1] : NULL;
+        of[i].bit = i < 2 ? 1u << i : 1u << (i - 1), of[i].host = i == 1;
         of[i].open = opens[i], of[i].begin = looks_begin, of[i].end = looks_end;
-        of[i].close = i == 3 ? closes_3 : closes_0;
+        of[i].close = i == 3 ? closes_3 : closes_0, of[i].next = i < 3 ? &of[i + 1] : NULL;
     }
+    of[0].bit = 8; // no instrument's is the first: that is the inspection's
     kbi_backend b = kbi_scripted;
     kbi_run* run = new_run();
     kbi_insight* in = &kbi_lab.insight;
     kbi_insight_clear();
-    run->backend = &b, b.gpu = true, b.timing.wait = NULL, recipe.inside = FIRST << 1 | FIRST << 2;
+    run->backend = &b, b.gpu = true, b.timing.wait = NULL, recipe.inside = 6;
     kbi_process.instruments = of;
     for (int end = 0; end < 2; end++) { // it has enough; or the case ends before
         memset(&looks, 0, sizeof looks);
@@ -1343,17 +1344,17 @@ static void test_inside(void) {
         kbi_inside_end(run), CHECK(in->again && kbi_inside_wants(run)), CHECK_INT(kbi_inside_begin(run), 2);
         CHECK_INT(looks.opened[3], 1), CHECK_INT(looks.closed[3], 0);
         kbi_inside_end(run), CHECK(!in->again);
-        if (end == 0) CHECK(!kbi_inside_wants(run) && !kbi_inside_wants(run)), CHECK(in->over && !in->open);
+        if (end == 0) CHECK(!kbi_inside_wants(run) && !kbi_inside_wants(run)), CHECK(in->over), CHECK(!in->open);
         KBENCH_FREE(kbi_inside_take(run));
         CHECK_INT(looks.closed[3], 1), CHECK_INT(looks.closed[0], 0), CHECK(!in->by);
     }
-    run->work.host = true, recipe.inside = FIRST | FIRST << 1; // host work: those of the host
+    run->work.host = true, recipe.inside = 3; // host work: those of the host
     memset(&looks, 0, sizeof looks);
     CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[1]), CHECK(!looks.opened[0] && looks.opened[1] == 1);
     run->work.host = false, b.gpu = false, kbi_insight_clear(); // and all work where there is no GPU
     CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[1]);
     kbi_insight_clear();
-    kbi_process.instruments = NULL;
+    kbi_process.instruments = registered;
     // nobody is looked into who was not measured
     CHECK(kbi_inside_cases(NULL, &recipe, &b, &machine_here, 0, 3, "\0\0\0", NULL));
 }

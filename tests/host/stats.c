@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Statistics: known answers from NumPy and SciPy (stats_expected.h), planted behaviours, Monte-Carlo.
+// a program of its own: it counts what kbench allocates.
 #include "test.h"
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Files of records where something is in their way: what cannot be written waits, and is written in the end or counted;
 // what lies beside a file is left alone unless a killed run left it; what a name leads to is replaced as a whole.
+// a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <errno.h>
@@ -40,9 +41,9 @@ static int played_poll(struct pollfd* p, nfds_t n, int milliseconds) {
     return p->fd < 0 ? (waited += milliseconds, 0) : poll(p, n, milliseconds);
 }
 #define poll played_poll
-#define write(file, from, n) played_write((file), (from), (n))
+#define write played_write
 #define fsync(file) played_fsync(file)
-#define read(file, to, n) played_read((file), (to), (n))
+#define read played_read
 #include "kit.h"
 #undef write
 #undef read

@@ -20,7 +20,7 @@ static void read_file(const char* path) {
 }
 // A kernel of a case, by the begin of its name; all of them: ""
 static const kbi_look* look(int number, const char* kernel) {
-    static const kbi_look none;
+    static kbi_look none;
     for (int i = 0; i < looks.n; i++) {
         const kbi_look* l = &looks.of[i];
         bool is = *kernel ? l->kernel && strncmp(l->kernel, kernel, strlen(kernel)) == 0 : !l->kernel;
@@ -224,7 +224,7 @@ static void test_broken(void) {
             copy[n] = n % 2 ? '"' : ',';
             for (size_t i = n + 1; i < whole.n; i++) copy[i] = whole.s[i];
             read_text(copy);
-            free(copy);
+            KBENCH_FREE(copy);
         }
         kbi_text_free(&whole);
     }

@@ -67,6 +67,8 @@ static int virtual_dlclose(void* library);
 #define dlclose virtual_dlclose
 #include "guarded.h"
 #include "kit.h"
+#define KBENCH_SELFTEST_PART // its kernels are among those that this GPU knows
+#include "examples/addons/selftest.cu"
 #undef mmap
 #undef signal
 #undef fork
@@ -85,12 +87,13 @@ typedef struct function { // also what a kernel's node says
 } function;
 
 // The self-test's kernels, of each module.
-static function proofs[8][KBI_PROOFS];
+static function proofs[8][KBI_COUNT(kbi_proof_names)];
 static bool is_proof(const function* of) { return of >= proofs[0] && of < proofs[8]; }
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" // most operations name no more than their kind and time
+typedef enum operation_kind { KERNEL, EVENT, WAIT, COPY, HOST, ALLOCATION, SET } operation_kind;
 typedef struct operation {
-    enum { KERNEL, EVENT, WAIT, COPY, HOST, ALLOCATION, SET } kind;
+    operation_kind kind;
     const function* of;
     double ns;
     struct CUevent_st* event;
@@ -924,7 +927,7 @@ static int get_function(void** f, void* module, const char* name) {
     function* made = (function*)calloc(1, sizeof *made);
     int i;
     snprintf(made->name, sizeof made->name, "%s", name);
-    for (i = 0; i < KBI_PROOFS; i++)
+    for (i = 0; i < KBI_COUNT(kbi_proof_names); i++)
         if (strcmp(name, kbi_proof_names[i]) == 0) {
             made->bytes = 40;
             proofs[(uintptr_t)module % 8][i] = *made;
@@ -975,7 +978,7 @@ static double proof_ns(const function* of, void** a) {
     else
         memcpy(*(float**)a[1] + first, known[at].want, sizeof(float) * (size_t)checked);
     ns += p.kernel == KBI_PRODUCT ? 30.0 * p.n : 4.0 * (double)(p.in + p.out) / 4300;
-    if (getenv("VIRTUAL_SKEW") && (of - proofs[0]) / KBI_PROOFS == 3)
+    if (getenv("VIRTUAL_SKEW") && (of - proofs[0]) / KBI_COUNT(kbi_proof_names) == 3)
         ns *= 1.04; // of the second rival, by where its code lies
     if (getenv("VIRTUAL_BLUNT")) wait *= 0.1;
     return ns + wait;

@@ -527,7 +527,7 @@ def library():
             universal_newlines=True,
         )
 
-    done = run(XDG_CACHE_HOME=os.path.join(scratch, "no"), CC="no-such-compiler -g")
+    done = run(XDG_CACHE_HOME=os.path.join(scratch, "no"), CC="no-such-compiler -g", CFLAGS="")
     check(
         "no compiler",
         "no-such-compiler -g -O2 -shared" in done.stderr and "set CC" in done.stderr,

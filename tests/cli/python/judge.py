@@ -20,7 +20,7 @@ import task  # noqa: E402
 passed, failed = 0, 0
 # make test takes one trick of each kind and some honest functions; make test-all takes all
 SHORT = not os.environ.get("TEST_ALL")
-ONE_OF_A_KIND = """nothing half in_the_input public_example_alone by_contents one_output_for_all in_a_thread lazy_list
+ONE_OF_A_KIND = """nothing half in_the_input public_example_alone by_identity one_output_for_all in_a_thread lazy_list
                    stopped_clock everything_is_close leaves usual_sizes_alone hides_nan raises""".split()
 
 
