@@ -2651,6 +2651,8 @@ static int kbi_look_instead(const char* value) {
   >>registered  the add-on's instruments and outputs.
 ---------------------------------------------------------------------------------------------------------------*/
 
+
+#if KBI_CUDA
 static bool kbi_activity_wanted(const char* value) {
     (void)value;
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next) // no option of its own
@@ -2660,7 +2662,6 @@ static bool kbi_activity_wanted(const char* value) {
     return true;
 }
 
-#if KBI_CUDA
 // With --counters they say first whether the case was cold.
 static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     if (!kbi_sought.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
