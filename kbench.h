@@ -1101,14 +1101,14 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
         KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
 #define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
-#define KBI_NAMED(x) KBI_IF(kbi_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
+#define KBI_NAMED(x) KBI_IF(kbi_keep_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
 #define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
 // Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
 #define KBI_KEEP(x)                                                                                              \
     do {                                                                                                         \
-        enum { kbi_named = KBI_NAME(#x) };                                                                       \
+        enum { kbi_keep_named = KBI_NAME(#x) };                                                                       \
         enum {                                                                                                   \
-            kbi_hides = kbi_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                                    \
+            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                                    \
                 !__builtin_types_compatible_p(                                                                   \
                     __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
                 __builtin_types_compatible_p(                                                                    \
@@ -1116,19 +1116,19 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         };                                                                                                       \
         __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
         enum {                                                                                                   \
-            kbi_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole numbers, pointers; 8: floats */ \
-            kbi_size = sizeof(((void)0, KBI_OBJECT(x))),                                                         \
-            kbi_word = kbi_class <= 5 && kbi_size <= (int)sizeof(void*),                                         \
-            kbi_float = kbi_class == 8 && kbi_size <= 8                                                          \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole numbers, pointers; 8: floats */ \
+            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))),                                                         \
+            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*),                                         \
+            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8                                                          \
         };                                                                                                       \
         double kbi_no_float;                                                                                     \
         int kbi_no_word;                                                                                         \
-        if (kbi_word)                                                                                            \
-            KBI_KEEP_IN("+r", KBI_IF(kbi_word, KBI_OBJECT(x), kbi_no_word), x);                                  \
+        if (kbi_keep_word)                                                                                            \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x);                                  \
         else if (kbi_float)                                                                                      \
             KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
         else                                                                                                     \
-            KBI_KEEP_AT(&KBI_IF(kbi_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);                \
+            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);                \
     } while (0)
 #define KBI_KEEP_IN(where, object, x)                                                                            \
     __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
@@ -4730,12 +4730,12 @@ typedef struct kbi_measured {
     int32_t empty;               // the shape of launch whose bias was taken off; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
-    char cache[8], timer[8];  // "" for host work has no cache
-    int64_t n, rounds;        // of samples, of rounds
-    double* samples;          // ns, of a launch; a process that receives a result allocates its own arrays
-    double* round_ns;         // of each round of the comparison
-    double* control_ns;       // the A/A control's of each round; NULL: it is not the baseline
-    int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
+    char cache[8], timer[8]; // "" for host work has no cache
+    int64_t n, rounds;       // of samples, of rounds
+    double* samples;         // ns, of a launch; a process that receives a result allocates its own arrays
+    double* round_ns;        // of each round of the comparison
+    double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
+    int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
     int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
     int32_t kept;               // kbi_kept, of a block with such samples
@@ -13709,7 +13709,7 @@ typedef struct kbi_rivals { // a group, as its processes measured it
     kb_result* results;     // of n cases, the baseline first
     int n, processes, n_pairs;
     const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    kbi_pair* pairs; // 2 n, of several processes
+    kbi_pair* pairs;        // 2 n, of several processes
     const kbi_pools* pools;
     kbi_contest_end end;
 } kbi_rivals;
@@ -16393,7 +16393,8 @@ static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
 
 // Replaces the sender's addresses by copies of the values that follow.
 static void kbi_measured_take(kbi_measured* m, const char* values) {
-    const char *rounds = values + sizeof(double) * (size_t)m->n, *control = rounds + sizeof(double) * (size_t)m->rounds;
+    const char *rounds = values + sizeof(double) * (size_t)m->n,
+               *control = rounds + sizeof(double) * (size_t)m->rounds;
     m->samples = kbi_copy_reals(values, m->n);
     m->round_ns = kbi_copy_reals(rounds, m->rounds);
     m->control_ns = m->control_ns ? kbi_copy_reals(control, m->rounds) : NULL;
