@@ -1106,9 +1106,9 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
 #define KBI_KEEP(x)                                                                                              \
     do {                                                                                                         \
-        enum { kbi_keep_named = KBI_NAME(#x) };                                                                       \
+        enum { kbi_keep_named = KBI_NAME(#x) };                                                                  \
         enum {                                                                                                   \
-            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                                    \
+            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                               \
                 !__builtin_types_compatible_p(                                                                   \
                     __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
                 __builtin_types_compatible_p(                                                                    \
@@ -1116,19 +1116,19 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         };                                                                                                       \
         __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
         enum {                                                                                                   \
-            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole numbers, pointers; 8: floats */ \
-            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))),                                                         \
-            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*),                                         \
-            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8                                                          \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */    \
+            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))),                                                    \
+            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*),                          \
+            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8                                                \
         };                                                                                                       \
         double kbi_no_float;                                                                                     \
         int kbi_no_word;                                                                                         \
-        if (kbi_keep_word)                                                                                            \
-            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x);                                  \
+        if (kbi_keep_word)                                                                                       \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x);                             \
         else if (kbi_float)                                                                                      \
             KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
         else                                                                                                     \
-            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);                \
+            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);           \
     } while (0)
 #define KBI_KEEP_IN(where, object, x)                                                                            \
     __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
