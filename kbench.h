@@ -4934,7 +4934,6 @@ typedef enum kbi_limit {
     KBI_BY_BLOCKS,
     KBI_BY_GRID
 } kbi_limit;
-static const char* const kbi_limit_names[] = { NULL, "warps", "registers", "shared memory", "blocks", "the grid" };
 
 typedef struct kbi_gauge { // what the device showed beside them
     int64_t at;
