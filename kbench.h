@@ -16566,21 +16566,20 @@ static void kbi_destinations_free(void) {
 // Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
 // error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
-    kbi_destinations_free();
     for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
         kbi_destination* p = &kbi_destinations.of[kbi_destinations.n++];
         memset(p, 0, sizeof *p);
         kbi_puts(&p->path, file == 1 ? "stdout" : "stderr"), kbi_puts(&p->target, "");
         p->there = p->known = fstat(file, &p->at) == 0 && S_ISREG(p->at.st_mode);
     }
-    if (o->json && *o->json && !kbi_destination_take("json", NULL, o->json)) return false;
-    if (o->jsonl && *o->jsonl && !kbi_destination_take("jsonl", NULL, o->jsonl)) return false;
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->fill && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
-            return false;
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->ready && !i->ready(i->value)) return false;
-    return true;
+    bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
+    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
+    for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
+        if (i->on && i->fill && i->value && *i->value) apart = kbi_destination_take(i->option, NULL, i->value);
+    for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
+        if (i->on && i->ready) apart = i->ready(i->value);
+    kbi_destinations_free();
+    return apart;
 }
 
 // --- opened, written, closed ---
