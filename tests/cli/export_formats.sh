@@ -111,7 +111,7 @@ fi
 # the tool alone, and a program without all this
 run "$tmp/kbench"
 check_rc "the tool without --load" 2
-check_err "the tool without --load" 'the tool.*--load'
+check_err "the tool without --load" 'no benchmark is registered in this program .--load FILE shows'
 run "$tmp/kbench" --help
 check_out "the tool's --help" '--load FILE'
 plain small tests/cli/sample_program.c

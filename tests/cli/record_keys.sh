@@ -175,7 +175,7 @@ if [ -n "$locale" ]; then
     check "locale $locale: a right file" "$tmp/flat" "$tmp/locale.json"
     check_same "locale $locale: params" "$("$tmp/flat" "$tmp/locale.json" | grep '	params	' | cksum)" "$(grep '	params	' "$tmp/flat.txt" | cksum)"
 else
-    skip "no locale with a decimal comma is installed (tests/host/record.c plays one)"
+    skip "no locale with a decimal comma is installed (tests/host/record_writer.c plays one)"
 fi
 
 # --- the array is replaced as a whole, and nothing else is left in the directory

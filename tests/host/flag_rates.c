@@ -4,8 +4,8 @@
 // and CPUs show them, among these the quantiles of every case of the evidence on an H200; what was not quiet there (a
 // warm-up that ran out, a clock that moved) is put on top.
 //
-//     flags        asserts the bars
-//     flags -v     and prints each flag's share by kind of case
+//     flag_rates        asserts the bars
+//     flag_rates -v     and prints each flag's share by kind of case
 #include "test.h"
 #include "kit.h"
 

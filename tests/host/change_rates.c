@@ -2,8 +2,8 @@
 // Two sets of records compared: which cases belong together, what is called a regression, and by simulation with fixed
 // seeds how often repeats of one program are, and a program with planted slowdowns is not.
 //
-//     compare        asserts the bars
-//     compare -v     and prints the figure behind each
+//     change_rates        asserts the bars
+//     change_rates -v     and prints the figure behind each
 #include "test.h"
 #include "kit.h"
 

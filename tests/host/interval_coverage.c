@@ -2,8 +2,8 @@
 // What the intervals and verdicts promise, by simulation with fixed seeds: that an interval holds the truth as often as
 // it says, that equal rivals are called different as rarely, and that a true difference is found.
 //
-//     coverage        asserts the bars
-//     coverage -v     and prints the figure behind each
+//     interval_coverage        asserts the bars
+//     interval_coverage -v     and prints the figure behind each
 //
 // A share that is to be at least (at most) a bar fails when it misses it by more than chance would: 2.33 standard errors
 // of a binomial at the bar, one case in a hundred where the truth lies on the bar itself. Seeds are fixed, so a test that

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Two sets of records by known answers: which belong together, what a change is known by, what it is called at each
-// bound, what histories teach, and in what two machines differ. (compare.c has how often that is right.)
+// bound, what histories teach, and in what two machines differ. (change_rates.c has how often that is right.)
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -219,7 +219,7 @@ static void test_verdicts(void) {
 
 // --- rounds of a race ---
 
-static void test_rounds(void) {
+static void test_compared_rounds(void) {
     kb_result before[2] = { blank("a", 10), blank("b", 10) }, after[2] = { blank("a", 11), blank("b", 20) };
     kbi_rules rules = { 0.05, 0.1, 0.05, 0.03 };
     kbi_change of[2];
@@ -462,7 +462,7 @@ int main(void) {
     test_pairs();
     test_grounds();
     test_verdicts();
-    test_rounds();
+    test_compared_rounds();
     test_lots();
     test_processes();
     test_past();
