@@ -387,7 +387,7 @@ typedef enum kb_flag {
     KB_FLAGS(KBI_X)
 #undef KBI_X
         KB_FLAG_COUNT
-} kb_flag;            // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
+} kb_flag; // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
 // One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
 #define KB_AXIS_MAX 32
@@ -827,6 +827,7 @@ typedef struct kb_output {
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
     const char *begins, *inside;
     int lines;                             // 0: 8
+    bool (*ready)(const char* value);      // before any file is opened; false, after a message: exit code 2
     bool (*open)(const char* value);       // before anything runs; false, after a message: exit code 2
     void (*each)(const kb_result* record); // one record, when its comparison group is done
     void (*below)(kb_text* to, const kb_result* r, int width); // what the table says below its row
@@ -1739,9 +1740,7 @@ static void* kbi_arena_copy(kbi_arena* a, const void* from, size_t bytes) {
     return p;
 }
 
-static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
-    return (char*)kbi_arena_copy(a, s, n);
-}
+static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) { return (char*)kbi_arena_copy(a, s, n); }
 
 static char* kbi_keep_text(const char* s) { // for the program's whole life
     char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
@@ -5484,8 +5483,8 @@ static void kbi_result_take(kb_result* r, const kbi_sources* from) {
 
 // --- by name: the columns of the table, and every key that is a number or a text ---
 
-// Of the table, from left to right: title, key, width. Where a line is too short, the one with drop 1 is left out first,
-// then that with 2, and so on.
+// Of the table, from left to right: title, key, width, drop. Where a line is too short, the column with drop 1 is left
+// out first, then the one with 2, and so on.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0) \
@@ -5806,6 +5805,12 @@ void kb_add_output(kb_output* output) {
     kb_output** at = &kbi_process.outputs;
     while (*at && *at != output) at = &(*at)->next;
     *at = output;
+}
+
+static kb_output* kbi_output_named(const char* option) { // NULL: none is registered
+    kb_output* i = kbi_process.outputs;
+    while (i && !kbi_is(i->option, option)) i = i->next;
+    return i;
 }
 
 void kb_add_instrument(kb_instrument* instrument) {
@@ -6704,36 +6709,28 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return d;
 }
 
-// Whether something follows place n of a declared axis: then its value there is no end of the list.
-static bool kbi_axis_goes_on(const kb_axis* axis, int n) {
-    static const double zero = 0;
-    for (int i = n + 1; i <= KB_AXIS_MAX; i++)
-        if (axis->type == KB_AXIS_INTS    ? axis->i[i] != 0 && axis->i[i] != KB_LAST_INT
-            : axis->type == KB_AXIS_REALS ? memcmp(&axis->r[i], &zero, sizeof zero) != 0
-                                          : axis->s[i] != NULL)
-            return true;
-    return false;
-}
-
+// The values that a declaration lists, up to the value that ends the list.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
     kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
+    static const double zero = 0;
+    bool ended = false;
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
-        bool last = axis->type == KB_AXIS_INTS    ? axis->i[n] == KB_LAST_INT
-                    : axis->type == KB_AXIS_REALS ? kbi_nan(axis->r[n])
-                                                  : !axis->s[n];
-        if (last) {
-            d.wrong = !kbi_axis_goes_on(axis, n)    ? NULL
-                      : axis->type == KB_AXIS_INTS  ? "holds INT64_MIN, which ends it"
-                      : axis->type == KB_AXIS_REALS ? "holds a NaN, which ends it"
-                                                    : "holds a NULL, which ends it";
-            break;
-        }
-        if (n == KB_AXIS_MAX) break;
+        bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS;
+        bool last = ints ? axis->i[n] == KB_LAST_INT : reals ? kbi_nan(axis->r[n]) : !axis->s[n];
+        bool blank = ints    ? axis->i[n] == 0 || last
+                     : reals ? memcmp(&axis->r[n], &zero, sizeof zero) == 0
+                             : !axis->s[n];
+        if (ended && !blank) // the value that ended the list was meant as one of its values
+            d.wrong = ints    ? "holds INT64_MIN, which ends it"
+                      : reals ? "holds a NaN, which ends it"
+                              : "holds a NULL, which ends it";
+        if (last && !ended) ended = true, d.wrong = NULL;
+        if (ended || n == KB_AXIS_MAX) continue;
         values[n].name = axis->name;
         values[n].type = axis->type;
         values[n].i = axis->i[n];
-        values[n].r = axis->type == KB_AXIS_INTS ? (double)axis->i[n] : axis->r[n];
+        values[n].r = ints ? (double)axis->i[n] : axis->r[n];
         values[n].s = axis->s[n];
         d.n++;
     }
@@ -6755,33 +6752,28 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
     return NULL;
 }
 
-// The lowest integer that an entry declares for an axis, in any size.
-static int64_t kbi_lowest_declared(kbi_arena* arena, const kb_entry* e, const char* name) {
+// Whether an entry takes these values of -a: a 0 if it declares one for that axis, in any size, and a number below 0 if
+// it declares one. A function that was written for sizes above 0 returns at once for a 0, which would be timed.
+static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
     int64_t lowest = INT64_MAX;
+    if (d->type != KB_AXIS_INTS) return true;
     for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        kbi_dimension d[KBI_DIMENSIONS];
+        kbi_dimension declared[KBI_DIMENSIONS];
         int n = 0;
         if (a->type == KB_AXIS_INTS)
-            d[n++] = kbi_axis_dimension(arena, a);
+            declared[n++] = kbi_axis_dimension(arena, a);
         else if (a->type == KB_AXIS_SIZE)
-            kbi_size_dimensions(arena, a->s[0], d, &n);
+            kbi_size_dimensions(arena, a->s[0], declared, &n);
         for (int i = 0; i < n; i++)
-            for (int v = 0; v < d[i].n && kbi_is(d[i].name, name); v++) lowest = KBI_MIN(lowest, d[i].values[v].i);
+            for (int v = 0; v < declared[i].n && kbi_is(declared[i].name, d->name); v++)
+                lowest = KBI_MIN(lowest, declared[i].values[v].i);
     }
-    return lowest;
-}
-
-// Whether an entry takes these values of -a. A function that was only ever meant for sizes above 0 makes of a 0 a time
-// of nothing, and of less whatever its arithmetic makes of it.
-static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
-    if (d->type != KB_AXIS_INTS) return true;
-    int64_t lowest = kbi_lowest_declared(arena, e, d->name), least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
-    for (int i = 0; i < d->n; i++) {
-        if (d->values[i].i >= least) continue;
-        kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said, e->operation,
-                  e->implementation, d->name, (int)least, (long long)lowest);
-        return false;
-    }
+    int64_t least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
+    for (int i = 0; i < d->n; i++)
+        if (d->values[i].i < least)
+            return kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said,
+                             e->operation, e->implementation, d->name, (int)least, (long long)lowest),
+                   false;
     return true;
 }
 
@@ -7311,9 +7303,10 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 #endif
     if (!all->n)
         kbi_error(
-            "no benchmark is registered in this program; a linker takes from a static library only what is called: "
+            "no benchmark is registered in this program%s; a linker takes from a static library only what is called: "
             "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
-            "an entry of its own");
+            "an entry of its own",
+            kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
     bool good = all->n && kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
                 kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
                 kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
@@ -7372,11 +7365,6 @@ static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// A word of a column, once a line.
-static void kbi_list_word(kbi_text* t, kbi_set* seen, uint64_t column, const char* word) {
-    if (kbi_set_add(seen, kbi_hash(column << 60, word))) kbi_puts(t, " "), kbi_clean(t, word);
-}
-
 // The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
@@ -7384,13 +7372,17 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
         kbi_clean(t, operation);
-        for (int j = i; j < end; j++)
-            if (plan->cases[j].direction) kbi_list_word(t, &seen, 1, plan->cases[j].direction);
-        kbi_puts(t, " ");
-        for (int j = i; j < end; j++)
-            if (plan->cases[j].dtype) kbi_list_word(t, &seen, 2, kb_dtype_name(plan->cases[j].dtype));
-        kbi_puts(t, " ");
-        for (int j = i; j < end; j++) kbi_list_word(t, &seen, 3, plan->cases[j].entry->implementation);
+        for (int column = 1; column <= 3; column++) {
+            if (column > 1) kbi_puts(t, " ");
+            for (const kbi_case* c = plan->cases + i; c < plan->cases + end; c++) {
+                const char* word = column == 1   ? c->direction
+                                   : column == 3 ? c->entry->implementation
+                                   : c->dtype    ? kb_dtype_name(c->dtype)
+                                                 : NULL;
+                if (word && kbi_set_add(&seen, kbi_hash((uint64_t)column << 60, word)))
+                    kbi_puts(t, " "), kbi_clean(t, word);
+            }
+        }
         kbi_puts(t, "\n");
         for (int j = i; notes && j < end; j++) {
             const kb_entry* e = plan->cases[j].entry;
@@ -7656,14 +7648,18 @@ typedef struct kbi_alike {   // what tells whether later launches do what the fi
     char differ[160];        // what their times say; "": nothing
 } kbi_alike;
 
-typedef struct kbi_listener { // who wants to know how a run goes; of the functions each may be NULL
-    // between units, at most some times a second, and where the machine's time begins and ends
-    void (*beat)(void* to, bool machine);
-    // a case got its word, and its function goes on: if it ends the process, that is what became of it
+// Where what happens to cases goes: the pipe of a worker, the supervisor's tables, or the caller of kb_compare. Of the
+// functions beat and word may be NULL. index: of the case in the plan.
+typedef struct kbi_sink {
+    void (*enter)(void* to, int index);
+    void (*beat)(void* to,
+                 bool machine); // now and then; machine: from here on its time is the machine's, not the case's
+    // A case got its word, and its function goes on: if it ends the process, that is what became of it.
     void (*word)(void* to, int index, const kbi_measured* m);
+    void (*result)(void* to, int index, kbi_measured* m); // which owns its arrays from then on
+    void (*inside)(void* to, int index, const kbi_inside* in);
     void* to;
-    int index; // of the case in the plan
-} kbi_listener;
+} kbi_sink;
 
 typedef struct kbi_run {
     kb_state kb;
@@ -7671,7 +7667,8 @@ typedef struct kbi_run {
     const kbi_backend* backend;
     kbi_machine* machine; // its roofs are measured when first wanted
     const kbi_case* of;
-    kbi_listener listener;
+    const kbi_sink* sink; // NULL: nobody listens
+    int index;            // of the case in the plan, -1: it stands in for one
     int64_t began, shown; // shown: when it was, or would have been
     uint64_t range;       // of the case, for profilers
     kbi_place place;
@@ -7710,10 +7707,14 @@ static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     if (timed && !run->call.called) run->call.called = name;
 }
 
+static void kbi_beat(kbi_run* run, bool machine) {
+    if (run->sink && run->sink->beat) run->sink->beat(run->sink->to, machine);
+}
+
 static void kbi_give_word(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
     run->m.status = (int32_t)status;
-    if (first && run->listener.word) run->listener.word(run->listener.to, run->listener.index, &run->m);
+    if (first && run->sink && run->sink->word && run->index >= 0) run->sink->word(run->sink->to, run->index, &run->m);
 }
 
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
@@ -9536,15 +9537,6 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
     }
 }
 
-// As far as they are known.
-static void kbi_nvml_gauge(double* sm_mhz, double* power_w) {
-    const kbi_nvml* n = &kbi_lab.nvml;
-    unsigned value = 0;
-    if (!n->device) return;
-    if (n->clock && n->clock(n->device, 1, &value) == 0) *sm_mhz = value;
-    if (n->power && n->power(n->device, &value) == 0) *power_w = value / 1000.0;
-}
-
 static void kbi_gpu_throttled(kbi_measured* m) {
     const kbi_nvml* n = &kbi_lab.nvml;
     unsigned long long mask = 0;
@@ -11189,9 +11181,9 @@ static void kbi_want_reached(kbi_run* run, int which) {
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
     if (!cold || !(power >= (double)KBI_REACHED_LEAST) || !(run->m.bytes < 64.0 * (double)run->machine->l2)) return;
     if (power >= KBI_REACHED_LEAST + KBI_REACHED - 1 || !kbi_finite(bias)) return;
-    if (run->listener.beat) run->listener.beat(run->listener.to, true);
+    kbi_beat(run, true);
     for (int i = 0; i < 2; i++) rate[i] = kbi_reached_cold(which, (int)power + i, bias);
-    if (run->listener.beat) run->listener.beat(run->listener.to, false);
+    kbi_beat(run, false);
     run->m.reached = exp2(log2(rate[0]) + (power - floor(power)) * (log2(rate[1]) - log2(rate[0])));
 }
 
@@ -11481,12 +11473,12 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
 static void kbi_want_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
-    if (run->listener.beat) run->listener.beat(run->listener.to, true); // it may take longer than the case
+    kbi_beat(run, true); // it may take longer than the case
     if (run->m.core)
         kbi_core_roof(roofs, which);
     else if (run->backend->timing.roof)
         run->backend->timing.roof(run->machine, which);
-    if (run->listener.beat) run->listener.beat(run->listener.to, false);
+    kbi_beat(run, false);
 }
 
 // Measures the roofs that judging this case will ask for, as far as they are not known yet. Host work is held against
@@ -12044,7 +12036,7 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->shown <= 100000000) return;
     run->shown = now;
-    if (run->listener.beat) run->listener.beat(run->listener.to, false);
+    kbi_beat(run, false);
     if (unit != KBI_SAMPLE || run->call.phase != KBI_PHASE_SAMPLE) return;
     if (run->backend->sensors.throttled) run->backend->sensors.throttled(&run->m);
     kbi_note_clock(run, kbi_clock_mhz(run));
@@ -12818,15 +12810,6 @@ void kb_expect(kb_state* kb, unsigned expectations) {
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_sink { // where what happens to cases goes: a pipe, or straight to the supervisor's tables
-    void (*enter)(void* to, int index);
-    void (*beat)(void* to, bool machine);
-    void (*word)(void* to, int index, const kbi_measured* m); // before its result; or NULL
-    void (*result)(void* to, int index, kbi_measured* m); // which owns its arrays from then on
-    void (*inside)(void* to, int index, const kbi_inside* in);
-    void* to;
-} kbi_sink;
-
 enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_SLOTS = 64 + 1 };
 
 typedef struct kbi_arm { // a case of the group, with its body suspended
@@ -13199,8 +13182,7 @@ static kbi_arm* kbi_equal_of(const kbi_arm* baseline) {
     a->run.work = of->work;
     a->run.memory.most = of->memory.most;
     a->run.memory.copies = of->memory.copies;
-    a->run.listener.beat = of->listener.beat;
-    a->run.listener.to = of->listener.to;
+    a->run.sink = of->sink, a->run.index = -1;
     a->run.place.stand_in = true;
     a->index = baseline->index;
     return a;
@@ -13247,11 +13229,6 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
     return good;
 }
 
-static kbi_listener kbi_listener_of(const kbi_sink* sink, int index) {
-    kbi_listener l = { sink->beat, sink->word, sink->to, index };
-    return l;
-}
-
 // Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
@@ -13266,7 +13243,7 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         kbi_run_case(&a->run, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
         a->index = first + i;
-        a->run.listener = kbi_listener_of(sink, a->index);
+        a->run.sink = sink, a->run.index = a->index;
         sink->enter(sink->to, a->index);
         kbi_check_call(&a->run);
         bool fine = a->run.m.status == KB_OK;
@@ -13293,7 +13270,7 @@ static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, co
         kbi_run_init(run, b, machine, recipe);
         kbi_run_case(run, &cases[first + i]);
         if (recipe->verdicts) run->work.verdict = &recipe->verdicts[i];
-        run->listener = kbi_listener_of(sink, first + i);
+        run->sink = sink, run->index = first + i;
         sink->enter(sink->to, first + i);
         kbi_inside* in = kbi_inside_call(run);
         good = !kbi_lost(run);
@@ -14145,27 +14122,22 @@ static bool kbi_is_commit(const char* s) {
     return !s[n] && (n == 40 || n == 64);
 }
 
-// A branch's file below .git: never one outside, whatever HEAD says.
-static bool kbi_is_ref(const char* s) { return strncmp(s, "refs/", 5) == 0 && !strstr(s, ".."); }
-
 // The commit that is checked out here or in a folder above, read from .git itself.
 static void kbi_session_commit(kbi_session* s) {
-    char path[512], up[256] = "", line[256], name[512];
-    for (int i = 0; i < 20 && !s->git_commit[0]; i++) {
-        snprintf(path, sizeof path, "%s.git", up);
+    char path[512], line[256];
+    for (int up = 0; up < 20; up++) {
+        size_t n = 3 * (size_t)up, left = sizeof path - n;
+        for (int i = 0; i < up; i++) memcpy(path + 3 * i, "../", 3);
+        snprintf(path + n, left, ".git");
         if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
-        snprintf(path, sizeof path, "%s.git/HEAD", up);
-        if (kbi_first_line(path, line, (int)sizeof line)) {
-            if (strncmp(line, "ref: ", 5) == 0) {
-                snprintf(name, sizeof name, "%s.git/%.200s", up, line + 5);
-                if (!kbi_is_ref(line + 5) || !kbi_first_line(name, line, (int)sizeof line))
-                    return; // packed, or no commit yet
-            }
-            if (kbi_is_commit(line)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
-            return;
+        snprintf(path + n, left, ".git/HEAD");
+        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
+        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // no file outside, whatever HEAD says
+            snprintf(path + n, left, ".git/%.200s", line + 5);
+            if (!kbi_first_line(path, line, (int)sizeof line)) return; // packed, or no commit yet
         }
-        if (strlen(up) + 4 > sizeof up) return;
-        strcat(up, "../");
+        if (kbi_is_commit(line)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
+        return;
     }
 }
 
@@ -14431,9 +14403,9 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     static const char digits[] = "-0123456789";
     static const struct {
         const char *begins, *wanted;
-    } kinds[] = { { "\"", "a text" },   { digits, "a number" },      { digits, "a whole number" },
-                  { "tf", "true or false" }, { "{", "an object" },        { "[", "a list of numbers" },
-                  { "[", "a list of flags" }, { "\"", "a text" }, { "\"", "a text" } };
+    } kinds[] = { { "\"", "a text" },         { digits, "a number" }, { digits, "a whole number" },
+                  { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
+                  { "[", "a list of flags" }, { "\"", "a text" },     { "\"", "a text" } };
     KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
     int c = kbi_peek(r);
     kbi_scanned number;
@@ -14581,7 +14553,8 @@ static void kbi_records_free(kbi_records* r) {
     memset(r, 0, sizeof *r);
 }
 
-static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s, size_t n) {
+static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s,
+                             size_t n) {
     kbi_reader_text(r, s, n);
     r->path = path;
     r->line = line;
@@ -16605,6 +16578,8 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->fill && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
             return false;
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (i->on && i->ready && !i->ready(i->value)) return false;
     return true;
 }
 
@@ -16620,8 +16595,8 @@ static void kbi_outputs_free(kbi_outputs* all) {
 
 // A file that is written at the end. False after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
-                            void (*fill)(kbi_text* t, const kb_result* records, int64_t n),
-                            const kbi_signature* mark, const char* folder, const char* path, bool append) {
+                            void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
+                            const char* folder, const char* path, bool append) {
     kbi_text full = KBI_BLANK;
     if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
     if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;

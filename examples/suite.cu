@@ -531,7 +531,7 @@ int main(int argc, char** argv) {
     order = add_products(order);
 #endif
     (void)order;
-    kb_default("--fast --shuffle --budget 3m"); // groups of all operations, in the time that a person waits
+    kb_default("--fast --size medium --max-time 200ms --budget 3m"); // what a person waits for
     return kb_main(argc, argv);
 }
 #endif

@@ -60,7 +60,7 @@ if have python3; then
         '^>>fields \(foundation\) calls kbi_plan_make of >>plan \(plan\)'
     found "a later stage's public function" "$(before verdict 'static void kbi_planted(void) { kb_print(0, 0); }')" \
         '^>>[a-z_]+ \(measure\) calls kb_print of >>[a-z_]+ \(render\)'
-    found "a stage that reads options" "$(before counted 'static int kbi_planted = KBI_OPTION_json;')" \
+    found "a stage that reads options" "$(before rivals 'static int kbi_planted = KBI_OPTION_json;')" \
         "^>>verdict \(judge\) reads the command line's options"
     found "stages out of order" '/^  >>registry / { sub("declare", "render") } { print }' 'is out of the order of the stages'
     found "no stage" '/^  >>plan +plan:/ { sub("plan:", "") } { print }' '>>plan: its header bears no stage'

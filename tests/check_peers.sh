@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # tests/gpu/peers.py without a GPU: the programs, the library and the modules that it uses are composed here, with times
 # that are known, in the formats of kbench's and nvbench's JSON (1.0.0); no number below is a measurement.
+# only in make test-all
 . tests/lib.sh
 
 if ! have python3; then

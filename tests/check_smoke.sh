@@ -37,7 +37,7 @@ echo "[{\"status\": \"ok\", \"verified\": true, \"time_ms\": ${PLAY_MS:-0.02}}]"
 EOF
 echo 'echo "pass  add fwd unroll bf16            as its reference, two launches"' > "$play/kernels"
 echo 'echo "pass  Python, mode cold              20 us"' > "$play/face"
-printf '#!/bin/sh\ncase $1 in *face.py) exec sh "%s/face" ;; esac\n' "$play" > "$play/python3"
+printf '#!/bin/sh\ncase $1 in *python_times.py) exec sh "%s/face" ;; esac\n' "$play" > "$play/python3"
 echo 'exit 7' > "$play/misuse" # ends early
 chmod +x "$play/nvidia-smi" "$play/nvcc" "$play/python3"
 # smoke WHAT SETTING...

@@ -61,11 +61,11 @@ built() {
     part FAIL "build of $1" "$(ended "$rc"): $(tail_of "$dir/$1.log")"
     return 1
 }
-build flat "$CC" -O1 -Itests tests/cli/flat.c -o "$dir/flat"
-build cases "$NVCC" -O1 $ARCHFLAGS -I. tests/smoke/cases.cu -o "$dir/cases"
+build flat "$CC" -O1 -Itests tests/cli/flat_records.c -o "$dir/flat"
+build cases "$NVCC" -O1 $ARCHFLAGS -I. tests/smoke/scale.cu -o "$dir/cases"
 build selftest "$NVCC" -O1 $ARCHFLAGS examples/addons/selftest.cu -o "$dir/selftest"
 build misuse "$NVCC" -O1 $ARCHFLAGS -I. tests/gpu/misuse.cu -o "$dir/misuse"
-build library "$NVCC" -O1 $ARCHFLAGS -Xcompiler -fPIC -shared -DLIBRARY tests/smoke/cases.cu -o "$dir/library.so"
+build library "$NVCC" -O1 $ARCHFLAGS -Xcompiler -fPIC -shared -DLIBRARY tests/smoke/scale.cu -o "$dir/library.so"
 PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1 XDG_CACHE_HOME=$dir/cache
 export PYTHONPATH PYTHONDONTWRITEBYTECODE XDG_CACHE_HOME
 unset KBENCH_NO_CUDA KBENCH_LIB KBENCH_H
@@ -156,7 +156,7 @@ if ! command -v "$PYTHON" > /dev/null 2>&1; then
     part skip "Python" "no $PYTHON"
 elif built python && built library; then
     cold=$(field "$dir/events_cold.json" time_ms 2> /dev/null) hot=$(field "$dir/events_hot.json" time_ms 2> /dev/null)
-    $limit "$PYTHON" tests/smoke/face.py "$dir/library.so" "${cold#null}" "${hot#null}" > "$dir/face.out" 2>&1 < /dev/null
+    $limit "$PYTHON" tests/smoke/python_times.py "$dir/library.so" "${cold#null}" "${hot#null}" > "$dir/face.out" 2>&1 < /dev/null
     rc=$?
     parts "$dir/face.out"
     [ $rc -eq 0 ] || grep -q '^FAIL ' "$dir/face.out" || part FAIL "Python" "$(ended $rc): $(tail_of "$dir/face.out")"

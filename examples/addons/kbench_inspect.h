@@ -683,6 +683,15 @@ static int64_t kbi_activity_now(void) {
     return kbi_lab.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
 }
 
+// As far as they are known.
+static void kbi_nvml_gauge(double* sm_mhz, double* power_w) {
+    const kbi_nvml* n = &kbi_lab.nvml;
+    unsigned value = 0;
+    if (!n->device) return;
+    if (n->clock && n->clock(n->device, 1, &value) == 0) *sm_mhz = value;
+    if (n->power && n->power(n->device, &value) == 0) *power_w = value / 1000.0;
+}
+
 static void kbi_activity_gauge(void) {
     kbi_gauge g = { kbi_activity_now(), NAN, NAN };
     kbi_nvml_gauge(&g.sm_mhz, &g.power_w);

@@ -4722,13 +4722,7 @@ static bool kbi_toll_wanted(void) {
 static bool kbi_toll_open_files(kbi_toll* g) {
     kbi_text path = KBI_BLANK;
     struct stat about;
-    if (kbi_wanted.history && *kbi_wanted.history && !kbi_destination_take("history", NULL, kbi_wanted.history))
-        return false;
     if (kbi_wanted.save_baseline) {
-        kbi_putf(&path, "%s.json", kbi_wanted.save_baseline);
-        bool apart = kbi_destination_take("save-baseline", ".kbench", path.s);
-        kbi_text_free(&path);
-        if (!apart) return false;
         kbi_baseline_path(&path, kbi_wanted.save_baseline);
         kbi_path_here(&g->save, path.s);
         kbi_text_free(&path);
@@ -4904,7 +4898,7 @@ static bool kbi_toll_save(kbi_toll* g, const kb_result* now, int64_t n, int code
     return good;
 }
 
-static kbi_toll kbi_toll_now;                  // of this run
+static kbi_toll kbi_toll_now;              // of this run
 static const kbi_contrast* kbi_loaded_now; // of what --load shows
 static bool kbi_figure_failed;             // --where left nothing for --svg
 
@@ -5094,8 +5088,28 @@ static bool kbi_github_open(const char* value) {
         return kbi_error("--github writes to the file that GITHUB_STEP_SUMMARY names, and it names none; --md FILE "
                          "writes the same"),
                false;
-    return kbi_destination_take("github", NULL, summary) &&
-           kbi_outputs_add(kbi_outputs_now, "github", kbi_md, &kbi_md_mark, NULL, summary, true);
+    return kbi_outputs_add(kbi_outputs_now, "github", kbi_md, &kbi_md_mark, NULL, summary, true);
+}
+
+// Where the outputs above and a baseline or history write, before any file is opened.
+static bool kbi_report_ready(const char* value) {
+    static const char* const files[] = { "comparison.csv", "comparison.md", "report.md" };
+    const char *github = getenv("GITHUB_STEP_SUMMARY"), *folder = kbi_wanted.report;
+    bool runs = !kbi_wanted.n_load && !kbi_wanted.compare[0], apart = true;
+    (void)value;
+    if (runs && kbi_wanted.history && *kbi_wanted.history)
+        apart = kbi_destination_take("history", NULL, kbi_wanted.history);
+    if (kbi_wanted.on[KBI_REPORT_github] && github && *github)
+        apart = apart && kbi_destination_take("github", NULL, github);
+    for (int i = 0; i < KBI_COUNT(files) && folder && *folder; i++)
+        apart = apart && kbi_destination_take("report", folder, files[i]);
+    if (kbi_wanted.save_baseline) {
+        kbi_text name = KBI_BLANK;
+        kbi_putf(&name, "%s.json", kbi_wanted.save_baseline);
+        apart = apart && kbi_destination_take("save-baseline", ".kbench", name.s);
+        kbi_text_free(&name);
+    }
+    return apart;
 }
 
 static bool kbi_report_open(const char* folder) {
@@ -5108,8 +5122,6 @@ static bool kbi_report_open(const char* folder) {
     } files[] = { { "comparison.csv", kbi_csv, &csv },
                   { "comparison.md", kbi_md, &kbi_md_mark },
                   { "report.md", kbi_report, &report } };
-    for (int i = 0; i < KBI_COUNT(files) && *folder; i++)
-        if (!kbi_destination_take("report", folder, files[i].name)) return false;
     if (*folder && mkdir(folder, 0777) != 0 && errno != EEXIST)
         return kbi_error("cannot make --report %s: %s", folder, strerror(errno)), false;
     for (int i = 0; i < KBI_COUNT(files); i++)
@@ -5703,7 +5715,8 @@ KBI_CONSTRUCTOR static void kbi_report_register(void) {
     kbi_report_output("compare")->instead = kbi_compare_instead;
     kbi_report_output("race")->instead = kbi_race_instead;
     kbi_toll_output = kbi_report_output(NULL);
-    kbi_toll_output->open = kbi_toll_start, kbi_toll_output->end = kbi_toll_end;
+    kbi_toll_output->ready = kbi_report_ready, kbi_toll_output->open = kbi_toll_start,
+    kbi_toll_output->end = kbi_toll_end;
 }
 
 KBI_CODE_END

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # --budget: a run ends within its time, every case has some of it, and what had none is said and can be run later.
+# measures time
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 program prog tests/cli/budget.c
 prog="$tmp/prog --device script --no-progress"

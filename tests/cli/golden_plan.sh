@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # What a program would run, and what it says of command lines, word by word as it was: see tests/golden.lib.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 . tests/golden.lib
 unset SLURM_ARRAY_TASK_ID GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS
 
 if everything; then
-    build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DKBENCH_IMPLEMENTATION -I. tests/cli/prog.c -o "$tmp/prog" $libs
+    build "prog.c" $CC $looks_out -w -D__OPTIMIZE__=1 -DTEST_SANITIZE -I. -Itests tests/cli/sample_program.c tests/cli/kit.c -o "$tmp/prog" $libs
 else
-    program prog tests/cli/prog.c
+    program prog tests/cli/sample_program.c
 fi
 cd "$tmp" || exit 2
 tmp=.

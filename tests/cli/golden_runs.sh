@@ -3,7 +3,7 @@
 # Records of runs whose clock is a script's or the virtual GPU's, field by field as they were: see tests/golden.lib. What
 # comes from this machine, and what it had to do meanwhile, is left out.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 . tests/golden.lib
 
 program script tests/cli/table.c

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kit.c - kbench with its implementation, as kit.sh links it with the programs of these tests: with the add-ons and its
+// kit.c - kbench with its implementation, as kit.lib links it with the programs of these tests: with the add-ons and its
 // memory under guard; with PLAIN, without both.
 #ifndef PLAIN
 #include "guarded.h"

@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --race: built programs in alternating fresh processes. Most programs here have times by a script (gate.c), with the
+# --race: built programs in alternating fresh processes. Most programs here have times by a script (regression_gate.c), with the
 # noise of a process that others disturb; two do planted work.
 #
 #   sh tests/cli/race.sh            3 races (10 in make test-all) of a program against itself, as many against one that is 3 % slower
 #   sh tests/cli/race.sh --full     100 of each, and 20 with real work that is 3 % more
+# measures time
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
-program old tests/cli/gate.c
-program slow3 tests/cli/gate.c -DSLOWER=3
-program slow15 tests/cli/gate.c -DSLOWER=15
+program old tests/cli/regression_gate.c
+program slow3 tests/cli/regression_gate.c -DSLOWER=3
+program slow15 tests/cli/regression_gate.c -DSLOWER=15
 program work tests/cli/race.c
 program more60 tests/cli/race.c -DMORE=60
 program more3 tests/cli/race.c -DMORE=3

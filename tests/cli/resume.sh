@@ -3,11 +3,11 @@
 # --resume: a run that was killed goes on where it was, and every case has one record in the end. Whoever is killed,
 # and when: RESUME_KILLS=N kills N times.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
-program prog tests/cli/prog.c
-program other tests/cli/prog.c -O2 -DPROG_BUILD=2
-program faults tests/cli/faults.c
+program prog tests/cli/sample_program.c
+program other tests/cli/sample_program.c -O2 -DPROG_BUILD=2
+program faults tests/cli/faults_in_cases.c
 reader
 prog=$tmp/prog
 options="--iters 3 --warmup 1 --no-progress"

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # The table is made of the records and of nothing else: what another program makes of the file is the same bytes.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG
 
 program table tests/cli/table.c
-build "shows.c" $CC -O0 -I. -Itests tests/cli/shows.c -o "$tmp/shows" $libs
+build "shows.c" $CC -O0 -I. -Itests tests/cli/table_from_file.c -o "$tmp/shows" $libs
 reader
 script="--device script --no-progress --max-time 20ms"
 clock="--iters 10 --warmup 1 --no-progress"

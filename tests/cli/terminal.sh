@@ -3,7 +3,7 @@
 # What a person sees in a window: rows that fit, one line of progress that goes away, colour on request, and nothing that
 # a terminal would obey, whatever the names hold.
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG
 
 program terminal tests/cli/terminal.c

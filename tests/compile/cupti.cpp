@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What kbench.h declares of CUPTI by itself, since its headers are often not there, against these headers.
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+// What kbench declares of CUPTI by itself, since its headers are often not there, against these headers.
+#include "kit.h"
 #include <cuda.h>
 #include <cupti.h>
 #include <cupti_profiler_host.h>

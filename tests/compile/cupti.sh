@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# CUPTI's structures, as kbench.h knows them, against its headers where these are.
+# CUPTI's structures, as kbench knows them, against its headers where these are.
 . tests/lib.sh
 
 include=$(cuda_headers)
@@ -18,10 +18,10 @@ for folder in "$include/../lib64" "$include/../lib" "$include/../targets/x86_64-
 done
 if [ -z "$cudart" ]; then
     skip "no libcudart_static.a: the structures' sizes"
-    check "structures" $CXX -std=c++11 -fsyntax-only -w -DKBENCH_CUDA -isystem "$include" -isystem "$cupti" -I. tests/compile/cupti.cpp
+    check "structures" $CXX -std=c++11 -fsyntax-only -w -DKBENCH_CUDA -isystem "$include" -isystem "$cupti" -I. -Itests tests/compile/cupti.cpp
     finish
 fi
-build "structures" $CXX -std=c++11 -w -DKBENCH_CUDA -isystem "$include" -isystem "$cupti" -I. tests/compile/cupti.cpp -o "$tmp/cupti" $cudart $libs
+build "structures" $CXX -std=c++11 -w -DKBENCH_CUDA -isystem "$include" -isystem "$cupti" -I. -Itests tests/compile/cupti.cpp -o "$tmp/cupti" $cudart $libs
 check "their sizes" "$tmp/cupti"
 
 everything || finish
@@ -35,8 +35,7 @@ if [ -z "$library" ]; then
     finish
 fi
 cat > "$tmp/chips.c" << 'EOF'
-#define KBENCH_IMPLEMENTATION
-#include "kbench.h"
+#include "kit.h"
 int main(int argc, char** argv) { // LIBRARY CHIP...
     static const char* const sets[] = { "few", "usual", "all" };
     void* library = dlopen(argv[1], RTLD_NOW);
@@ -56,7 +55,7 @@ int main(int argc, char** argv) { // LIBRARY CHIP...
     return 0;
 }
 EOF
-build "a program" $CC -w -DKBENCH_CUDA -isystem "$include" -I. "$tmp/chips.c" -o "$tmp/chips" $cudart $libs -lstdc++
+build "a program" $CC -w -DKBENCH_CUDA -isystem "$include" -I. -Itests "$tmp/chips.c" -o "$tmp/chips" $cudart $libs -lstdc++
 run "$tmp/chips" "$library" GA100 AD102 GH100 GB100
 check_rc "metrics of chips" 0
 check_not_out "no set is refused" '^BAD'

@@ -32,7 +32,7 @@ KBENCH_IMPL(thrown, throws) {
 #endif
 KBENCH_MAIN()
 EOF
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+build "flat.c" $CC -O1 -Itests tests/cli/flat_records.c -o "$tmp/flat"
 # field IMPLEMENTATION KEY
 field() { awk -F'\t' -v i="\"$1\"" -v k="$2" '$2 == "implementation" { now = $3 } now == i && $2 == k { print $3; exit }' "$tmp/flat.txt"; }
 # rivals WHAT OPTIONS...: of $tmp/rivals

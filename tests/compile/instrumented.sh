@@ -34,7 +34,8 @@ cat > "$tmp/host.c" << 'EOF'
 int main(int argc, char** argv) { return dlopen(argv[argc - 1], RTLD_NOW) ? kb_main(argc - 1, argv) : (puts(dlerror()), 9); }
 EOF
 echo 'int main(void) { return 0; }' > "$tmp/probe.c"
-build "kbench.o" $CC -O2 -x c -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/kbench.o"
+printf '#define KBENCH_IMPLEMENTATION\n#include "kbench.h"\n#include "examples/addons/kbench_report.h"\n' > "$tmp/kbench.c"
+build "kbench.o" $CC -O2 -I. -c "$tmp/kbench.c" -o "$tmp/kbench.o"
 short="--max-time 20ms --no-progress"
 build "a plain program" $CC -O2 -I. "$tmp/bench.c" "$tmp/kbench.o" -o "$tmp/plain" $libs
 run "$tmp/plain" $short --json "$tmp/plain.json"

@@ -37,7 +37,7 @@ int main(int argc, char** argv) { return dlopen(argv[argc - 1], RTLD_NOW) ? kb_m
 EOF
 printf '#include "kbench.h"\nKBENCH_MAIN()\n' > "$tmp/linked.c"
 build "kbench.o" $CC -O2 -x c -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/kbench.o"
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+build "flat.c" $CC -O1 -Itests tests/cli/flat_records.c -o "$tmp/flat"
 # statuses WHAT PROGRAM [LIBRARY]
 statuses() {
     what=$1 && shift

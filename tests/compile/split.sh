@@ -5,6 +5,7 @@
 . tests/lib.sh
 
 warn="-Wall -Wextra -Werror"
+everything || warn= # which make test asks of compile/matrix
 here=tests/compile
 short="--iters 3 --warmup 1 --no-progress --quiet"
 version=$(sed -n 's/^#define KBENCH_VERSION "\(.*\)"$/\1/p' kbench.h | tr . _)

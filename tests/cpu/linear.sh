@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Time is linear in the work from 10 ns to 1 ms: what is taken off for reading the clock, and what the loop costs, are
 # right for blocks of every length.
+# measures time
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 plain linear tests/cpu/linear.c -O2
 reader

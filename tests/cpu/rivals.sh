@@ -5,8 +5,9 @@
 #   sh tests/cpu/rivals.sh           in short: 36 comparisons in some 10 s
 #   sh tests/cpu/rivals.sh --full    210 comparisons in some minutes; where hardly anybody else used the machine, 95 % of
 #                                    those that are 5 % slower are found as well, from 1.5 us
+# measures time
 . tests/lib.sh
-. tests/cli/kit.sh
+. tests/cli/kit.lib
 
 if ! have python3; then
     skip "no python3"

@@ -40,7 +40,7 @@ static void check_words(const char* s) {
     static kbi_options o;
     if (time != -1 && (!(time >= 0) || !kbi_finite(time))) abort();
     if (kbi_parse_whole(s, -5, 1000, &whole) && (whole < -5 || whole > 1000)) abort();
-    if (kbi_option_set(&o, KBI_OPTION_noise, s) && !(o.noise >= 0 && o.noise <= 10)) abort();
+    if (kbi_option_set(&o, KBI_OPTION_precision, s) && !(o.precision > 0 && o.precision <= 1)) abort();
     kbi_cpus_parse(s, &cpus);
 }
 

@@ -17,7 +17,7 @@ static void put_lines(kbi_text* t, const kbi_records* r) {
 static void show(const kbi_records* r) {
     static FILE* nowhere;
     if (!nowhere && !(nowhere = fopen("/dev/null", "w"))) abort();
-    static const kbi_render renders[] = { kbi_csv, kbi_md, kbi_gbench, kbi_go, kbi_report };
+    static void (*const renders[])(kbi_text * t, const kb_result* records, int64_t n) = { kbi_csv, kbi_md, kbi_gbench, kbi_go, kbi_report };
     for (int i = 0; i < KBI_COUNT(renders); ++i) {
         kbi_text t = { NULL, 0, 0 };
         renders[i](&t, r->of, r->n);

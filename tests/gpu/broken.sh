@@ -5,7 +5,7 @@
 . tests/lib.sh
 
 build "broken.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/broken.cu -o "$tmp/broken"
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+build "flat.c" $CC -O1 -I. -Itests tests/cli/flat_records.c -o "$tmp/flat" $libs
 run "$tmp/broken" --fast --no-progress --json "$tmp/r.json"
 check_rc "all in one run" 1
 "$tmp/flat" "$tmp/r.json" > "$tmp/flat.txt"

@@ -11,7 +11,7 @@ for f in tests/gpu/cases/*.cu; do
 done
 wait
 for f in "$tmp"/*.broken; do [ ! -e "$f" ] || fail "$f: $(grep error "${f%broken}said" | head -n 3 | tr '\n' ';')"; done
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+build "flat.c" $CC -O1 -I. -Itests tests/cli/flat_records.c -o "$tmp/flat" $libs
 
 # rows FILE: "case status time_ms flags message" of each record
 rows() {

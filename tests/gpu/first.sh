@@ -4,7 +4,7 @@
 . tests/lib.sh
 
 build "five_lines.cu" $NVCC -O3 $ARCHFLAGS -I. tests/compile/five_lines.cu -o "$tmp/first"
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+build "flat.c" $CC -O1 -Itests tests/cli/flat_records.c -o "$tmp/flat"
 value() { awk -F'\t' -v k="$1" '$2 == k { print $3; exit }' "$tmp/flat.txt"; }
 run "$tmp/first" --json "$tmp/first.json" --no-progress
 cat "$out"

@@ -5,7 +5,7 @@
 . tests/lib.sh
 
 if [ -n "$MISUSE" ]; then cp "$MISUSE" "$tmp/misuse"; else build "misuse.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. tests/gpu/misuse.cu -o "$tmp/misuse"; fi
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+build "flat.c" $CC -O1 -Itests tests/cli/flat_records.c -o "$tmp/flat"
 # field OPERATION IMPLEMENTATION KEY: its value as JSON writes it
 field() {
     awk -F'\t' -v op="\"$1\"" -v impl="\"$2\"" -v key="$3" '

@@ -11,7 +11,7 @@ if ! $NVCC -O3 $ARCHFLAGS -I. tests/gpu/others.cu $libraries -o "$tmp/others" 2>
     skip "cublas, cufft, curand: $(head -n 1 "$tmp/err")"
     build "others.cu" $NVCC -O3 $ARCHFLAGS -I. $libraries tests/gpu/others.cu -o "$tmp/others"
 fi
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+build "flat.c" $CC -O1 -I. -Itests tests/cli/flat_records.c -o "$tmp/flat" $libs
 
 # field KEY: "operation/..." and its value, a case a line
 field() { awk -F'\t' -v key="$1" '$2 == "name" { name[$1] = $3 } $2 == key { print name[$1] "\t" $3 }' "$tmp/flat.txt"; }

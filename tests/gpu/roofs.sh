@@ -6,7 +6,7 @@
 include=$(dirname "$(command -v "$NVCC" || echo "$NVCC")")/../include
 if [ ! -f "$include/cublasLt.h" ]; then skip "no cublasLt.h beside nvcc: no products to compare with" && finish; fi
 build "roofs.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests tests/gpu/roofs.cu -o "$tmp/roofs"
-build "flat.c" $CC -O1 -Itests tests/cli/flat.c -o "$tmp/flat"
+build "flat.c" $CC -O1 -Itests tests/cli/flat_records.c -o "$tmp/flat"
 
 run "$tmp/roofs" --env
 check_rc "--env" 0

@@ -6,7 +6,7 @@
 unset COLUMNS NO_COLOR
 
 build "vendor.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/vendor.cu -o "$tmp/prog"
-build "flat.c" $CC -O1 -I. -Itests tests/cli/flat.c -o "$tmp/flat" $libs
+build "flat.c" $CC -O1 -I. -Itests tests/cli/flat_records.c -o "$tmp/flat" $libs
 prog=$tmp/prog some="--fast --no-progress"
 # records FILE, then value CASE KEY, and counter CASE NAME
 records() { file=$1 && "$tmp/flat" "$file" > "$tmp/flat.txt"; }

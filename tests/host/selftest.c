@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The self-test itself: its kernels do what they say, what is planted takes as much longer, its bars stand where they
 // should, and on this CPU it says of each whether it was passed. Started with arguments it is a program of benchmarks.
+// a program of its own: it has the self-test's benchmarks.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"

@@ -1,0 +1,109 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# A file of examples/ and kbench.h, and its add-ons if it has any, alone in a folder: the command in its head builds it there, it runs, and its check
+# finds a kernel that is wrong. Templates are short, and mark the lines to change in one way.
+. tests/lib.sh
+. tests/cli/kit.lib
+
+# alone NAME.EXT OPTIONS: what its head says builds it, in a folder where nothing else is; leaves $dir and $exe
+alone() {
+    dir=$tmp/$1.d
+    mkdir -p "$dir"
+    cp kbench.h "examples/$1" "$dir"
+    if grep -q '^#include "addons/' "examples/$1"; then cp -r examples/addons "$dir"; fi
+    line=$(sed -nE 's,^    (cc|nvcc) (.*) && \./.*,\1 \2,p' "examples/$1" | sed 's,-I\. examples/,,')
+    exe=$dir/$(echo "$line" | sed -nE 's/.* -o ([^ ]*).*/\1/p')
+    case $line in
+    cc\ *) line="$CC ${line#cc } -std=c11 -Wall -Wextra -Wpedantic -Werror" ;;
+    nvcc\ *) line="$NVCC $(echo "${line#nvcc }" | sed 's/-O3/-O1/')" ;; # the host code's: kernels are the same
+    *) fail "examples/$1: no command that builds it in its head" && return 1 ;;
+    esac
+    check "examples/$1, alone in a folder, compiles" sh -c "cd '$dir' && $line $2"
+}
+
+for name in template_c.c template.cu template_sweep.cu; do
+    n=$(wc -l < examples/$name) marks=$(grep -c '// <- yours' examples/$name)
+    if [ "$n" -le 45 ]; then pass; else fail "examples/$name has $n lines, bound 45"; fi
+    if [ "$marks" -ge 8 ] && [ "$marks" -le 20 ]; then pass; else fail "examples/$name marks $marks lines"; fi
+    check_same "examples/$name: marks, and the head's word for them" "$(grep -ci 'yours' examples/$name)" $((marks + 1))
+done
+
+if alone template_c.c ''; then
+    run "$exe" --iters 10 --warmup 1 --no-progress
+    check_rc "template_c.c" 0
+    check_not_out "template_c.c: a check looked" UNVERIFIED
+    check "a wrong function compiles" sh -c "cd '$dir' && sed 's/y\[i\] = x\[i\] \* x\[i\]/y[i] = x[i] + x[i]/' template_c.c > wrong.c &&
+        ! cmp -s wrong.c template_c.c && $CC -O0 wrong.c -o wrong $libs"
+    run "$dir/wrong" --fast --no-progress
+    check_rc "template_c.c, another function" 1
+    check_out "template_c.c, another function" '^ n=1024 +VERIFY_FAIL'
+fi
+
+if alone 04_loop_orders.c ''; then
+    run "$exe" -a side=5,16,50 --iters 10 --warmup 1 --no-progress --html "$dir/loop_orders.html" # multiples of a tile and others
+    check_rc "04_loop_orders.c" 0
+    check_not_out "04_loop_orders.c: a check looked" UNVERIFIED
+    check_same "04_loop_orders.c: rows" "$(grep -cE '^ (down|across|tiles) ' "$out")" 9
+    if [ -s "$dir/loop_orders.html" ]; then pass; else fail "04_loop_orders.c: no page"; fi
+fi
+
+# --- what goes wrong in a first file of one's own, and what it is told
+# own WHAT FLAGS: the benchmark on stdin, run
+own() {
+    { printf '#include "kbench.h"\n' && cat && printf 'KBENCH_MAIN()\n'; } > "$tmp/own.c"
+    program own "$tmp/own.c" $2 && run "$tmp/own" --fast --no-progress
+}
+own "a result that nobody reads" -O2 << 'EOT'
+KBENCH(sum) {
+    float *x = KB_ALLOC(kb, float, 1 << 16), sum = 0;
+    kb_fill(kb, x, 1 << 16, KB_NORMAL);
+    KB_TIME(kb) {
+        for (int i = 0; i < 1 << 16; i++) sum += x[i];
+    }
+}
+EOT
+check_rc "a result that nobody reads" 1
+check_out "a result that nobody reads" '^sum +NO_WORK'
+check_out "a result that nobody reads: what helps" '^ *-> kb_keep\(result\)'
+check_not_out "a result that nobody reads: nothing of GPUs" 'stream|launch'
+cat > "$tmp/apart.c" << 'EOT'
+#include "kbench.h"
+#define APART(nops) \
+    KBENCH(apart_##nops) { \
+        __asm__ __volatile__(".p2align 6\n\t.rept " #nops "\n\tnop\n\t.endr"); \
+        KB_TIME(kb) { } \
+    }
+APART(0) APART(6) APART(12) APART(18) APART(24) APART(30) APART(36) APART(42) APART(48) APART(54) APART(60)
+KBENCH_MAIN()
+EOT
+for c in $CC clang; do # wherever the loop lies: across two lines of the cache it takes twice as long
+    if ! have $c; then skip "no $c" && continue; fi
+    check "empty loops, $c" $c -O2 -I. "$tmp/apart.c" "$kit/kit.o" -o "$tmp/apart" $libs && run "$tmp/apart" --fast --no-progress
+    check_same "empty loops, $c" "$(grep -c '^apart_.* NO_WORK' "$out")" 11
+done
+own "an implementation named by KBENCH" "-O0 -w" << 'EOT'
+KBENCH(sum, "mine") { KB_TIME(kb) { kb_keep(kb); } }
+EOT
+check_rc "an implementation named by KBENCH" 2
+check_err "an implementation named by KBENCH" 'KBENCH_IMPL\(sum, NAME\)'
+
+# --- CUDA
+gpu=
+if nvidia-smi -L 2> /dev/null | grep -q '^GPU '; then gpu=yes; fi
+for name in template template_sweep; do
+    if [ -z "$NVCC" ]; then skip "examples/$name.cu: no nvcc" && continue; fi
+    options="$(if [ -n "$gpu" ]; then echo "$ARCHFLAGS"; else echo -arch=sm_80; fi) -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror"
+    alone $name.cu "$options" || continue
+    if [ -n "$gpu" ]; then
+        run "$exe" --fast --no-progress
+        check_rc "$name.cu" 0
+        check_not_out "$name.cu: a check looked" UNVERIFIED
+    else
+        skip "examples/$name.cu: no GPU to run it on"
+        run "$exe" --fast --no-progress
+        check_rc "$name.cu without a GPU" 77
+        check_err "$name.cu without a GPU" 'nothing was measured: no GPU'
+        check_same "$name.cu without a GPU: the reason, said once" "$(grep -c 'no GPU' "$out")" 1
+    fi
+done
+finish

@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# Every system call of the supervisor fails once, the first, the second and so on, while --resume goes on with a file of
+# records. Whatever fails: the records and lines that were there stay, no line is torn, exit code 0 says that all is
+# there, and nothing hangs. INJECT_CALLS=N takes N calls of each kind, spread evenly; make test-all takes all of them.
+. tests/lib.sh
+. tests/cli/kit.lib
+
+have strace || { skip "no strace: no system call fails" && finish; }
+program prog tests/cli/sample_program.c
+reader
+strace -o "$tmp/trace" true 2> /dev/null || { skip "strace may trace no process here" && finish; }
+prog=$tmp/prog
+lines=$tmp/d/l.jsonl
+limit="timeout -k 1 60"
+have timeout || limit=
+some="--iters 3 --warmup 1 --no-progress -q --timeout 10s --op silu,mse --resume --jsonl $lines --json $tmp/d/r.json --csv $tmp/d/r.csv"
+mkdir "$tmp/d"
+"$prog" --iters 3 --warmup 1 --no-progress -q --op softmax,silu --jsonl "$tmp/all" > "$tmp/out" 2>&1
+# what was there: whole records, a line of another tool, half a record, and a last record without the end of its line
+start() {
+    rm -rf "$tmp/d" && mkdir "$tmp/d"
+    { head -n 5 "$tmp/all" && echo '{"tool": "another"}' && sed -n 6p "$tmp/all" | head -c 200 && echo && sed 1,5d "$tmp/all"; } > "$tmp/lines"
+    head -c $(($(wc -c < "$tmp/lines") - 1)) "$tmp/lines" > "$lines"
+    cp "$tmp/one.json" "$tmp/d/r.json" 2> /dev/null
+    cp "$tmp/one.csv" "$tmp/d/r.csv" 2> /dev/null
+}
+start
+"$prog" --iters 3 --warmup 1 --no-progress -q --op gelu_erf --json "$tmp/one.json" --csv "$tmp/one.csv" > "$tmp/out" 2>&1
+grep -v '^.\{200\}$' "$tmp/lines" > "$tmp/kept"
+sed -n 6p "$tmp/all" | head -c 200 > "$tmp/half"
+start
+$limit strace -o "$tmp/trace" "$prog" $some > "$tmp/out" 2> "$tmp/err" < /dev/null
+check_same "no fault: exit code" $? 0
+check_same "no fault: half a line goes" "$(grep -cxF -f "$tmp/half" "$lines")" 0
+
+# held NAME: what holds after a run, whatever its exit code
+held() {
+    lost=$(grep -cvxF -f "$lines" "$tmp/kept")
+    [ "$lost" -eq 0 ] || { fail "$1: $lost lines of $(wc -l < "$tmp/kept") are lost" && return; }
+    grep -vxF -f "$tmp/half" "$lines" | grep -v '"tool": "another"' | grep . > "$tmp/now"
+    "$tmp/flat" --lines "$tmp/now" > "$tmp/why" 2>&1 || { fail "$1: a line is torn: $(head -c 200 "$tmp/why")" && return; }
+    [ $rc -ne 124 ] && [ $rc -ne 137 ] || { fail "$1: it does not end" && return; }
+    cmp -s "$tmp/d/r.json" "$tmp/one.json" || "$tmp/flat" "$tmp/d/r.json" > "$tmp/why" 2>&1 || { fail "$1: --json is neither old nor new: $(head -c 200 "$tmp/why")" && return; }
+    cmp -s "$tmp/d/r.csv" "$tmp/one.csv" || [ "$(wc -l < "$tmp/d/r.csv")" -gt 1 ] || { fail "$1: --csv is neither old nor new" && return; }
+    if [ $rc -eq 0 ]; then
+        [ "$(grep -c '"name": "mse' "$lines")" -eq 1 ] || { fail "$1: exit code 0, and a record is missing" && return; }
+        "$tmp/flat" "$tmp/d/r.json" 2> /dev/null | grep -q 'mse' || { fail "$1: exit code 0, and --json is not written" && return; }
+        grep -q '^mse' "$tmp/d/r.csv" || { fail "$1: exit code 0, and --csv is not written" && return; }
+    fi
+    pass
+}
+calls=${INJECT_CALLS:-$(everything && echo 1000 || echo 2)}
+for how in read:EIO write:ENOSPC openat:EMFILE fsync:EIO rename:EACCES ftruncate:EIO lseek:EIO fcntl:ENOLCK flock:ENOLCK \
+    unlink:EACCES fchmod:EPERM fchown:EPERM newfstatat:EIO fstat:EIO stat:EIO lstat:EIO close:EIO readlink:EACCES getdents64:EIO \
+    poll:EINTR kill:EPERM; do
+    call=${how%:*} error=${how#*:}
+    n=$(grep -c "^$call(" "$tmp/trace")
+    [ "$n" -gt 0 ] || continue
+    step=$(((n + calls - 1) / calls))
+    at=$n
+    while [ $at -gt 0 ]; do
+        start
+        $limit strace -o /dev/null -e trace="$call" -e inject="$call:error=$error:when=$at" "$prog" $some > "$tmp/out" 2> "$tmp/err" < /dev/null
+        rc=$?
+        held "$call $at of $n fails ($error), exit code $rc"
+        at=$((at - step))
+    done
+done
+finish

@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# Functions that harm more than their own case, and mains that hide what a worker is: each loss has a name, and there is
+# no other.
+. tests/lib.sh
+. tests/cli/kit.lib
+
+program hostile tests/cli/hostile_functions.c
+reader
+options="--iters 30 --warmup 1 --timeout 3s --no-progress"
+# field OPERATION IMPLEMENTATION KEY: its value as JSON writes it
+field() {
+    awk -F'\t' -v op="\"$1\"" -v impl="\"$2\"" -v key="$3" '
+        $1 != last { if (o == op && i == impl) exit; o = i = ""; v = ""; last = $1 }
+        $2 == "operation" { o = $3 } $2 == "implementation" { i = $3 } $2 == key { v = $3 }
+        END { if (o == op && i == impl) print v }' "$tmp/flat.txt"
+}
+start=$(now_ms)
+run "$tmp/hostile" $options --exclude takes_long --json "$tmp/all.json"
+took=$(($(now_ms) - start))
+check_rc "all in one run" 1
+"$tmp/flat" "$tmp/all.json" > "$tmp/flat.txt"
+check_same "a record for every case" "$(grep -c '	operation	' "$tmp/flat.txt")" "$("$tmp/hostile" --list --exclude takes_long | wc -l)"
+for op in first forks forks_inside leaves_a_child leaves_a_timer poisons moves nests last; do
+    check_same "$op: the good case" "$(field $op good status)" '"ok"'
+done
+# bad OPERATION FLAG MESSAGE
+bad() {
+    check_same "$1: status" "$(field $1 bad status)" '"failed"'
+    case $(field $1 bad flags) in *"\"$2\""*) pass ;; *) fail "$1: no $2 in its flags: $(field $1 bad flags)" ;; esac
+    if field $1 bad message | grep -qE -e "$3"; then pass; else fail "$1: message $(field $1 bad message) does not say '$3'"; fi
+}
+bad forks BAD_CASE 'forked'
+bad forks_inside BAD_CASE 'forked'
+bad leaves_a_child CRASHED 'signal 6'
+bad nests BAD_CASE 'there is a run already'
+check_err "kb_main in a benchmark" 'inside a benchmark there is no run of others'
+if [ $took -lt 40000 ]; then pass; else fail "children that live on: the run took $took ms"; fi
+if field poisons good message | grep -q 'alone in a fresh process.*signal 6'; then pass; else
+    fail "a case that dies of an earlier one: message $(field poisons good message)"
+fi
+if ps -o args= 2> /dev/null | grep -q "^$tmp/hostile"; then fail "processes are left"; else pass; fi
+
+# a main that strips its own argument, and one that makes up what it gives to kb_main
+run env HOSTILE_STRIPS=1 timeout 20 "$tmp/hostile" mine $options --op first
+check_rc "a main that strips an argument" 0
+check_out "a main that strips an argument" '^first good +[0-9.]+ '
+run env HOSTILE_MAKES_UP=1 timeout 20 "$tmp/hostile"
+check_rc "a main that makes up its arguments" 0
+check_out "a main that makes up its arguments" '^first good +[0-9.]+ '
+run env HOSTILE_TWICE=1 timeout 20 "$tmp/hostile" $options --op first
+check_rc "a main that calls kb_main again" 0
+check_same "a main that calls kb_main again: both run" "$(grep -c '^first good' "$out")" 2
+
+# stopped for longer than the limit: no TIMEOUT, neither by Ctrl-Z nor by whoever stops all of it
+child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
+stopped() { # SIGNAL
+    "$tmp/hostile" --iters 30 --warmup 1 --timeout 4s --no-progress --op takes_long --json "$tmp/stop.json" > "$tmp/stop.out" 2>&1 < /dev/null &
+    pid=$!
+    sleep 1
+    worker=$(child_of $pid)
+    [ -n "$worker" ] || { skip "no /proc to find the worker in" && kill $pid && wait $pid && return; }
+    [ "$1" = TSTP ] || kill -STOP "$worker"
+    kill -$1 $pid
+    sleep 1
+    check_same "stopped by SIG$1: the worker is, too" "$(awk '{ print $3 }' "/proc/$worker/stat")" T
+    sleep 3
+    [ "$1" = TSTP ] || kill -CONT "$worker"
+    kill -CONT $pid
+    wait $pid
+    check_same "stopped by SIG$1: exit code" $? 0
+    "$tmp/flat" "$tmp/stop.json" > "$tmp/flat.txt"
+    check_same "stopped by SIG$1: no TIMEOUT" "$(field takes_long good status)" '"ok"'
+}
+stopped STOP
+stopped TSTP
+finish

@@ -1,0 +1,132 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# Functions that misuse the kit's calls get a word and no number; names and notes of any length and with anything in
+# them go whole into the records, and nowhere to a terminal as what it would obey.
+. tests/lib.sh
+. tests/cli/kit.lib
+
+program misuse tests/cli/kb_misuse.c
+reader
+quick="--iters 5 --warmup 1 --no-progress"
+run "$tmp/misuse" $quick --json "$tmp/r.json" --csv "$tmp/r.csv" --md "$tmp/r.md" --go "$tmp/r.go" --gbench "$tmp/r.gb"
+check_rc "all in one run" 1
+cp "$out" "$tmp/table"
+"$tmp/flat" "$tmp/r.json" > "$tmp/flat.txt"
+# field OPERATION KEY: its value as JSON writes it
+field() {
+    awk -F'\t' -v op="\"$1\"" -v key="$2" '
+        $1 != last { if (o == op) exit; o = v = ""; last = $1 }
+        $2 == "operation" { o = $3 } $2 == key { v = $3 }
+        END { if (o == op) print v }' "$tmp/flat.txt"
+}
+# bad OPERATION MESSAGE
+bad() {
+    check_same "$1: status" "$(field $1 status)" '"failed"'
+    check_same "$1: flags" "$(field $1 flags)" '["BAD_CASE"]'
+    check_same "$1: no time" "$(field $1 time_ms)" null
+    case $(field $1 message) in *"$2"*) pass ;; *) fail "$1: message $(field $1 message) does not say '$2'" ;; esac
+}
+for o in sample_twice time_then_sample sample_then_time time_then_empty_sample time_in_time; do
+    bad $o "two timed blocks in one benchmark"
+done
+bad tolerance_below_0 "a tolerance from 0 up, not -1"
+bad tolerance_nan "a tolerance from 0 up, not nan"
+bad tolerance_infinite "a tolerance from 0 up, not inf"
+bad check_of_null "kb_check of a NULL pointer"
+for o in check_before equal_before that_before; do bad $o "kb_check before the timed block sees nothing"; done
+bad kind_beyond "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA"
+bad fill_of_null "kb_fill of a NULL pointer"
+bad fill_below_0 "kb_fill of -1 elements"
+bad fill_beyond "kb_fill of 65 elements in a block of 256 bytes"
+bad place_beyond "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED"
+bad expects_the_unknown "kb_expect knows"
+bad copy_beyond "kb_to_host of 320 bytes in a block of 256 bytes"
+bad copy_from_null "kb_from_host of a NULL pointer"
+bad axis_null "no axis"
+for call in check:kb_check that:kb_check_that fill:kb_fill copy:kb_to_host copy_back:kb_from_host bytes:kb_bytes \
+    queries:kb_queries count:kb_count axis:kb_has note:kb_note; do
+    bad "${call%:*}_inside" "the timed block calls ${call#*:}, whose time would count"
+done
+bad inside_sample "the timed block calls kb_check, whose time would count"
+check_same "KB_ALLOC in the block" "$(field alloc_inside flags) $(field alloc_inside time_ms)" '["ALLOC_INSIDE"] null'
+check_same "left by break: that is what counts" "$(field after_break flags)" '["LEFT_EARLY"]'
+check_same "memory of KB_SAMPLE" "$(field fresh_memory status) $(field fresh_memory verified)" '"ok" true'
+check "memory of KB_SAMPLE: of one reset" test "$(field fresh_memory memory_bytes)" -lt 1100000
+check_same "memory of KB_SAMPLE: what was written beside it" "$(field fresh_overrun flags)" '["OVERRUN"]'
+check_same "a check of no elements: it is measured" "$(field check_of_nothing status)" '"ok"'
+check_same "a check of no elements: not verified" "$(field check_of_nothing verified)" null
+case $(field check_of_nothing flags) in *UNVERIFIED*) pass ;; *) fail "a check of no elements: $(field check_of_nothing flags)" ;; esac
+check_same "a check of no elements: said once" "$(field check_of_nothing message)" '"kb_check of no elements, which proves nothing"'
+check_same "beside another check it takes nothing away" "$(field nothing verified)" true
+
+# --- long: whole, or with dots where it ends
+note=$(field long_note message)
+case $note in *'nnn..."') pass ;; *) fail "a long note: it ends as $(printf %s "$note" | tail -c 20)" ;; esac
+check_same "a long note: as much as there is room for" "$(printf %s "$note" | wc -c | tr -d ' ')" 1024
+check_same "names of 300 characters: all of them" "$(grep -c '"o\{299\}[op]"' "$tmp/flat.txt")" 3
+check_same "names of 300 characters: parameters" "$(grep -c 'a\{300\}.*v\{300\}' "$tmp/flat.txt")" 6
+check_same "names of 300 characters: a heading for each operation" "$(grep -c '^ooo*\.\.\.' "$tmp/table")" 2
+long=$(printf '%300s' '' | tr ' ' o) impl=$(printf '%300s' '' | tr ' ' i) axis=$(printf '%300s' '' | tr ' ' a)
+run "$tmp/misuse" --list --op "$long" --impl "$impl"
+check_same "chosen by names of 300 characters" "$(wc -l < "$out" | tr -d ' ')" 1
+run "$tmp/misuse" --list --op "${long}x"
+check_rc "a name that nothing has" 2
+check_err "a name that nothing has" "unknown operation 'o"
+run "$tmp/misuse" --list --op "$long" -a "$axis=this,that"
+check_same "an axis of 300 characters" "$(grep -c 'a=th[ia][st]$' "$out")" 4
+run "$tmp/misuse" --list -a "$axis=1" -a "${axis}=2"
+check_rc "an axis of 300 characters, twice" 2
+check_err "an axis of 300 characters, twice" 'name one axis'
+run "$tmp/misuse" --list -a "$axis=1" -a "${axis}b=2"
+check_err "an axis that differs in its last character alone" "unknown axis"
+
+# --- odd: no control character but the line's end reaches a terminal or a table of text
+plain() { # WHAT FILE
+    if LC_ALL=C tr -d '\n' < "$2" | LC_ALL=C grep -q '[[:cntrl:]]'; then fail "$1: control characters: $(LC_ALL=C grep -a -m 1 '[[:cntrl:]]' "$2" | head -c 100 | od -c | head -n 3)"; else pass; fi
+    if LC_ALL=C grep -q "$(printf '\302[\200-\237]')" "$2"; then fail "$1: a control character beyond ASCII"; else pass; fi
+}
+plain "the table" "$tmp/table"
+plain "Markdown" "$tmp/r.md"
+plain "Go's format" "$tmp/r.go"
+for o in --list --list-sizes "--list-ops -v" --dry-run; do
+    run "$tmp/misuse" $o --filter odd
+    check_rc "$o" 0
+    plain "$o" "$out"
+done
+run "$tmp/misuse" --list --filter '^odd'
+check_same "--list: a case a line" "$(grep -c '^odd|x' "$out") of $(wc -l < "$out" | tr -d ' ')" "1 of 2"
+esc=$(printf '\033')
+run "$tmp/misuse" --list --op "${esc}[31mred
+line"
+check_rc "an operation that a terminal would obey" 2
+plain "what is said of it" "$err"
+check_same "it is said on one line" "$(wc -l < "$err" | tr -d ' ')" 1
+run "$tmp/misuse" --list -a "w=a${esc}[31m"
+check_rc "a word that a terminal would obey" 2
+check_err "a word that a terminal would obey" 'words are without control characters'
+bars() { sed 's/\\|//g' | tr -cd '|' | wc -c | tr -d ' '; }
+check_same "Markdown: a row has its heading's columns" "$(grep '^| one' "$tmp/r.md" | bars)" \
+    "$(grep -B 2 '^| one' "$tmp/r.md" | head -n 1 | bars)"
+check_same "Go's format: a name is a word" "$(awk '/^Benchmarkodd/ { print $2 }' "$tmp/r.go" | head -n 1)" 5
+if have python3; then
+    cat > "$tmp/read.py" << 'EOF'
+import csv, json, re, sys
+def spelled(text): # a cell is one line
+    return re.sub("[\x00-\x1f\x7f-\x9f]", lambda m: " " if "\t" <= m[0] <= "\r" else "\\x%02x" % ord(m[0]), text)
+records = json.load(open(sys.argv[1] + ".json"))
+rows = list(csv.DictReader(open(sys.argv[1] + ".csv", newline="")))
+json.load(open(sys.argv[1] + ".gb"))
+assert len(records) == len(rows)
+for record, row in zip(records, rows):
+    for key in ("name", "operation", "implementation"):
+        assert spelled(record[key]) == row[key], (record[key], row[key])
+    assert spelled(record["message"] or "") == row["message"], (record["message"], row["message"])
+odd = [r for r in records if r["implementation"].startswith("one")][0]
+assert odd["params"]["w"] == 'p|q\n\x1b[31m,"q"\t`*_<b>\x9b', odd["params"]
+assert [r for r in records if r["operation"] == "odd_note"][0]["message"] == 'a\nb\tc\x1b[31m|"q",\x9b\ufffd'
+EOF
+    check "JSON holds what was said to the letter, and CSV what of it is text" python3 "$tmp/read.py" "$tmp/r"
+else
+    skip "no python3: JSON and CSV are not read back"
+fi
+finish

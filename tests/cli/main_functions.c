@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// Programs whose main function does something before kb_main (MAINS in the environment), and a benchmark that lets
+// itself be traced: tests/cli/main_functions.sh. With -DSHIM a library whose clock has coarse steps, stands still or goes back.
+#define _GNU_SOURCE
+#ifdef SHIM
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t clock, struct timespec* t) {
+    static __thread long long back;
+    const char* kind = getenv("CLOCK");
+    int result = (int)syscall(SYS_clock_gettime, clock, t);
+    long long ns = t->tv_sec * 1000000000LL + t->tv_nsec, step = kind ? atoll(kind) : 1;
+    if (kind && *kind == 's') step = 1, ns = 5000000000000LL;
+    if (kind && *kind == 'b') step = 1, ns = 9000000000000LL - (back += 1000);
+    ns -= ns % step;
+    t->tv_sec = (time_t)(ns / 1000000000), t->tv_nsec = (long)(ns % 1000000000);
+    return result;
+}
+#else
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "kbench.h"
+
+static void work(kb_state* kb) {
+    KB_TIME(kb) {
+        for (volatile int i = 0; i < 100; i++) {}
+    }
+}
+KBENCH(a) { work(kb); }
+KBENCH(traced) {
+    ptrace(PTRACE_TRACEME, 0, 0, 0);
+    raise(SIGTRAP);
+    work(kb);
+}
+KBENCH(b) { work(kb); }
+KBENCH(hangs) {
+    KB_TIME(kb) {
+        for (;;) pause();
+    }
+}
+KBENCH(takes_a_second) {
+    KB_TIME(kb) { usleep(250000); }
+}
+
+int main(int argc, char** argv) {
+    const char* how = getenv("MAINS") ? getenv("MAINS") : "";
+    int status;
+    if (strcmp(how, "again") == 0) { // the mark of this is gone where kb_main starts a worker
+        if (!getenv("AGAIN")) setenv("AGAIN", "1", 1), execv("/proc/self/exe", argv);
+        unsetenv("AGAIN");
+    }
+    if (strcmp(how, "cleared") == 0) { // and the worker's mark is gone as well
+        if (!getenv("AGAIN"))
+            clearenv(), setenv("MAINS", how, 1), setenv("AGAIN", "1", 1), execv("/proc/self/exe", argv);
+        unsetenv("AGAIN");
+    }
+    if (strcmp(how, "forks") == 0) {
+        pid_t child = fork();
+        if (child) return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 9;
+    }
+    if (strcmp(how, "waits") == 0 && getenv("KBENCH_STARTED_AS"))
+        for (;;) pause();
+    if (strcmp(how, "deaf") == 0) { // as a program of a race
+        signal(SIGTERM, SIG_IGN);
+        for (;;) pause();
+    }
+    return kb_main(argc, argv);
+}
+#endif

@@ -1,0 +1,106 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# Programs whose main does more than to call kb_main, signals that are ignored from the start, clocks that cannot be
+# trusted: each run ends, with its times or with a message.
+. tests/lib.sh
+. tests/cli/kit.lib
+
+program mains tests/cli/main_functions.c
+build "a clock" $CC -O1 -DSHIM -shared -fPIC tests/cli/main_functions.c -o "$tmp/clock.so"
+reader
+prog=$tmp/mains
+quick="--iters 5 --warmup 1 --no-progress"
+of() { awk -F'\t' -v name="\"$1/impl=default\"" -v key="$2" '$2 == "name" { at[$3] = $1 } { v[$1, $2] = $3 } END { print v[at[name], key] }' "$tmp/flat.txt"; }
+measure() { # COMMAND...: leaves the records in flat.txt
+    rm -f "$tmp/r.json"
+    run "$@" --json "$tmp/r.json"
+    "$tmp/flat" "$tmp/r.json" 2> /dev/null | calm > "$tmp/flat.txt"
+}
+
+# --- a main that starts its program again
+for how in again forks; do
+    measure env MAINS=$how "$prog" $quick --op a,b
+    check_rc "main: $how" 0
+    check_same "main: $how" "$(of a status) $(of b status)" '"ok" "ok"'
+done
+run env MAINS=cleared timeout 60 "$prog" $quick --op a
+check_rc "main: cleared" 1
+check_err "main: cleared" "started itself 8 times"
+check_same "main: cleared: supervisors, as each says once how it ended" "$(grep -c 'ended before it began' "$err")" 8
+
+# --- a worker that never reads what it is told: more than a pipe holds, and the run still ends at the first SIGTERM
+long=$(head -c 4000 /dev/zero | tr '\0' x)
+set --
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40; do set -- "$@" --filter "$long"; done
+MAINS=waits "$prog" --no-progress --filter a "$@" > "$tmp/out" 2> "$tmp/err" < /dev/null &
+pid=$!
+sleep 1
+kill -TERM $pid
+(sleep 20 && kill -9 $pid) > /dev/null 2>&1 &
+killer=$!
+wait $pid
+code=$?
+kill $killer 2> /dev/null
+if [ $code -ne 137 ]; then pass; else fail "a long command line and a worker that waits: SIGTERM does not end the run"; fi
+measure "$prog" $quick --op a --filter a "$@"
+check_same "a long command line: $rc" "$(of a status)" '"ok"'
+
+# --- signals that are ignored from the start stay so; --race as well
+for number in HUP INT; do
+    (trap '' $number && exec "$prog" --iters 4 --warmup 1 --no-progress --op takes_a_second --json "$tmp/r.json") > "$tmp/out" 2> "$tmp/err" < /dev/null &
+    pid=$!
+    sleep 1
+    kill -$number $pid
+    wait $pid
+    check_same "SIG$number ignored: exit code" $? 0
+done
+(trap '' HUP && exec "$prog" --race "$prog" "$prog" --budget 1s --fail-on never -- --iters 4 --warmup 1 --op takes_a_second) > "$tmp/out" 2> "$tmp/err" < /dev/null &
+pid=$!
+sleep 1
+kill -HUP $pid
+wait $pid
+check_same "SIGHUP ignored in --race: exit code" $? 0
+
+# --- a race with a program that does not end and ignores SIGTERM
+printf '#!/bin/sh\nMAINS=deaf exec "%s"\n' "$(pwd)/$prog" > "$tmp/deaf.sh"
+chmod +x "$tmp/deaf.sh"
+run timeout -k 5 60 "$prog" --race "$prog" "$tmp/deaf.sh" --budget 1s -- $quick --op a
+check_rc "a race with a program that hangs" 2
+check_err "a race with a program that hangs" "deaf.sh did not end in 12 s"
+"$prog" --race "$prog" "$tmp/deaf.sh" --budget 100s -- $quick --op a > "$tmp/out" 2> "$tmp/err" < /dev/null &
+pid=$!
+sleep 2
+kill -TERM $pid
+(sleep 20 && kill -9 $pid) > /dev/null 2>&1 &
+killer=$!
+wait $pid
+check_same "a race with a program that ignores SIGTERM: the first one ends it" $? 130
+kill $killer 2> /dev/null
+
+# --- a worker that is stopped has not ended
+measure "$prog" $quick --op traced,b --timeout 1s
+check_same "traced" "$(of traced message)" '"longer than 1.000 s, and stopped by signal 5 (trap)"'
+check_same "traced: the next one" "$(of b status)" '"ok"'
+
+# --- a small stack
+if (ulimit -s 16) 2> /dev/null; then
+    (ulimit -s 16 && exec "$prog" --list) > "$tmp/out" 2> "$tmp/err"
+    check_same "a stack of 16 KiB: exit code" $? 2
+    if grep -q 'stack is limited to 16 KiB' "$tmp/err"; then pass; else fail "a stack of 16 KiB: $(cat "$tmp/err")"; fi
+else
+    skip "ulimit -s 16 is refused"
+fi
+
+# --- clocks: what hangs is ended whatever the clock says, and jiffies give a time that is known badly
+for clock in stands back; do
+    measure env CLOCK=$clock LD_PRELOAD="$tmp/clock.so" timeout -k 5 60 "$prog" $quick --op hangs --timeout 1s
+    check_same "a clock that $clock" "$(of hangs flags) $(of hangs message)" '["TIMEOUT"] "longer than 1.000 s"'
+done
+for step in 4000000 10000000; do
+    measure env CLOCK=$step LD_PRELOAD="$tmp/clock.so" "$prog" --no-progress --op a,takes_a_second --timeout 60s
+    check_rc "a clock with steps of $step ns" 0
+    check_same "a clock with steps of $step ns" "$(of a status) $(of takes_a_second status)" '"ok" "ok"'
+    low=$(of a time_ms_ci_low) high=$(of a time_ms_ci_high)
+    if awk -v l="$low" -v h="$high" 'BEGIN { exit !(h > 1.02 * l && l > 0) }'; then pass; else fail "a clock with steps of $step ns: the interval is $low to $high"; fi
+done
+finish

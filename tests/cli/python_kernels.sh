@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# kbench.kernels without a GPU: the library that other languages call, and what Python makes of it. PYTHON is the
+# interpreter. In make test-all (TEST_ALL=1) nvcc builds kernels, too.
+. tests/lib.sh
+. tests/cli/kit.lib
+
+# as C and as C++, alone and with the harness in one library
+for compiler in "$CC -std=c11" "$CXX -x c++ -std=c++11"; do
+    case $compiler in *c++*) language= ;; *) language="-x c" ;; esac
+    check "$compiler" $compiler -O0 -Wall -Wextra -Werror -shared -fPIC $language -DKBENCH_SHARED kbench_kernels.cuh \
+        -o "$tmp/one.so" -lm
+done
+printf '#include "kbench.h"\n#include "kbench_kernels.cuh"\n' > "$tmp/both.c"
+check "both in one" $CC -O0 -shared -fPIC -I. -DKBENCH_SHARED "$tmp/both.c" -o "$tmp/both.so" $libs
+run $CC -x c -shared -fPIC -DKBENCH_SHARED -DKBK_NO_REGISTRY kbench_kernels.cuh -o "$tmp/none.so"
+check_err "without tables there is nothing to export" 'define one of them'
+
+python
+export KBENCH_NO_CUDA=1 # a GPU has tests of its own
+
+suite
+run "$suite" --list-ops
+check_rc "--list-ops" 0
+cp "$out" "$tmp/operations"
+mkdir -p "$tmp/scratch"
+run "$PYTHON" tests/cli/python/kernels.py "$tmp/scratch" "$tmp/operations"
+counted "kernels.py"
+
+# --- kbench.py alone is still enough for all else
+mkdir "$tmp/alone" && cp examples/python/kbench.py kbench.h "$tmp/alone"
+run env PYTHONPATH="$PWD/$tmp/alone" "$PYTHON" -c 'import kbench
+print(kbench.time(int, host=True, samples=5))
+try: kbench.kernels
+except kbench.Error as e: print("Error:", e)'
+check_out "kbench.py alone" 'int/impl=int'
+check_out "kbench.py alone: kernels" 'Error: kbench.kernels is in kbench_kernels.py, which is not there'
+run "$PYTHON" examples/python/kbench_kernels.py --list
+check_out "--list" '^matmul fwd  A\[M,K\] B\[K,N\] -> C\[M,N\]'
+run "$PYTHON" examples/python/kbench_kernels.py --op softmax
+check_rc "no GPU" 2
+check_err "no GPU" 'error: kernels run on a GPU'
+finish

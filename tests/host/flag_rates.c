@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Unlicense
+// The flags of a time, by simulation with fixed seeds: in a sweep where nothing is wrong each stands beside at most 5 %
+// of the cases, and each rises where what it warns of was planted. What is usual is drawn from distributions as GPUs
+// and CPUs show them, among these the quantiles of every case of the evidence on an H200; what was not quiet there (a
+// warm-up that ran out, a clock that moved) is put on top.
+//
+//     flag_rates        asserts the bars
+//     flag_rates -v     and prints each flag's share by kind of case
+#include "test.h"
+#include "kit.h"
+
+enum { MOST = 2000 };
+static const kb_flag watched[] = { KB_FLAG_FEW,      KB_FLAG_QUANTISED, KB_FLAG_UNSETTLED, KB_FLAG_DRIFT,
+                                   KB_FLAG_AUTOCORR, KB_FLAG_BIMODAL,   KB_FLAG_OUTLIERS,  KB_FLAG_CLOCK_VARIES };
+enum { FLAGS = sizeof watched / sizeof *watched };
+
+// -- random numbers ----------------------------------------------------------------------------------------
+
+static struct {
+    uint32_t counter[4], word[4];
+    int used;
+} source;
+
+static void seed(uint32_t a, uint32_t b) {
+    memset(&source, 0, sizeof source);
+    source.counter[2] = a;
+    source.counter[3] = b;
+    source.used = 4;
+}
+static double uniform(void) {
+    static const uint32_t key[2] = { 20261122, 11 };
+    if (source.used == 4) {
+        kbi_philox(source.counter, key, source.word);
+        source.counter[0]++;
+        source.used = 0;
+    }
+    return kbi_random_uniform(source.word[source.used++]);
+}
+static double normal(void) {
+    const double radius = sqrt(-2 * log(1 - uniform()));
+    return radius * cos(6.283185307179586 * uniform());
+}
+
+// -- one case ----------------------------------------------------------------------------------------------
+
+static double ns[MOST];
+static kb_result result;
+
+static void begin(kbi_measured* m, const char* mode) {
+    kbi_measured_clear(m);
+    snprintf(m->cache, sizeof m->cache, "%s", mode);
+    m->status = KB_OK;
+    m->bias_ns = m->floor_ns = 0;
+    m->bias_error_ns = 0;
+}
+
+// Judges the first n times, as a program would.
+static uint64_t judge(kbi_measured* m, int64_t n) {
+    static kbi_machine machine;
+    kbi_machine_clear(&machine, "script");
+    m->n = n, m->samples = ns;
+    kb_result_free(&result);
+    kbi_judge(&result, m, &machine);
+    return result.flags;
+}
+static bool has(uint64_t flags, kb_flag flag) { return (flags >> flag & 1) != 0; }
+
+// -- what is usual -----------------------------------------------------------------------------------------
+
+enum { NORMAL, SKEWED, HEAVY, EVENTS, TOGETHER, WANDERING, PREEMPTED, KINDS };
+static const char* const kind_name[] = { "normal",    "log-normal", "t, 3 df",        "event steps",
+                                         "AR(1) 0.5", "wandering",  "preempted, 12 %" };
+
+// All that a case of time ns may take, of which sampling then uses as many as it needs.
+static void draw(int kind, double time) {
+    static const double spreads[] = { 0.001, 0.003, 0.01, 0.03 };
+    const double cv = spreads[(int)(4 * uniform())];
+    double state = normal(), slow = 0.003 * uniform(), phase = 10 * uniform();
+    for (int i = 0; i < MOST; i++) {
+        double z = normal();
+        if (kind == HEAVY) {
+            double a = normal(), b = normal(), c = normal();
+            z /= sqrt((a * a + b * b + c * c) / 3);
+        }
+        if (kind == TOGETHER) z = state = 0.5 * state + sqrt(0.75) * z;
+        ns[i] = time * (kind == SKEWED ? exp(cv * z) : 1 + cv * z);
+        if (kind == WANDERING) ns[i] *= 1 + slow * sin(phase + i * 0.005); // a temperature, by up to 0.3 %
+        if (kind == PREEMPTED && uniform() < 0.12) ns[i] += time * 8 * uniform();
+        if (kind == EVENTS) { // the mean of eight launches between events of 32 ns
+            double sum = 0;
+            for (int k = 0; k < 8; k++) sum += 32 * floor((time + (cv * time + 15) * normal()) / 32 + uniform());
+            ns[i] = sum / 8;
+        }
+        ns[i] = KBI_MAX(ns[i], 1);
+    }
+}
+
+// As sampling stops: from 30, when half of the interval is 0.5 %.
+static int64_t enough(int64_t most) {
+    static double scratch[MOST];
+    int64_t n = 30;
+    while (n < most && !(kbi_precision_in(ns, n, scratch) <= 0.005))
+        n = KBI_MIN(n + KBI_MAX((int64_t)8, n / 10), most);
+    return n;
+}
+
+// What surrounds samples that are fine: half of the warm-ups ran out, as on a busy machine; in a tenth the clock moved
+// though the times did not.
+static void surround(kbi_measured* m, double time) {
+    begin(m, "cold");
+    m->settled = uniform() < 0.5;
+    m->clock_high = 1980;
+    m->clock_low = m->sm_clock = uniform() < 0.1 ? 1900 : 1975;
+    if (time < 1e6) m->bias_error_ns = 40;
+}
+
+typedef struct shares {
+    int cases, of[FLAGS];
+} shares;
+
+static void tell(shares* s, uint64_t flags) {
+    s->cases++;
+    for (int f = 0; f < FLAGS; f++) s->of[f] += has(flags, watched[f]);
+}
+static void show(const char* name, const shares* s) {
+    printf("  %-16s %6d", name, s->cases);
+    for (int f = 0; f < FLAGS; f++) printf("  %12.1f", 100.0 * s->of[f] / KBI_MAX(s->cases, 1));
+    printf("\n");
+}
+
+// Times between the quantiles that a case of the evidence had.
+static double between(const double* quantile, double u) {
+    static const double at[] = { 0, 0.05, 0.25, 0.5, 0.75, 0.95, 1 };
+    int i = 0;
+    while (i < 5 && u > at[i + 1]) i++;
+    return quantile[i] + (quantile[i + 1] - quantile[i]) * (u - at[i]) / (at[i + 1] - at[i]);
+}
+
+static const char* evidence(const char* p, const char* key, double* value) {
+    char text[64];
+    snprintf(text, sizeof text, "\"%s\": ", key);
+    p = strstr(p, text);
+    *value = p ? strtod(p + strlen(text), NULL) : (double)NAN; // null is 0
+    return p;
+}
+
+static void test_evidence(shares* s) {
+    static const char* const keys[] = { "time_ms_min", "time_ms_p5",  "time_ms_p25", "time_ms",
+                                        "time_ms_p75", "time_ms_p95", "time_ms_max" };
+    FILE* f = fopen("tests/evidence/h200/operations.json", "r");
+    char* all = (char*)calloc(1, 2000000);
+    size_t size = f && all ? fread(all, 1, 1999999, f) : 0;
+    CHECK_THAT(size > 0, "no %s", "tests/evidence/h200/operations.json");
+    if (f) fclose(f);
+    seed(2, 0);
+    for (const char* p = all; p && (p = strstr(p, "\"name\": ")) != NULL; p++) {
+        double quantile[7], samples, time = 0;
+        bool whole = evidence(p, "samples", &samples) != NULL;
+        for (int k = 0; k < 7; k++) whole &= evidence(p, keys[k], &quantile[k]) && quantile[k] > 0;
+        time = quantile[3] * 1e6;
+        if (!whole || samples < 6) continue;
+        for (int again = 0; again < test_rounds(10); again++) {
+            kbi_measured m;
+            surround(&m, time);
+            for (int i = 0; i < MOST; i++) ns[i] = 1e6 * between(quantile, uniform());
+            tell(s, judge(&m, KBI_MIN((int64_t)samples, (int64_t)MOST)));
+        }
+    }
+    CHECK_THAT(s->cases >= 200, "%d cases of the evidence", s->cases);
+    free(all);
+}
+
+static void test_usual(bool verbose) {
+    shares all = { 0, { 0 } }, h200 = { 0, { 0 } };
+    if (verbose) {
+        printf("  flags, %%           cases");
+        for (int f = 0; f < FLAGS; f++) printf("  %12s", kb_flag_name(watched[f]));
+        printf("\n");
+    }
+    test_evidence(&h200);
+    if (verbose) show("H200's quantiles", &h200);
+    for (int f = 0; f < FLAGS; f++)
+        CHECK_THAT(h200.of[f] <= 0.05 * h200.cases, "H200: %s beside %d of %d", kb_flag_name(watched[f]), h200.of[f],
+                   h200.cases);
+    for (int kind = 0; kind < KINDS; kind++) {
+        shares s = { 0, { 0 } };
+        for (int i = 0; i < test_rounds(1000); i++) {
+            kbi_measured m;
+            seed(1, (uint32_t)(kind * 10000 + i));
+            double time = 2000 * pow(2000, uniform());
+            draw(kind, time);
+            surround(&m, time);
+            uint64_t flags = judge(&m, enough(i % 2 ? MOST : 300)); // half of them had no more time
+            tell(&s, flags), tell(&all, flags);
+        }
+        if (verbose) show(kind_name[kind], &s);
+        for (int f = 0; f < FLAGS; f++) {
+            if (kind == PREEMPTED && watched[f] == KB_FLAG_OUTLIERS) continue; // their mean is 48 % above the median
+            CHECK_THAT(s.of[f] <= 0.05 * s.cases, "%s: %s beside %d of %d", kind_name[kind], kb_flag_name(watched[f]),
+                       s.of[f], s.cases);
+        }
+    }
+    if (verbose) show("all of these", &all);
+}
+
+// -- what is planted ---------------------------------------------------------------------------------------
+
+// So many times, some of which are fine; each has the flag and, of those watched, no other.
+static void check_planted(const char* what, kbi_measured* m, int64_t n, kb_flag wanted) {
+    uint64_t flags = judge(m, n);
+    for (int f = 0; f < FLAGS; f++)
+        CHECK_THAT(has(flags, watched[f]) == (watched[f] == wanted), "%s: %s %s", what, kb_flag_name(watched[f]),
+                   has(flags, watched[f]) ? "rose" : "did not rise");
+}
+
+static void fill(double time, double cv) {
+    for (int i = 0; i < MOST; i++) ns[i] = time * (1 + cv * normal());
+}
+
+static void test_planted(void) {
+    kbi_measured m;
+    seed(3, 0);
+    begin(&m, "cold");
+    fill(1e4, 0.002);
+    check_planted("nothing", &m, 200, KB_FLAG_COUNT);
+    check_planted("five samples", &m, 5, KB_FLAG_FEW);
+
+    for (int i = 0; i < MOST; i++) ns[i] = 32 * floor((1500 + 10 * normal()) / 32 + 0.5);
+    m.step_ns = 32;
+    check_planted("single launches of 1.5 us", &m, 200, KB_FLAG_QUANTISED);
+    m.step_ns = NAN;
+    check_planted("a clock whose steps are not known", &m, 200, KB_FLAG_QUANTISED);
+    for (int i = 0; i < MOST; i++) ns[i] = 32 * floor((150000 + 10 * normal()) / 32 + 0.5);
+    check_planted("the same steps in 150 us", &m, 200, KB_FLAG_COUNT);
+
+    fill(1e4, 0.002); // first half 4 % slower
+    for (int i = 0; i < 100; i++) ns[i] *= 1.04;
+    m.settled = 0;
+    uint64_t flags = judge(&m, 200);
+    CHECK_THAT(has(flags, KB_FLAG_UNSETTLED), "a slow first half: %llx", (unsigned long long)flags);
+    m.settled = 1;
+    CHECK(!has(judge(&m, 200), KB_FLAG_UNSETTLED));
+    CHECK(has(judge(&m, 200), KB_FLAG_DRIFT) || has(judge(&m, 200), KB_FLAG_AUTOCORR));
+    m.settled = 0; // a warm-up that ran out, of times that had settled
+    fill(1e4, 0.002);
+    check_planted("settled in the end", &m, 200, KB_FLAG_COUNT);
+    m.settled = 1;
+
+    for (int i = 0; i < MOST; i++) ns[i] = 1e4 * (1 + 0.002 * i) * (1 + 0.002 * normal());
+    check_planted("20 % slower in a hundred samples", &m, 100, KB_FLAG_DRIFT);
+
+    for (int i = 0; i < MOST; i++) ns[i] = 1e4 * (1 + 0.02 * sin(i / 10.0)) * (1 + 0.002 * normal());
+    check_planted("a slow wave of 2 %", &m, 200, KB_FLAG_AUTOCORR);
+
+    fill(1e4, 0.002);
+    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.35 ? 1.25 : 1;
+    check_planted("a third in another state", &m, 200, KB_FLAG_BIMODAL);
+    fill(1e4, 0.002);
+    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.12 ? 1.3 : 1; // far from the median
+    check_planted("an eighth in another state", &m, 200, KB_FLAG_COUNT);
+
+    fill(1e4, 0.06);
+    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
+    check_planted("a fifth four times as long", &m, MOST, KB_FLAG_OUTLIERS);
+    fill(1e4, 0.005); // where the rest is as near as that, they move nothing but the mean
+    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
+    check_planted("a fifth four times as long beside steady ones", &m, MOST, KB_FLAG_OUTLIERS);
+    fill(1e4, 0.005);
+    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 1.4 : 1;
+    check_planted("a fifth a little longer", &m, MOST, KB_FLAG_COUNT);
+
+    m.clock_high = 1980, m.clock_low = m.sm_clock = 1800;
+    fill(1e4, 0.002);
+    check_planted("the clock fell, the time did not", &m, 200, KB_FLAG_COUNT);
+    for (int i = 0; i < MOST; i++) ns[i] *= i / 25 % 3 ? 1 : 1.1;
+    CHECK(has(judge(&m, 200), KB_FLAG_CLOCK_VARIES)); // both, now and then
+    m.clock_low = m.sm_clock = 1970;
+    CHECK(!has(judge(&m, 200), KB_FLAG_CLOCK_VARIES));
+}
+
+// What is known less well than it is long has an interval from 0: no time is negative.
+static void test_wide(void) {
+    kbi_measured m;
+    begin(&m, "cold");
+    m.bias_error_ns = 80;
+    for (int i = 0; i < 60; i++) ns[i] = 100 + 0.01 * i;
+    judge(&m, 60);
+    CHECK_THAT(result.time_ms_ci_low == 0 && result.time_ms_ci_high > 0.2e-3, "[%g, %g] ms", result.time_ms_ci_low,
+               result.time_ms_ci_high);
+    CHECK_THAT(result.precision > 1.5, "+- %g", result.precision);
+    judge(&m, 3); // too few for one
+    CHECK_THAT(isnan(result.time_ms_ci_low), "%g", result.time_ms_ci_low);
+}
+
+int main(int argc, char** argv) {
+    kbi_result_clear(&result);
+    test_wide();
+    test_usual(argc > 1 && strcmp(argv[1], "-v") == 0);
+    test_planted();
+    kb_result_free(&result);
+    return test_end();
+}
