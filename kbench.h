@@ -812,29 +812,34 @@ void kb_expect(kb_state* kb, unsigned expectations);                  // before 
 // over. false (of an entry that returns): the body has to return, and goes on with the same call when called again.
 bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
 
-// --- what a program makes of its records, and what it counts in a case: add-ons, and outputs and instruments of your own
+// --- outputs and instruments: what a program makes of its records and counts in a case, add-ons as well as your own
 
-typedef struct kb_text kb_text; // what a file is going to hold
+typedef struct kb_text kb_text; // the text of a file to come
 void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3);
 
-// An output: an option, and what becomes of records. What it lacks is NULL. KBENCH_OUTPUT makes one that writes a file.
+// An output: an option, and what becomes of records. Start from a static variable, which is zero; what it lacks is
+// NULL. KBENCH_OUTPUT makes one that writes a file.
 typedef struct kb_output {
-    const char *option, *argument,
-        *help; // as --help shows them; argument NULL: it takes none. option NULL: always on
-    // All records, when the run is over: the text of the file that the option names. kbench opens that before anything
-    // runs, and replaces it as a whole, unless nothing is put. begins, inside: how such a file begins, and what stands in its first lines;
-    // another file is left alone. NULL: nothing is asked of it.
+    const char* option;   // "tsv" for --tsv; NULL: the output has no option and is always on
+    const char* argument; // "FILE", for --help; NULL: the option takes none
+    const char* help;
+    // Fills the file that the option names with all records, when the run is over. kbench opens that file before
+    // anything runs and replaces it as a whole, unless nothing is put.
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
+    // How such a file begins, and what stands in its first lines (0: 8). Another file is not replaced. NULL: any is.
     const char *begins, *inside;
-    int lines;                             // 0: 8
-    bool (*ready)(const char* value);      // before any file is opened; false, after a message: exit code 2
-    bool (*open)(const char* value);       // before anything runs; false, after a message: exit code 2
-    void (*each)(const kb_result* record); // one record, when its comparison group is done
-    void (*below)(kb_text* to, const kb_result* r, int width); // what the table says below its row
-    int (*end)(const kb_result* records, int64_t n,
-               int code);              // all is written; code: the exit code so far, and from here
-    int (*instead)(const char* value); // in place of a run: the exit code, -1: there will be a run
-    // kbench's: the option's value, whether it was given
+    int lines;
+    // Before any file is opened, then before anything runs. False, after a message: exit code 2.
+    bool (*ready)(const char* value);
+    bool (*open)(const char* value);
+    // In place of a run. Gives the exit code; -1: there will be a run.
+    int (*instead)(const char* value);
+    // Each record, when its comparison group is done; and what the table says below its row.
+    void (*each)(const kb_result* record);
+    void (*below)(kb_text* to, const kb_result* record, int width);
+    // When all is written. code: the exit code so far; gives the one from here on.
+    int (*end)(const kb_result* records, int64_t n, int code);
+    // kbench's own: the value that was given, whether the option was, the list, the option's row.
     const char* value;
     bool on;
     struct kb_output* next;
@@ -845,22 +850,25 @@ void kb_add_output(kb_output* output); // before kb_main; it lives as long as th
 
 struct kbi_inside;
 struct kbi_machine;
-// An instrument: an option, and what it counts in the timed block of each case that has a time. The runs for it are in a
-// process that measures nothing.
+// An instrument: an option, and what it counts in the timed block of each case that has a time. The block runs again
+// for it, in a process that measures no time. Start from a static variable, which is zero; what it lacks is NULL.
 typedef struct kb_instrument {
-    const char *option, *argument, *help;
-    bool host;                        // for host work, else for work on the GPU
-    bool (*ready)(const char* value); // before anything runs; false, after a message: exit code 2
-    bool (*open)(kb_state* kb);       // false: not to be had (kb_not_found says why)
-    int64_t (*begin)(kb_state* kb);   // how many runs of the block are to follow, up to end
-    bool (*end)(kb_state* kb);        // whether begin and end are wanted once more
-    void (*close)(kb_state* kb);      // kb_found says what was counted
-    bool (*before)(void);             // before the first case: looks at the whole program. false: saw nothing
-    void (*amend)(kb_result* r, int64_t number); // a record of the plan's case number, before it is judged
-    void (*judge)(kb_result* r, struct kbi_inside* found, const struct kbi_machine* machine); // from what was found
-    void (*after)(void);                                                                      // behind the table
-    void (*machine)(struct kbi_machine* machine); // --env: what it knows of the machine
-    double seconds;                               // that it takes a case beyond a few runs; 0: none worth a word
+    const char *option, *argument, *help; // as of an output
+    bool host;                            // for work on the host, else for work on the GPU
+    bool (*ready)(const char* value);     // before anything runs; false, after a message: exit code 2
+    bool (*open)(kb_state* kb);           // before the first run; false: it cannot count (kb_not_found says why)
+    int64_t (*begin)(kb_state* kb);       // gives how many runs of the block follow before end; NULL: one
+    bool (*end)(kb_state* kb);            // whether begin and end are to be called once more
+    void (*close)(kb_state* kb);          // after the last run
+    double seconds;                       // that it takes a case; 0: no more than a few runs
+    // Of the whole program: before the first case (false: it saw nothing, exit code 2), behind the table, for --env.
+    bool (*before)(void);
+    void (*after)(void);
+    void (*machine)(struct kbi_machine* machine);
+    // Of a record: what is added before it is judged (number: the case's in the plan); what follows from what was found.
+    void (*amend)(kb_result* record, int64_t number);
+    void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine);
+    // kbench's own, as of an output; bit: in the set of those that are wanted.
     const char* value;
     bool on;
     unsigned bit;
@@ -869,7 +877,8 @@ typedef struct kb_instrument {
     kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // before kb_main; it lives as long as the program
-void kb_found(kb_state* kb, const char* name, double value, const char* unit); // a counter of the record
+// From open to close: a counter for the record; why there is none.
+void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
 // --- statistics and names ---
@@ -978,7 +987,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBENCH_IMPL(...)                                                                                         \
     KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0),                         \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
-// KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills the file:
+// KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills it:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
 #define KBENCH_OUTPUT(name, argument_, help_)                                                                      \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
@@ -5940,7 +5949,7 @@ enum {
     KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)    \
     KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                  \
         KBI_WRITES | KBI_IN_LOAD)                                                                               \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD)                          \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD)            \
     KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                    \
     x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,              \
         kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
@@ -16486,7 +16495,8 @@ static bool kbi_destinations_same(const kbi_destination* a, const kbi_destinatio
            kbi_is(a->target.s + kbi_folder_length(a->target.s), b->target.s + kbi_folder_length(b->target.s));
 }
 
-// Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr goes there.
+// Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
+// there.
 static bool kbi_destination_take(const char* option, const char* folder, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
     if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;

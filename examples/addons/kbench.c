@@ -9,6 +9,7 @@
 
 int main(int argc, char** argv) {
     if (argc > 1) return kb_main(argc, argv);
-    fprintf(stderr, "kbench: error: the tool has no benchmarks: --load FILE shows the records of a run, --help lists the options\n");
+    fprintf(stderr,
+            "kbench: error: the tool has no benchmarks: --load FILE shows the records of a run; see --help\n");
     return 2;
 }

@@ -5,8 +5,8 @@
     #include "kbench.h"
     #include "kbench_inspect.h"        behind it, in the file that defines KBENCH_IMPLEMENTATION
 
-   It gives a program --profile, --counters, --trace, --energy, --sass, --ncu and --nsys. What looks on runs in processes
-   of its own, which measure no time.
+   It gives a program --profile, --counters, --trace, --energy, --sass, --ncu and --nsys. They run the blocks again, in
+   processes that measure no time.
 
 CONTENTS (search for the tag)
 
@@ -2650,7 +2650,6 @@ static int kbi_look_instead(const char* value) {
 /*---------------------------------------------------------------------------------------------------------------
   >>registered  the add-on's instruments and outputs.
 ---------------------------------------------------------------------------------------------------------------*/
-
 
 #if KBI_CUDA
 static bool kbi_activity_wanted(const char* value) {

@@ -46,46 +46,47 @@ KBI_CODE_BEGIN
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
+#define KBI_FILE (KBI_WRITES | KBI_IN_LOAD)
 #define KBI_REPORT_OPTIONS(x)                                                                                   \
-    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, as for a pull request", KBI_WRITES | KBI_IN_LOAD)                  \
-    KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_WRITES | KBI_IN_LOAD)     \
-    KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_WRITES | KBI_IN_LOAD)                    \
-    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_WRITES | KBI_IN_LOAD)           \
-    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure, that --plot names", KBI_WRITES | KBI_IN_LOAD)                         \
-    KBI_TEXT(x, plot, "plot", "KIND", "out", "of --svg; see below", KBI_IN_LOAD)              \
+    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, as for a pull request", KBI_FILE)                    \
+    KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE)       \
+    KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE)                      \
+    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures and the records in it", KBI_FILE)             \
+    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure, that --plot names", KBI_FILE)                           \
+    KBI_TEXT(x, plot, "plot", "KIND", "out", "of --svg; see below", KBI_IN_LOAD)                                \
     KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records of --svg; a further --where: or those",        \
-        KBI_REPEATS | KBI_IN_LOAD)                                                            \
-    KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_WRITES | KBI_IN_LOAD)      \
-    KBI_BARE(x, github, "github", "out", "Markdown to $GITHUB_STEP_SUMMARY as well", KBI_WRITES | KBI_IN_LOAD)                \
+        KBI_REPEATS | KBI_IN_LOAD)                                                                              \
+    KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE)        \
+    KBI_BARE(x, github, "github", "out", "Markdown to $GITHUB_STEP_SUMMARY as well", KBI_FILE)                  \
     x(load, "load", "FILE...", "then", "shows records of --json, --jsonl; runs nothing", const char**,          \
-        kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)             \
+        kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
     x(save_baseline, "save-baseline", "NAME", "then", "this run's records as .kbench/NAME.json", const char*,   \
-        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES)                                        \
+        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES)                                                          \
     KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "what changed since then, and exit codes 3, 4",      \
-        KBI_MEASURES | KBI_IN_LOAD)                                                           \
+        KBI_MEASURES | KBI_IN_LOAD)                                                                             \
     x(compare, "compare", "A B", "then", "what changed from A to B; runs nothing", kbi_two, kbi_take_pair,      \
-        KBI_ANY, KBI_APART | KBI_IN_COMPARE)                                                  \
+        KBI_ANY, KBI_APART | KBI_IN_COMPARE)                                                                    \
     KBI_TEXT(x, history, "history", "FILE", "then", "appends the run; how each case went; noise",               \
-        KBI_MEASURES | KBI_IN_SHOWN)                                                          \
-    KBI_SHARE(x, threshold, "threshold", "then", "a regression is slower by more; 5 %", 0, 1000, KBI_ALWAYS)     \
+        KBI_MEASURES | KBI_IN_SHOWN)                                                                            \
+    KBI_SHARE(x, threshold, "threshold", "then", "a regression is slower by more; 5 %", 0, 1000, KBI_ALWAYS)    \
     KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "or takes more memory by more; 10 %", 0, 1000,   \
-        KBI_ALWAYS)                                                                                              \
+        KBI_ALWAYS)                                                                                             \
     x(alpha, "alpha", "P", "then", "chance of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,          \
-        KBI_ALWAYS)                                                                                              \
+        KBI_ALWAYS)                                                                                             \
     KBI_SHARE(x, noise, "noise", "then", "what processes differ by, if not known; 3 %", 0, 1000,                \
-        KBI_IN_SHOWN)                                                                         \
+        KBI_IN_SHOWN)                                                                                           \
     KBI_WORD(x, fail_on, "fail-on", "WHAT", "then", "regress, change, noise or never; regress",                 \
-        "regress,change,noise,never", KBI_ALWAYS)                                                                \
+        "regress,change,noise,never", KBI_ALWAYS)                                                               \
     KBI_BARE(x, ignore_env, "ignore-env", "then", "compare runs of different machines",                         \
-        KBI_IN_SHOWN)                                                                         \
+        KBI_IN_SHOWN)                                                                                           \
     KBI_LIST(x, goal, "goal", "GOAL", "then", "as in layernorm:gpu_efficiency>=80; may repeat",                 \
-        KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN)                                            \
+        KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN)                                                              \
     KBI_LIST(x, race, "race", "OLD NEW...", "again", "built programs in turn; -- OPTIONS of theirs",            \
-        KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                   \
+        KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                          \
     KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                       \
-        KBI_IN_LOAD)                                                                          \
+        KBI_IN_LOAD)                                                                                            \
     KBI_NUMBER(x, benchmark_repetitions, "benchmark_repetitions", NULL, NULL, 1000000,                          \
-        KBI_IN_LOAD)                                                                          \
+        KBI_IN_LOAD)                                                                                            \
     KBI_WORD(x, benchmark_display_aggregates_only, "benchmark_display_aggregates_only", "true", NULL, NULL,     \
         "true", KBI_IN_LOAD)
 // clang-format on

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The self-test: the measurement measured, on the machine that it is to be used on, and held against bars. Planted mistakes
-// must get their flag and no number, equal kernels must not be called different, times must agree with CUPTI's.
+// The self-test: it measures the measurement on this machine. Planted mistakes must get their flag and no number, equal
+// kernels must not be called different, kernels that are slower must be found, times must agree with CUPTI's.
 //     nvcc -O3 examples/addons/selftest.cu -o selftest && ./selftest             3 minutes on an H100; --fast: in short
 //     cc -O2 -x c examples/addons/selftest.cu -o selftest -lm && ./selftest      without a GPU
-// Exit code 1: a bar was missed. --op, --impl and the like choose nothing here; --device and --cpu say where.
+// Exit code 1: a bar was missed. --device and --cpu say where it runs.
 #ifndef KBENCH_IMPLEMENTATION
 #define KBENCH_IMPLEMENTATION
 #endif
