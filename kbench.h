@@ -1101,14 +1101,14 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
         KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
 #define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
-#define KBI_NAMED(x) KBI_IF(kbi_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
+#define KBI_NAMED(x) KBI_IF(kbi_keep_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
 #define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
 // Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
 #define KBI_KEEP(x)                                                                                              \
     do {                                                                                                         \
-        enum { kbi_named = KBI_NAME(#x) };                                                                       \
+        enum { kbi_keep_named = KBI_NAME(#x) };                                                                  \
         enum {                                                                                                   \
-            kbi_hides = kbi_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                                    \
+            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                               \
                 !__builtin_types_compatible_p(                                                                   \
                     __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
                 __builtin_types_compatible_p(                                                                    \
@@ -1116,19 +1116,19 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         };                                                                                                       \
         __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
         enum {                                                                                                   \
-            kbi_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole numbers, pointers; 8: floats */ \
-            kbi_size = sizeof(((void)0, KBI_OBJECT(x))),                                                         \
-            kbi_word = kbi_class <= 5 && kbi_size <= (int)sizeof(void*),                                         \
-            kbi_float = kbi_class == 8 && kbi_size <= 8                                                          \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */    \
+            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))),                                                    \
+            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*),                          \
+            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8                                                \
         };                                                                                                       \
         double kbi_no_float;                                                                                     \
         int kbi_no_word;                                                                                         \
-        if (kbi_word)                                                                                            \
-            KBI_KEEP_IN("+r", KBI_IF(kbi_word, KBI_OBJECT(x), kbi_no_word), x);                                  \
+        if (kbi_keep_word)                                                                                       \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x);                             \
         else if (kbi_float)                                                                                      \
             KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
         else                                                                                                     \
-            KBI_KEEP_AT(&KBI_IF(kbi_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);                \
+            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);           \
     } while (0)
 #define KBI_KEEP_IN(where, object, x)                                                                            \
     __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
@@ -4728,12 +4728,12 @@ typedef struct kbi_measured {
     int32_t empty;               // the shape of launch whose bias was taken off; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
-    char cache[8], timer[8];  // "" for host work has no cache
-    int64_t n, rounds;        // of samples, of rounds
-    double* samples;          // ns, of a launch; a process that receives a result allocates its own arrays
-    double* round_ns;         // of each round of the comparison
-    double* control_ns;       // the A/A control's of each round; NULL: it is not the baseline
-    int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
+    char cache[8], timer[8]; // "" for host work has no cache
+    int64_t n, rounds;       // of samples, of rounds
+    double* samples;         // ns, of a launch; a process that receives a result allocates its own arrays
+    double* round_ns;        // of each round of the comparison
+    double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
+    int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
     int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
     int32_t kept;               // kbi_kept, of a block with such samples
@@ -4932,7 +4932,6 @@ typedef enum kbi_limit {
     KBI_BY_BLOCKS,
     KBI_BY_GRID
 } kbi_limit;
-static const char* const kbi_limit_names[] = { NULL, "warps", "registers", "shared memory", "blocks", "the grid" };
 
 typedef struct kbi_gauge { // what the device showed beside them
     int64_t at;
@@ -13673,7 +13672,7 @@ typedef struct kbi_rivals { // a group, as its processes measured it
     kb_result* results;     // of n cases, the baseline first
     int n, processes, n_pairs;
     const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    kbi_pair* pairs; // 2 n, of several processes
+    kbi_pair* pairs;        // 2 n, of several processes
     const kbi_pools* pools;
     kbi_contest_end end;
 } kbi_rivals;
@@ -16351,7 +16350,8 @@ static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
 
 // Replaces the sender's addresses by copies of the values that follow.
 static void kbi_measured_take(kbi_measured* m, const char* values) {
-    const char *rounds = values + sizeof(double) * (size_t)m->n, *control = rounds + sizeof(double) * (size_t)m->rounds;
+    const char *rounds = values + sizeof(double) * (size_t)m->n,
+               *control = rounds + sizeof(double) * (size_t)m->rounds;
     m->samples = kbi_copy_reals(values, m->n);
     m->round_ns = kbi_copy_reals(rounds, m->rounds);
     m->control_ns = m->control_ns ? kbi_copy_reals(control, m->rounds) : NULL;
@@ -16523,21 +16523,20 @@ static void kbi_destinations_free(void) {
 // Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
 // error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
-    kbi_destinations_free();
     for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
         kbi_destination* p = &kbi_destinations.of[kbi_destinations.n++];
         memset(p, 0, sizeof *p);
         kbi_puts(&p->path, file == 1 ? "stdout" : "stderr"), kbi_puts(&p->target, "");
         p->there = p->known = fstat(file, &p->at) == 0 && S_ISREG(p->at.st_mode);
     }
-    if (o->json && *o->json && !kbi_destination_take("json", NULL, o->json)) return false;
-    if (o->jsonl && *o->jsonl && !kbi_destination_take("jsonl", NULL, o->jsonl)) return false;
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->fill && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
-            return false;
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->ready && !i->ready(i->value)) return false;
-    return true;
+    bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
+    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
+    for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
+        if (i->on && i->fill && i->value && *i->value) apart = kbi_destination_take(i->option, NULL, i->value);
+    for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
+        if (i->on && i->ready) apart = i->ready(i->value);
+    kbi_destinations_free();
+    return apart;
 }
 
 // --- opened, written, closed ---
