@@ -1101,14 +1101,14 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
         KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
 #define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
-#define KBI_NAMED(x) KBI_IF(kbi_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
+#define KBI_NAMED(x) KBI_IF(kbi_keep_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
 #define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
 // Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
 #define KBI_KEEP(x)                                                                                              \
     do {                                                                                                         \
-        enum { kbi_named = KBI_NAME(#x) };                                                                       \
+        enum { kbi_keep_named = KBI_NAME(#x) };                                                                  \
         enum {                                                                                                   \
-            kbi_hides = kbi_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                                    \
+            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                               \
                 !__builtin_types_compatible_p(                                                                   \
                     __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
                 __builtin_types_compatible_p(                                                                    \
@@ -1116,19 +1116,19 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         };                                                                                                       \
         __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
         enum {                                                                                                   \
-            kbi_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole numbers, pointers; 8: floats */ \
-            kbi_size = sizeof(((void)0, KBI_OBJECT(x))),                                                         \
-            kbi_word = kbi_class <= 5 && kbi_size <= (int)sizeof(void*),                                         \
-            kbi_float = kbi_class == 8 && kbi_size <= 8                                                          \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */    \
+            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))),                                                    \
+            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*),                          \
+            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8                                                \
         };                                                                                                       \
         double kbi_no_float;                                                                                     \
         int kbi_no_word;                                                                                         \
-        if (kbi_word)                                                                                            \
-            KBI_KEEP_IN("+r", KBI_IF(kbi_word, KBI_OBJECT(x), kbi_no_word), x);                                  \
+        if (kbi_keep_word)                                                                                       \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x);                             \
         else if (kbi_float)                                                                                      \
             KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
         else                                                                                                     \
-            KBI_KEEP_AT(&KBI_IF(kbi_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);                \
+            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);           \
     } while (0)
 #define KBI_KEEP_IN(where, object, x)                                                                            \
     __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
@@ -2112,7 +2112,6 @@ typedef struct kbi_scanned { // a number as JSON has them
     bool whole, fits; // without point and exponent; into i
 } kbi_scanned;
 
-KBI_SLOW_END
 // Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
 static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
     static const char digits[] = "0123456789";
@@ -2310,7 +2309,6 @@ static bool kbi_read_key(kbi_reader* r) {
     r->at++;
     return kbi_reader_space(r, true), true;
 }
-KBI_SLOW_BEGIN
 
 static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
     int c = kbi_peek(r), more;
@@ -4730,12 +4728,12 @@ typedef struct kbi_measured {
     int32_t empty;               // the shape of launch whose bias was taken off; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
-    char cache[8], timer[8];  // "" for host work has no cache
-    int64_t n, rounds;        // of samples, of rounds
-    double* samples;          // ns, of a launch; a process that receives a result allocates its own arrays
-    double* round_ns;         // of each round of the comparison
-    double* control_ns;       // the A/A control's of each round; NULL: it is not the baseline
-    int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
+    char cache[8], timer[8]; // "" for host work has no cache
+    int64_t n, rounds;       // of samples, of rounds
+    double* samples;         // ns, of a launch; a process that receives a result allocates its own arrays
+    double* round_ns;        // of each round of the comparison
+    double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
+    int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
     int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
     int32_t kept;               // kbi_kept, of a block with such samples
@@ -5192,12 +5190,6 @@ static kbi_stream_order* kbi_order_of(const kbi_cuda_call* calls, int64_t n, uin
     return o;
 }
 
-static void kbi_order_free(kbi_stream_order* o) {
-    KBENCH_FREE(o->marks);
-    KBENCH_FREE(o->submitted);
-    KBENCH_FREE(o);
-}
-
 // "cudaLaunchKernel of spin, 2nd call in the block".
 static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
     static const char* const ends[] = { "th", "st", "nd", "rd" };
@@ -5323,7 +5315,9 @@ KBI_INLINE void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, in
     bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, o, strict)) ||
                  (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
     if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
-    kbi_order_free(o);
+    KBENCH_FREE(o->marks);
+    KBENCH_FREE(o->submitted);
+    KBENCH_FREE(o);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -8565,25 +8559,7 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
     return 2 * ++kbi_lab.lost <= kbi_lab.kept + 8;
 }
 
-// Time in which the thread was not busy is somebody else's.
-static void kbi_wall_add_alone(kbi_run* run, double ns) {
-    double ran = (double)(kbi_turn_now().ran - kbi_lab.turn.ran), busy = KBI_MIN(ns, ran);
-    bool warm = run->call.unit == KBI_WARM;
-    kbi_add_sample(run, warm ? ns : busy);
-    if (warm) run->alike.early[run->alike.n - 1] = busy;
-}
-
 enum { KBI_BATCH_MAX = 1 << 30 };
-
-// A single run: what it reads lies on the clock's steps, the median within half of one, and what an empty run reads
-// need not be what this one reads too much: the processor may begin it while it still reads the clock, and does not
-// know its branches as well as in a row. Half of that is allowed for.
-static void kbi_wall_of_pass(kbi_run* run) {
-    run->m.bias_ns = run->m.floor_ns = kbi_lab.pass_bias;
-    run->m.step_ns = kbi_lab.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
-    run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_lab.wall_step, kbi_lab.pass_bias) / 2 / 1.96;
-    run->m.empty = KBI_NO_SHAPE;
-}
 
 // How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
 // few as --timeout leaves time for. What that costs in precision, the samples show.
@@ -8605,7 +8581,11 @@ static void kbi_wall_end(kbi_run* run) {
         return;
     }
     if (kbi_timed_alone(run)) {
-        kbi_wall_add_alone(run, ns);
+        // time in which the thread was not busy is somebody else's
+        double ran = (double)(kbi_turn_now().ran - kbi_lab.turn.ran), busy = KBI_MIN(ns, ran);
+        bool warm = run->call.unit == KBI_WARM;
+        kbi_add_sample(run, warm ? ns : busy);
+        if (warm) run->alike.early[run->alike.n - 1] = busy;
         return;
     }
     if (kbi_wall_lost(run, ns)) {
@@ -8629,7 +8609,15 @@ static void kbi_wall_end(kbi_run* run) {
     }
     if (kbi_lab.wall_step >= 1000000) run->m.step_ns = kbi_lab.wall_step / (double)runs; // jiffies
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
-    if (run->call.sampled) kbi_wall_of_pass(run);
+    // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
+    // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
+    // know its branches as well as in a row. Half of the bias is allowed for.
+    if (run->call.sampled) {
+        run->m.bias_ns = run->m.floor_ns = kbi_lab.pass_bias;
+        run->m.step_ns = kbi_lab.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
+        run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_lab.wall_step, kbi_lab.pass_bias) / 2 / 1.96;
+        run->m.empty = KBI_NO_SHAPE;
+    }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
 }
@@ -10524,33 +10512,14 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
                  kbi_cuda_text(end != cudaSuccess ? end : inside));
 }
 
-// The captured run is over. An inspection has seen more than the errors of a capture say; without one the next runs are
-// not captured, and show whether work goes on beside the stream.
-static void kbi_audit_not_captured(kbi_run* run, cudaError_t inside, cudaError_t end) {
-    if (kbi_inspected(run)) {
-        run->work.expect |= KB_EXPECT_NO_CAPTURE;
-        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
-                cudaGetErrorName(inside != cudaSuccess ? inside : end));
-    } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
-        run->work.refused = run->work.again = true;
-    } else {
-        kbi_audit_refused(run, inside, end);
-    }
-}
-
-// A run that was not captured.
-static void kbi_audit_ran(kbi_run* run) {
-    int64_t begin = kbi_now();
-    cudaStreamSynchronize(run->kb.stream);
-    if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
-    if (run->work.refused && !run->work.again && !kbi_failed(run)) kbi_stop_refused(run);
-}
-
 static void kbi_gpu_audit_end(kbi_run* run) {
     cudaGraph_t graph = NULL;
     run->work.again = false;
     if (!run->work.captured) {
-        kbi_audit_ran(run);
+        int64_t begin = kbi_now();
+        cudaStreamSynchronize(run->kb.stream);
+        if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
+        if (run->work.refused && !run->work.again && !kbi_failed(run)) kbi_stop_refused(run);
         return;
     }
     cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
@@ -10567,7 +10536,17 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     seen.node = NULL;
     bool looks = !(run->work.expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
     if (!good || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
-        kbi_audit_not_captured(run, inside, end);
+        // An inspection has seen more than the errors of a capture say. Without one the next runs are not captured,
+        // and show whether work goes on beside the stream.
+        if (kbi_inspected(run)) {
+            run->work.expect |= KB_EXPECT_NO_CAPTURE;
+            kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+                    cudaGetErrorName(inside != cudaSuccess ? inside : end));
+        } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
+            run->work.refused = run->work.again = true;
+        } else {
+            kbi_audit_refused(run, inside, end);
+        }
     } else if (looks && !run->work.again) {
         cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
         for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
@@ -10972,13 +10951,6 @@ static const kb_instrument* kbi_inspect_instrument(void) {
     f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
     of less than twice the largest cache has no share of the memory's bandwidth.   */
 
-// What earlier processes of this run measured.
-static void kbi_roofs_set(const kbi_roofs* device, const kbi_roofs* core) {
-    kbi_lab.roofs = *device;
-    kbi_lab.core = *core;
-    kbi_lab.told = true;
-}
-
 // --- one core of the host ---
 
 KBI_SLOW_END
@@ -11040,13 +11012,6 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory.
-static size_t kbi_core_bytes(void) {
-    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
-    int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
-    return (size_t)KBI_MIN(wanted, memory) & ~(size_t)4095;
-}
-
 // Whether the data of a case may lie in the host's caches: the bandwidth of memory says nothing of it then. Twice the
 // largest cache is what evicts it. Data from KB_ALLOC may be small, and read many times in a run.
 static bool kbi_core_cached(const kbi_measured* m) {
@@ -11079,7 +11044,10 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile double one64 = 1;
     int64_t began = kbi_now(), turns = 100000, measured, last = 0;
     bool memory = which <= KBI_ROOF_WRITE;
-    size_t size = memory ? kbi_core_bytes() : 0;
+    // twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory
+    int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
+    int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
+    size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
     char* a = memory ? kbi_core_pages(size) : NULL;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best = INFINITY;
     double work = memory ? (double)size : 2 * 12 * lanes * (double)turns;
@@ -11109,6 +11077,15 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 #if KBI_CUDA
 enum kbi_stream_of { KBI_BY_KERNEL, KBI_BY_RUNTIME };
 
+static void kbi_stream_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
+    if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
+    if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
+    if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
+        cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
+    if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
+    if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+}
+
 // The best of five, by events, in bytes a second; bytes counts what is read and written.
 static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
     float best = 0;
@@ -11116,12 +11093,7 @@ static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b
     for (int i = 0; i < 6; i++) {
         float ms = 0;
         cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
-        if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
-        if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
-            cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
-        if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
-        if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+        kbi_stream_memory(which, by, a, b, size);
         cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
         if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return 0;
         cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
@@ -11136,12 +11108,7 @@ static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, ch
     for (int i = 0; i < KBI_COUNT(ns); i++) {
         kbi_sample_open(true, 1);
         kbi_launch_begin(true);
-        if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
-        if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
-        if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
-            cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
-        if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
-        if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+        kbi_stream_memory(which, by, a, b, size);
         kbi_launch_end();
         kbi_lab.gpu.at = 0;
         kbi_gate_learn();
@@ -12404,12 +12371,6 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// Whether another call is to follow with other inputs in the memory of this one.
-static bool kbi_wants_fresh(const kbi_run* run) {
-    bool checked = run->m.status == KB_OK && run->m.verified == 1;
-    return run->recipe->fresh && !run->call.fresh && checked && !run->place.stand_in;
-}
-
 // What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
 static void kbi_body_ended(kbi_run* run) {
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
@@ -12423,7 +12384,9 @@ static void kbi_body_ended(kbi_run* run) {
     kbi_stop_on_error(run, "after the timed block");
     kbi_stop_if_broken(run);
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
-    bool lost = kbi_lost(run), keeps = kbi_wants_fresh(run);
+    bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
+    // another call is to follow with other inputs in the memory of this one
+    bool keeps = run->recipe->fresh && !run->call.fresh && checked && !run->place.stand_in;
     if (run->memory.unheld && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb,
                 "not proven that the last launch wrote the outputs: what they held could not be set back before it");
@@ -13709,7 +13672,7 @@ typedef struct kbi_rivals { // a group, as its processes measured it
     kb_result* results;     // of n cases, the baseline first
     int n, processes, n_pairs;
     const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    kbi_pair* pairs; // 2 n, of several processes
+    kbi_pair* pairs;        // 2 n, of several processes
     const kbi_pools* pools;
     kbi_contest_end end;
 } kbi_rivals;
@@ -14283,7 +14246,6 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 
 enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
 
-KBI_SLOW_END
 // The same text twice is kept once: a run's records say much that is the same for all of them.
 static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     uint64_t key = kbi_hash(14695981039346656037u, s);
@@ -14294,7 +14256,6 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     return kept;
 }
 
-KBI_SLOW_BEGIN
 static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
     kb_param list[KBI_READ_PARAMS];
     int64_t n = 0;
@@ -14333,7 +14294,6 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
     return true;
 }
 
-KBI_SLOW_END
 static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
     int64_t n = 0;
     int more;
@@ -14353,7 +14313,6 @@ static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
     out->n = n;
     return true;
 }
-KBI_SLOW_BEGIN
 
 static bool kbi_read_flags(kbi_reader* r, kbi_field_flags* out) {
     int more;
@@ -14386,7 +14345,6 @@ static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
     return kbi_reader_wrong(r, "verdict is FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
 }
 
-KBI_SLOW_END
 static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     kbi_scanned x;
     if (!kbi_read_number(r, &x)) return false;
@@ -14480,7 +14438,6 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
     if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
     return true;
 }
-KBI_SLOW_BEGIN
 
 // Whether two records of a name, device and run are of one measurement: of a file that was read twice, or of --json and
 // --jsonl of a run.
@@ -16393,7 +16350,8 @@ static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
 
 // Replaces the sender's addresses by copies of the values that follow.
 static void kbi_measured_take(kbi_measured* m, const char* values) {
-    const char *rounds = values + sizeof(double) * (size_t)m->n, *control = rounds + sizeof(double) * (size_t)m->rounds;
+    const char *rounds = values + sizeof(double) * (size_t)m->n,
+               *control = rounds + sizeof(double) * (size_t)m->rounds;
     m->samples = kbi_copy_reals(values, m->n);
     m->round_ns = kbi_copy_reals(rounds, m->rounds);
     m->control_ns = m->control_ns ? kbi_copy_reals(control, m->rounds) : NULL;
@@ -16453,7 +16411,7 @@ static int kbi_worker_main(const kbi_options* o) {
         if (!kbi_read_all(in, wanted, (size_t)job.n) || !kbi_read_all(in, verdicts, told)) return 1;
         if (!b) {
             if (job.has_truth) kbi_truth_set(&job.truth);
-            kbi_roofs_set(&job.roofs, &job.core);
+            kbi_lab.roofs = job.roofs, kbi_lab.core = job.core, kbi_lab.told = true;
             kbi_recipe_of(&recipe, o);
             recipe.device = job.device;
             recipe.placement = job.process;

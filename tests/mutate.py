@@ -24,8 +24,8 @@ what is known of its other lines stands (--anew learns it again).
 import argparse, bisect, concurrent.futures, difflib, glob, hashlib, json, os, random, re, selectors, shutil, signal
 import subprocess, sys, threading, time
 
-NOT_O0 = {"host/interval_coverage": "-O1", "host/judge_programs": "-O1", "host/processes": "-O1", "host/roofs": "-O1", "cli/big": "-O2",
-          "cli/templates": "-O2", "cli/work": "-O2"}  # tests of what only optimised code does
+NOT_O0 = {"host/interval_coverage": "-O1", "host/judge_programs": "-O1", "host/processes": "-O1", "host/roofs": "-O1", "cli/many_records": "-O2",
+          "cli/example_templates": "-O2", "cli/work_changes": "-O2"}  # tests of what only optimised code does
 # how else tests are built, for mutants that pass them: as make sanitize has it, and as distributions build what they ship
 OTHERWISE = {"sanitized": "-fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE",
              "fortified": "-O1 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"}
