@@ -1101,14 +1101,14 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     (sizeof(t) <= 25 && KBI_NAME_4(t, 0) && KBI_NAME_4(t, 4) && KBI_NAME_4(t, 8) && KBI_NAME_4(t, 12) &&           \
         KBI_NAME_4(t, 16) && KBI_NAME_4(t, 20))
 #define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
-#define KBI_NAMED(x) KBI_IF(kbi_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
+#define KBI_NAMED(x) KBI_IF(kbi_keep_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
 #define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
 // Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
 #define KBI_KEEP(x)                                                                                              \
     do {                                                                                                         \
-        enum { kbi_named = KBI_NAME(#x) };                                                                       \
+        enum { kbi_keep_named = KBI_NAME(#x) };                                                                  \
         enum {                                                                                                   \
-            kbi_hides = kbi_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                                    \
+            kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) &&                               \
                 !__builtin_types_compatible_p(                                                                   \
                     __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) &&                               \
                 __builtin_types_compatible_p(                                                                    \
@@ -1116,19 +1116,19 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         };                                                                                                       \
         __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x));                                              \
         enum {                                                                                                   \
-            kbi_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole numbers, pointers; 8: floats */ \
-            kbi_size = sizeof(((void)0, KBI_OBJECT(x))),                                                         \
-            kbi_word = kbi_class <= 5 && kbi_size <= (int)sizeof(void*),                                         \
-            kbi_float = kbi_class == 8 && kbi_size <= 8                                                          \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */    \
+            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))),                                                    \
+            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*),                          \
+            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8                                                \
         };                                                                                                       \
         double kbi_no_float;                                                                                     \
         int kbi_no_word;                                                                                         \
-        if (kbi_word)                                                                                            \
-            KBI_KEEP_IN("+r", KBI_IF(kbi_word, KBI_OBJECT(x), kbi_no_word), x);                                  \
+        if (kbi_keep_word)                                                                                       \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x);                             \
         else if (kbi_float)                                                                                      \
             KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x);                       \
         else                                                                                                     \
-            KBI_KEEP_AT(&KBI_IF(kbi_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);                \
+            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x);           \
     } while (0)
 #define KBI_KEEP_IN(where, object, x)                                                                            \
     __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
@@ -2112,7 +2112,6 @@ typedef struct kbi_scanned { // a number as JSON has them
     bool whole, fits; // without point and exponent; into i
 } kbi_scanned;
 
-KBI_SLOW_END
 // Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
 static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
     static const char digits[] = "0123456789";
@@ -2310,7 +2309,6 @@ static bool kbi_read_key(kbi_reader* r) {
     r->at++;
     return kbi_reader_space(r, true), true;
 }
-KBI_SLOW_BEGIN
 
 static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
     int c = kbi_peek(r), more;
@@ -4730,9 +4728,12 @@ typedef struct kbi_measured {
     int32_t empty;               // the shape of launch whose bias was taken off; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
-    char cache[8], timer[8];  // "" for host work has no cache
-    int64_t n, rounds, again; // samples in ns, then rounds and (the baseline) as many again: ns of each round, follow
-    int32_t arms, contest;    // how many were compared in these rounds, and the plan's index of their first
+    char cache[8], timer[8]; // "" for host work has no cache
+    int64_t n, rounds;       // of samples, of rounds
+    double* samples;         // ns, of a launch; a process that receives a result allocates its own arrays
+    double* round_ns;        // of each round of the comparison
+    double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
+    int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
     int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
     int32_t kept;               // kbi_kept, of a block with such samples
@@ -4871,8 +4872,17 @@ static int kbi_roof_over(const kbi_roofs* r, kbi_meant meant, double rate) {
                                                                                : KBI_NO_ROOF;
 }
 
-// The doubles that follow: samples, rounds, the baseline's second rounds.
-static size_t kbi_values(const kbi_measured* m) { return (size_t)(m->n + m->rounds + m->again); }
+static double* kbi_copy_reals(const void* from, int64_t n) { // not NULL, also of none
+    double* to = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(n + 1));
+    if (n) memcpy(to, from, sizeof(double) * (size_t)n);
+    return to;
+}
+static void kbi_measured_free(kbi_measured* m) {
+    KBENCH_FREE(m->samples);
+    KBENCH_FREE(m->round_ns);
+    KBENCH_FREE(m->control_ns);
+    m->samples = m->round_ns = m->control_ns = NULL;
+}
 
 static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
     size_t n = strlen(m->message);
@@ -4922,7 +4932,6 @@ typedef enum kbi_limit {
     KBI_BY_BLOCKS,
     KBI_BY_GRID
 } kbi_limit;
-static const char* const kbi_limit_names[] = { NULL, "warps", "registers", "shared memory", "blocks", "the grid" };
 
 typedef struct kbi_gauge { // what the device showed beside them
     int64_t at;
@@ -5181,12 +5190,6 @@ static kbi_stream_order* kbi_order_of(const kbi_cuda_call* calls, int64_t n, uin
     return o;
 }
 
-static void kbi_order_free(kbi_stream_order* o) {
-    KBENCH_FREE(o->marks);
-    KBENCH_FREE(o->submitted);
-    KBENCH_FREE(o);
-}
-
 // "cudaLaunchKernel of spin, 2nd call in the block".
 static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
     static const char* const ends[] = { "th", "st", "nd", "rd" };
@@ -5312,7 +5315,9 @@ KBI_INLINE void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, in
     bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, o, strict)) ||
                  (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
     if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
-    kbi_order_free(o);
+    KBENCH_FREE(o->marks);
+    KBENCH_FREE(o->submitted);
+    KBENCH_FREE(o);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7608,8 +7613,8 @@ typedef struct kbi_work { // what is known of the timed block
 enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
-    double* samples; // ns, raw, m.n of them; in the end the rounds behind them
-    int64_t capacity, next_look;
+    int64_t capacity; // of m.samples
+    int64_t next_look;
     bool open;     // a sample was begun, and not all of its launches are done
     bool gated;    // launches can wait behind a gate
     int alarms;    // of the gate's watchdog, in a row
@@ -7644,7 +7649,7 @@ typedef struct kbi_sink {
                  bool machine); // now and then; machine: from here on its time is the machine's, not the case's
     // A case got its word, and its function goes on: if it ends the process, that is what became of it.
     void (*word)(void* to, int index, const kbi_measured* m);
-    void (*result)(void* to, int index, const kbi_measured* m, const double* samples);
+    void (*result)(void* to, int index, kbi_measured* m); // which owns its arrays from then on
     void (*inside)(void* to, int index, const kbi_inside* in);
     void* to;
 } kbi_sink;
@@ -7753,10 +7758,9 @@ static void kbi_add_sample(kbi_run* run, double ns) {
     }
     if (run->m.n == run->sampling.capacity) {
         run->sampling.capacity = KBI_MAX((int64_t)256, 2 * run->sampling.capacity);
-        run->sampling.samples =
-            (double*)kbi_grow(run->sampling.samples, sizeof(double) * (size_t)run->sampling.capacity);
+        run->m.samples = (double*)kbi_grow(run->m.samples, sizeof(double) * (size_t)run->sampling.capacity);
     }
-    run->sampling.samples[run->m.n++] = ns;
+    run->m.samples[run->m.n++] = ns;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -8555,25 +8559,7 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
     return 2 * ++kbi_lab.lost <= kbi_lab.kept + 8;
 }
 
-// Time in which the thread was not busy is somebody else's.
-static void kbi_wall_add_alone(kbi_run* run, double ns) {
-    double ran = (double)(kbi_turn_now().ran - kbi_lab.turn.ran), busy = KBI_MIN(ns, ran);
-    bool warm = run->call.unit == KBI_WARM;
-    kbi_add_sample(run, warm ? ns : busy);
-    if (warm) run->alike.early[run->alike.n - 1] = busy;
-}
-
 enum { KBI_BATCH_MAX = 1 << 30 };
-
-// A single run: what it reads lies on the clock's steps, the median within half of one, and what an empty run reads
-// need not be what this one reads too much: the processor may begin it while it still reads the clock, and does not
-// know its branches as well as in a row. Half of that is allowed for.
-static void kbi_wall_of_pass(kbi_run* run) {
-    run->m.bias_ns = run->m.floor_ns = kbi_lab.pass_bias;
-    run->m.step_ns = kbi_lab.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
-    run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_lab.wall_step, kbi_lab.pass_bias) / 2 / 1.96;
-    run->m.empty = KBI_NO_SHAPE;
-}
 
 // How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
 // few as --timeout leaves time for. What that costs in precision, the samples show.
@@ -8595,7 +8581,11 @@ static void kbi_wall_end(kbi_run* run) {
         return;
     }
     if (kbi_timed_alone(run)) {
-        kbi_wall_add_alone(run, ns);
+        // time in which the thread was not busy is somebody else's
+        double ran = (double)(kbi_turn_now().ran - kbi_lab.turn.ran), busy = KBI_MIN(ns, ran);
+        bool warm = run->call.unit == KBI_WARM;
+        kbi_add_sample(run, warm ? ns : busy);
+        if (warm) run->alike.early[run->alike.n - 1] = busy;
         return;
     }
     if (kbi_wall_lost(run, ns)) {
@@ -8619,7 +8609,15 @@ static void kbi_wall_end(kbi_run* run) {
     }
     if (kbi_lab.wall_step >= 1000000) run->m.step_ns = kbi_lab.wall_step / (double)runs; // jiffies
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
-    if (run->call.sampled) kbi_wall_of_pass(run);
+    // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
+    // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
+    // know its branches as well as in a row. Half of the bias is allowed for.
+    if (run->call.sampled) {
+        run->m.bias_ns = run->m.floor_ns = kbi_lab.pass_bias;
+        run->m.step_ns = kbi_lab.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
+        run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_lab.wall_step, kbi_lab.pass_bias) / 2 / 1.96;
+        run->m.empty = KBI_NO_SHAPE;
+    }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
 }
@@ -10514,33 +10512,14 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
                  kbi_cuda_text(end != cudaSuccess ? end : inside));
 }
 
-// The captured run is over. An inspection has seen more than the errors of a capture say; without one the next runs are
-// not captured, and show whether work goes on beside the stream.
-static void kbi_audit_not_captured(kbi_run* run, cudaError_t inside, cudaError_t end) {
-    if (kbi_inspected(run)) {
-        run->work.expect |= KB_EXPECT_NO_CAPTURE;
-        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
-                cudaGetErrorName(inside != cudaSuccess ? inside : end));
-    } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
-        run->work.refused = run->work.again = true;
-    } else {
-        kbi_audit_refused(run, inside, end);
-    }
-}
-
-// A run that was not captured.
-static void kbi_audit_ran(kbi_run* run) {
-    int64_t begin = kbi_now();
-    cudaStreamSynchronize(run->kb.stream);
-    if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
-    if (run->work.refused && !run->work.again && !kbi_failed(run)) kbi_stop_refused(run);
-}
-
 static void kbi_gpu_audit_end(kbi_run* run) {
     cudaGraph_t graph = NULL;
     run->work.again = false;
     if (!run->work.captured) {
-        kbi_audit_ran(run);
+        int64_t begin = kbi_now();
+        cudaStreamSynchronize(run->kb.stream);
+        if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
+        if (run->work.refused && !run->work.again && !kbi_failed(run)) kbi_stop_refused(run);
         return;
     }
     cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
@@ -10557,7 +10536,17 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     seen.node = NULL;
     bool looks = !(run->work.expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
     if (!good || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
-        kbi_audit_not_captured(run, inside, end);
+        // An inspection has seen more than the errors of a capture say. Without one the next runs are not captured,
+        // and show whether work goes on beside the stream.
+        if (kbi_inspected(run)) {
+            run->work.expect |= KB_EXPECT_NO_CAPTURE;
+            kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+                    cudaGetErrorName(inside != cudaSuccess ? inside : end));
+        } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
+            run->work.refused = run->work.again = true;
+        } else {
+            kbi_audit_refused(run, inside, end);
+        }
     } else if (looks && !run->work.again) {
         cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
         for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
@@ -10962,13 +10951,6 @@ static const kb_instrument* kbi_inspect_instrument(void) {
     f32 counts as f32. Several threads pass 100, so nothing is ABOVE_ROOF there, or from 150 on bound by memory. Data
     of less than twice the largest cache has no share of the memory's bandwidth.   */
 
-// What earlier processes of this run measured.
-static void kbi_roofs_set(const kbi_roofs* device, const kbi_roofs* core) {
-    kbi_lab.roofs = *device;
-    kbi_lab.core = *core;
-    kbi_lab.told = true;
-}
-
 // --- one core of the host ---
 
 KBI_SLOW_END
@@ -11030,13 +11012,6 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory.
-static size_t kbi_core_bytes(void) {
-    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
-    int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
-    return (size_t)KBI_MIN(wanted, memory) & ~(size_t)4095;
-}
-
 // Whether the data of a case may lie in the host's caches: the bandwidth of memory says nothing of it then. Twice the
 // largest cache is what evicts it. Data from KB_ALLOC may be small, and read many times in a run.
 static bool kbi_core_cached(const kbi_measured* m) {
@@ -11069,7 +11044,10 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile double one64 = 1;
     int64_t began = kbi_now(), turns = 100000, measured, last = 0;
     bool memory = which <= KBI_ROOF_WRITE;
-    size_t size = memory ? kbi_core_bytes() : 0;
+    // twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory
+    int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
+    int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
+    size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
     char* a = memory ? kbi_core_pages(size) : NULL;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best = INFINITY;
     double work = memory ? (double)size : 2 * 12 * lanes * (double)turns;
@@ -11099,6 +11077,15 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 #if KBI_CUDA
 enum kbi_stream_of { KBI_BY_KERNEL, KBI_BY_RUNTIME };
 
+static void kbi_stream_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
+    if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
+    if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
+    if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
+        cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
+    if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
+    if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+}
+
 // The best of five, by events, in bytes a second; bytes counts what is read and written.
 static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
     float best = 0;
@@ -11106,12 +11093,7 @@ static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b
     for (int i = 0; i < 6; i++) {
         float ms = 0;
         cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
-        if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
-        if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
-            cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
-        if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
-        if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+        kbi_stream_memory(which, by, a, b, size);
         cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
         if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return 0;
         cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
@@ -11126,12 +11108,7 @@ static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, ch
     for (int i = 0; i < KBI_COUNT(ns); i++) {
         kbi_sample_open(true, 1);
         kbi_launch_begin(true);
-        if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
-        if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
-        if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
-            cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
-        if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
-        if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+        kbi_stream_memory(which, by, a, b, size);
         kbi_launch_end();
         kbi_lab.gpu.at = 0;
         kbi_gate_learn();
@@ -11486,7 +11463,7 @@ static void kbi_want_roofs(kbi_run* run) {
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && kbi_finite(m->bytes) && !m->core && !m->traffic; i++)
             kbi_want_roof(run, i); // it may be any of them
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
-        double ns = kbi_median_of(run->sampling.samples, (int)m->n, scratch);
+        double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
         KBENCH_FREE(scratch);
         double rate = ns > 0 ? m->flops / ns * 1e9 * 1.02 : 0; // the judge's time may be a little shorter
@@ -11697,9 +11674,9 @@ static double kbi_alike_late(const kbi_run* run, double bias, double* first) {
     double blocks[KBI_STATS_BLOCKS];
     int64_t n = run->m.n;
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
-    double late = kbi_median_of(run->sampling.samples, n, scratch) - bias;
+    double late = kbi_median_of(run->m.samples, n, scratch) - bias;
     bool falls = n >= 30;
-    if (falls) kbi_block_medians(run->sampling.samples, n, scratch, blocks);
+    if (falls) kbi_block_medians(run->m.samples, n, scratch, blocks);
     for (int i = 1; i < KBI_STATS_BLOCKS && falls; i++) falls = blocks[i] < blocks[i - 1];
     KBENCH_FREE(scratch);
     *first = falls ? blocks[0] - bias : 0;
@@ -11934,9 +11911,9 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     run->sampling.next_look = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
     // of the time that will be told: what was read, less the bias
     double sum = 0, bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0;
-    for (int64_t i = 0; i < n; i++) sum += run->sampling.samples[i];
+    for (int64_t i = 0; i < n; i++) sum += run->m.samples[i];
     double left = sum / (double)n - bias;
-    return left > 0 && kbi_precision_of(run->sampling.samples, n) * (left + bias) / left <= r->precision;
+    return left > 0 && kbi_precision_of(run->m.samples, n) * (left + bias) / left <= r->precision;
 }
 
 // --- units ---
@@ -12107,7 +12084,7 @@ static kbi_unit kbi_choose_turn(kbi_run* run) {
     if (run->place.settled)
         kbi_look_for_turns(run, run->alike.turns);
     else if (possible && samples)
-        kbi_look_for_turns(run, run->sampling.samples + run->m.n - KBI_TURNS);
+        kbi_look_for_turns(run, run->m.samples + run->m.n - KBI_TURNS);
     run->place.settled = NULL;
     kbi_phase_enter(run, KBI_PHASE_COMPARE);
     return KBI_NO_UNIT;
@@ -12394,12 +12371,6 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// Whether another call is to follow with other inputs in the memory of this one.
-static bool kbi_wants_fresh(const kbi_run* run) {
-    bool checked = run->m.status == KB_OK && run->m.verified == 1;
-    return run->recipe->fresh && !run->call.fresh && checked && !run->place.stand_in;
-}
-
 // What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
 static void kbi_body_ended(kbi_run* run) {
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
@@ -12413,7 +12384,9 @@ static void kbi_body_ended(kbi_run* run) {
     kbi_stop_on_error(run, "after the timed block");
     kbi_stop_if_broken(run);
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
-    bool lost = kbi_lost(run), keeps = kbi_wants_fresh(run);
+    bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
+    // another call is to follow with other inputs in the memory of this one
+    bool keeps = run->recipe->fresh && !run->call.fresh && checked && !run->place.stand_in;
     if (run->memory.unheld && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb,
                 "not proven that the last launch wrote the outputs: what they held could not be set back before it");
@@ -12928,7 +12901,7 @@ static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
         a->replicas[i].run.place.order = KBI_FINISH;
         if (!a->replicas[i].over) kbi_go_on(c, &a->replicas[i]);
         kbi_fiber_free(&a->replicas[i].fiber);
-        KBENCH_FREE(a->replicas[i].run.sampling.samples);
+        kbi_measured_free(&a->replicas[i].run.m);
     }
     KBENCH_FREE(a->replicas);
     a->replicas = NULL;
@@ -12949,7 +12922,7 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     kbi_go_on(c, a);
     int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
     if (kbi_failed(&a->run) || n <= 0) return NAN;
-    memcpy(slot, a->run.sampling.samples + from, sizeof(double) * (size_t)n);
+    memcpy(slot, a->run.m.samples + from, sizeof(double) * (size_t)n);
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
@@ -13076,18 +13049,14 @@ static void kbi_contest_rounds(kbi_contest* c) {
     }
 }
 
-// Appends an arm's rounds to its samples, to travel with them.
-static void kbi_arm_pack(const kbi_contest* c, kbi_arm* a) {
+static void kbi_arm_keep_rounds(const kbi_contest* c, kbi_arm* a) {
     kbi_run* run = &a->run;
-    size_t n = (size_t)run->m.n, rounds = (size_t)c->rounds;
     if (c->n < 2 || kbi_failed(run)) return;
-    run->sampling.samples = (double*)kbi_grow(run->sampling.samples, sizeof(double) * (n + 2 * rounds + 1));
     run->m.rounds = c->rounds;
-    run->m.again = a == c->arms[0] && c->equal ? c->rounds : 0;
+    run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
+    if (a == c->arms[0] && c->equal) run->m.control_ns = kbi_copy_reals(c->equal->ns, c->rounds);
     // who called no KB_ALLOC has none of its data there, and what it brought nobody knows
     run->m.stage = c->stage != NULL && !run->memory.strayed && run->memory.most > 0;
-    memcpy(run->sampling.samples + n, a->ns, sizeof(double) * rounds);
-    if (run->m.again) memcpy(run->sampling.samples + n + rounds, c->equal->ns, sizeof(double) * rounds);
     run->m.arms = c->n;
     run->m.contest = c->arms[0]->index;
 }
@@ -13128,16 +13097,14 @@ static bool kbi_contest_run(kbi_contest* c) {
         a->run.place.order = KBI_FINISH;
         if (kbi_lost(&a->run)) good = false;
         if (!a->over && good) kbi_go_on(c, a);
-        if (good) kbi_arm_replicas_end(c, a), kbi_arm_pack(c, a), kbi_fiber_free(&a->fiber);
+        if (good) kbi_arm_replicas_end(c, a), kbi_arm_keep_rounds(c, a), kbi_fiber_free(&a->fiber);
     }
     return good;
 }
 
 static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
     kbi_run_finish(&a->run);
-    sink->result(sink->to, a->index, &a->run.m, a->run.sampling.samples);
-    KBENCH_FREE(a->run.sampling.samples);
-    a->run.sampling.samples = NULL;
+    sink->result(sink->to, a->index, &a->run.m);
 }
 
 // What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
@@ -13219,7 +13186,7 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
         good = kbi_contest_staged(&c, room.largest);
         for (int j = 0; j < c.n; j++)
             if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
-        if (c.equal && good) KBENCH_FREE(c.equal->run.sampling.samples), KBENCH_FREE(c.equal);
+        if (c.equal && good) kbi_measured_free(&c.equal->run.m), KBENCH_FREE(c.equal);
     }
     return good;
 }
@@ -13271,7 +13238,7 @@ static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, co
         good = !kbi_lost(run);
         sink->inside(sink->to, first + i, in);
         KBENCH_FREE(in);
-        KBENCH_FREE(run->sampling.samples);
+        kbi_measured_free(&run->m);
         KBENCH_FREE(run);
     }
     return good;
@@ -13373,13 +13340,13 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
 }
 
 // Median and the rest, in ms, of samples less the bias of their mode.
-static void kbi_judge_times(kb_result* r, const kbi_measured* m, const double* samples) {
+static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
     double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
     bool usable = true;
     for (int64_t i = 0; i < m->n; i++) {
-        usable &= kbi_finite(samples[i]); // a difference of graphs (--rotate) can be negative, their median not
-        ms[i] = KBI_MAX(samples[i] - bias, 0) * 1e-6;
+        usable &= kbi_finite(m->samples[i]); // a difference of graphs (--rotate) can be negative, their median not
+        ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
     bool empty = usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven;
@@ -13533,7 +13500,7 @@ static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
         kbi_judge_say(r, "the hypervisor gave %.0f %% of the processors' time to other machines", m->cpu_stolen);
 }
 
-static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples, const kbi_machine* machine) {
+static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     kbi_result_clear(r);
     r->status = (kb_status)m->status;
     r->flags = m->flags;
@@ -13542,7 +13509,7 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const double* samples
     if (m->message[0]) r->message = kbi_arena_text(r->owned, m->message);
     kbi_judge_facts(r, m);
     if (r->status == KB_OK) {
-        kbi_judge_times(r, m, samples);
+        kbi_judge_times(r, m);
         kbi_judge_rates(r, m, machine);
         if (r->status == KB_OK) kbi_judge_regime(r, m);
         if (r->status == KB_OK) kbi_judge_noise(r, m);
@@ -13704,9 +13671,8 @@ typedef struct kbi_pair { // of two rivals in several processes: theirs over min
 typedef struct kbi_rivals { // a group, as its processes measured it
     kb_result* results;     // of n cases, the baseline first
     int n, processes, n_pairs;
-    const kbi_measured** m; // process p's of case i: [p * n + i], as are the samples; NULL: not measured
-    double** samples;
-    kbi_pair* pairs; // 2 n, of several processes
+    const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
+    kbi_pair* pairs;        // 2 n, of several processes
     const kbi_pools* pools;
     kbi_contest_end end;
 } kbi_rivals;
@@ -13714,15 +13680,15 @@ typedef struct kbi_rivals { // a group, as its processes measured it
 static bool kbi_judge_has_time(const kb_result* r) { return r->status == KB_OK && r->time_ms > 0; }
 
 // The rounds of a measured case, less the bias of its mode; NULL without any.
-static const double* kbi_judge_rounds(const kbi_measured* m, const double* samples, bool again) {
-    if (!m || m->status != KB_OK || (again ? m->again : m->rounds) <= 0) return NULL;
-    return samples + m->n + (again ? m->rounds : 0);
+static const double* kbi_judge_rounds(const kbi_measured* m, bool control) {
+    return m && m->status == KB_OK && m->rounds > 0 ? control ? m->control_ns : m->round_ns : NULL;
 }
 
-static void kbi_judge_unbias(const kbi_measured* m, double* samples) {
-    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
-    for (int64_t i = m->n; i < m->n + m->rounds + m->again; i++)
-        if (kbi_finite(samples[i])) samples[i] = KBI_MAX(samples[i] - bias, 1e-3);
+static void kbi_judge_unbias(const kbi_measured* m) {
+    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0, *arrays[] = { m->round_ns, m->control_ns };
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; arrays[k] && i < m->rounds; i++)
+            if (kbi_finite(arrays[k][i])) arrays[k][i] = KBI_MAX(arrays[k][i] - bias, 1e-3);
 }
 
 // What the rounds of one process say of two; NAN where these were not measured together: a group of more than 64 is
@@ -13730,8 +13696,7 @@ static void kbi_judge_unbias(const kbi_measured* m, double* samples) {
 static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, int mine, double alpha, double* lo,
                                  double* hi) {
     size_t a = (size_t)(process * c->n + theirs), b = mine < 0 ? a : (size_t)(process * c->n + mine);
-    const double *x = kbi_judge_rounds(c->m[a], c->samples[a], false),
-                 *y = kbi_judge_rounds(c->m[b], c->samples[b], mine < 0);
+    const double *x = kbi_judge_rounds(c->m[a], false), *y = kbi_judge_rounds(c->m[b], mine < 0);
     *lo = *hi = (double)NAN;
     if (!x || !y || c->m[a]->rounds != c->m[b]->rounds || c->m[a]->contest != c->m[b]->contest) return (double)NAN;
     return kbi_judge_ratio_of(x, y, c->m[a]->rounds, alpha, lo, hi);
@@ -13774,7 +13739,7 @@ static double kbi_judge_ratio_apart(const kbi_rivals* c, int process, int theirs
         const kbi_measured* m = c->m[at];
         if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) return (double)NAN;
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
-        ns[k] = kbi_median_of(c->samples[at], m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
+        ns[k] = kbi_median_of(m->samples, m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
         KBENCH_FREE(scratch);
     }
     return ns[0] > 0 && ns[1] > 0 ? ns[0] / ns[1] : (double)NAN;
@@ -13802,7 +13767,7 @@ static void kbi_rivals_pair(kbi_rivals* c, kbi_pools* pools, int theirs, int min
 static void kbi_rivals_open(kbi_rivals* c, kbi_pools* pools) {
     int timed = 0;
     for (int k = 0; k < c->n * c->processes; k++)
-        if (c->m[k] && c->m[k]->status == KB_OK) kbi_judge_unbias(c->m[k], c->samples[k]);
+        if (c->m[k] && c->m[k]->status == KB_OK) kbi_judge_unbias(c->m[k]);
     c->pools = pools;
     c->end.fastest = -1;
     c->end.certain = false;
@@ -14281,7 +14246,6 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 
 enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
 
-KBI_SLOW_END
 // The same text twice is kept once: a run's records say much that is the same for all of them.
 static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     uint64_t key = kbi_hash(14695981039346656037u, s);
@@ -14292,7 +14256,6 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     return kept;
 }
 
-KBI_SLOW_BEGIN
 static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
     kb_param list[KBI_READ_PARAMS];
     int64_t n = 0;
@@ -14331,7 +14294,6 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
     return true;
 }
 
-KBI_SLOW_END
 static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
     int64_t n = 0;
     int more;
@@ -14351,7 +14313,6 @@ static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
     out->n = n;
     return true;
 }
-KBI_SLOW_BEGIN
 
 static bool kbi_read_flags(kbi_reader* r, kbi_field_flags* out) {
     int more;
@@ -14384,7 +14345,6 @@ static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
     return kbi_reader_wrong(r, "verdict is FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
 }
 
-KBI_SLOW_END
 static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     kbi_scanned x;
     if (!kbi_read_number(r, &x)) return false;
@@ -14478,7 +14438,6 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
     if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
     return true;
 }
-KBI_SLOW_BEGIN
 
 // Whether two records of a name, device and run are of one measurement: of a file that was read twice, or of --json and
 // --jsonl of a run.
@@ -16334,29 +16293,41 @@ static bool kbi_profiled(void) {
     return kbi_valgrind(); // which follows no child unless it is told to
 }
 
-static void kbi_send(int file, int type, int index, const void* a, size_t a_size, const void* b, size_t b_size) {
-    kbi_message m = { KBI_MAGIC, type, index, (uint32_t)(a_size + b_size) };
+static void kbi_send_bytes(int file, const void* from, size_t size) {
+    if (!kbi_write_all(file, (const char*)from, size)) _exit(1); // nobody listens any more
+}
+static void kbi_send_head(int file, int type, int index, size_t size) {
+    kbi_message m = { KBI_MAGIC, type, index, (uint32_t)size };
     if (getpid() != kbi_birth.process) kbi_stray(); // forked by a benchmark
-    if (!kbi_write_all(file, (const char*)&m, sizeof m) || !kbi_write_all(file, (const char*)a, a_size) ||
-        !kbi_write_all(file, (const char*)b, b_size))
-        _exit(1); // nobody listens any more
+    kbi_send_bytes(file, &m, sizeof m);
+}
+static void kbi_send(int file, int type, int index, const void* body, size_t size) {
+    kbi_send_head(file, type, index, size);
+    kbi_send_bytes(file, body, size);
 }
 
-static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER, index, NULL, 0, NULL, 0); }
-static void kbi_send_beat(void* to, bool machine) { kbi_send(*(int*)to, KBI_BEAT, machine, NULL, 0, NULL, 0); }
+static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER, index, NULL, 0); }
+static void kbi_send_beat(void* to, bool machine) { kbi_send(*(int*)to, KBI_BEAT, machine, NULL, 0); }
 
 static void kbi_send_word(void* to, int index, const kbi_measured* m) {
-    kbi_send(*(int*)to, KBI_TOLD, index, m, sizeof *m, NULL, 0);
+    kbi_send(*(int*)to, KBI_TOLD, index, m, sizeof *m);
 }
 
-static void kbi_send_result(void* to, int index, const kbi_measured* m, const double* samples) {
+static void kbi_send_result(void* to, int index, kbi_measured* m) {
+    int file = *(int*)to;
+    size_t rounds = sizeof(double) * (size_t)m->rounds, control = m->control_ns ? rounds : 0;
     fflush(stdout);
-    kbi_send(*(int*)to, KBI_RESULT, index, m, sizeof *m, samples, sizeof(double) * kbi_values(m));
+    kbi_send_head(file, KBI_RESULT, index, sizeof *m + sizeof(double) * (size_t)m->n + rounds + control);
+    kbi_send_bytes(file, m, sizeof *m);
+    kbi_send_bytes(file, m->samples, sizeof(double) * (size_t)m->n);
+    kbi_send_bytes(file, m->round_ns, rounds);
+    kbi_send_bytes(file, m->control_ns, control);
+    kbi_measured_free(m);
 }
 
 static void kbi_send_inside(void* to, int index, const kbi_inside* in) {
     fflush(stdout);
-    kbi_send(*(int*)to, KBI_FOUND, index, in, kbi_inside_size(in), NULL, 0);
+    kbi_send(*(int*)to, KBI_FOUND, index, in, kbi_inside_size(in));
 }
 
 // A result whose counts are those of the values that follow, and whose texts end.
@@ -16367,14 +16338,23 @@ static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
                            m->throttle + sizeof m->throttle - 1 };
     for (int i = 0; i < KBI_COUNT(ends); i++)
         if (*ends[i]) return false;
-    if (m->n < 0 || m->rounds < 0 || m->again < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
+    if (m->n < 0 || m->rounds < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
     if (m->n_counters < 0 || m->n_counters > KBI_COUNTERS) return false;
     for (int i = 0; i < m->n_counters; i++)
         if (m->counters[i].name[sizeof m->counters[i].name - 1] ||
             m->counters[i].unit[sizeof m->counters[i].unit - 1])
             return false;
-    return (size_t)m->n <= most && (size_t)m->rounds <= most && (size_t)m->again <= most &&
-           kbi_values(m) * sizeof(double) == size;
+    return (size_t)m->n <= most && (size_t)m->rounds <= most &&
+           sizeof(double) * (size_t)(m->n + m->rounds * (m->control_ns ? 2 : 1)) == size;
+}
+
+// Replaces the sender's addresses by copies of the values that follow.
+static void kbi_measured_take(kbi_measured* m, const char* values) {
+    const char *rounds = values + sizeof(double) * (size_t)m->n,
+               *control = rounds + sizeof(double) * (size_t)m->rounds;
+    m->samples = kbi_copy_reals(values, m->n);
+    m->round_ns = kbi_copy_reals(rounds, m->rounds);
+    m->control_ns = m->control_ns ? kbi_copy_reals(control, m->rounds) : NULL;
 }
 
 typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
@@ -16431,14 +16411,14 @@ static int kbi_worker_main(const kbi_options* o) {
         if (!kbi_read_all(in, wanted, (size_t)job.n) || !kbi_read_all(in, verdicts, told)) return 1;
         if (!b) {
             if (job.has_truth) kbi_truth_set(&job.truth);
-            kbi_roofs_set(&job.roofs, &job.core);
+            kbi_lab.roofs = job.roofs, kbi_lab.core = job.core, kbi_lab.told = true;
             kbi_recipe_of(&recipe, o);
             recipe.device = job.device;
             recipe.placement = job.process;
             kbi_recipe_inside(&recipe, job.inside);
             b = kbi_backend_open(&recipe, &machine);
             if (o->on[KBI_OPTION_env]) kbi_measure_all(b, &machine);
-            if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
+            if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
         }
         recipe.max_time = job.max_time;
         recipe.verdicts = verdicts;
@@ -16446,8 +16426,8 @@ static int kbi_worker_main(const kbi_options* o) {
                                                                wanted, &sink);
         good = good && !kbi_left_behind(machine.gpu_present != 0);
         // roofs may have been measured meanwhile
-        if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine, NULL, 0);
-        kbi_send(out, KBI_DONE, good, NULL, 0, NULL, 0);
+        if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
+        kbi_send(out, KBI_DONE, good, NULL, 0);
         KBENCH_FREE(verdicts);
         KBENCH_FREE(wanted);
     }
@@ -16543,21 +16523,20 @@ static void kbi_destinations_free(void) {
 // Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
 // error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
-    kbi_destinations_free();
     for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
         kbi_destination* p = &kbi_destinations.of[kbi_destinations.n++];
         memset(p, 0, sizeof *p);
         kbi_puts(&p->path, file == 1 ? "stdout" : "stderr"), kbi_puts(&p->target, "");
         p->there = p->known = fstat(file, &p->at) == 0 && S_ISREG(p->at.st_mode);
     }
-    if (o->json && *o->json && !kbi_destination_take("json", NULL, o->json)) return false;
-    if (o->jsonl && *o->jsonl && !kbi_destination_take("jsonl", NULL, o->jsonl)) return false;
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->fill && i->value && *i->value && !kbi_destination_take(i->option, NULL, i->value))
-            return false;
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->ready && !i->ready(i->value)) return false;
-    return true;
+    bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
+    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
+    for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
+        if (i->on && i->fill && i->value && *i->value) apart = kbi_destination_take(i->option, NULL, i->value);
+    for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
+        if (i->on && i->ready) apart = i->ready(i->value);
+    kbi_destinations_free();
+    return apart;
 }
 
 // --- opened, written, closed ---
@@ -16685,7 +16664,6 @@ typedef struct kbi_again { // a case that failed in a worker that had run others
 typedef struct kbi_group { // the group being measured
     int first, n;
     kbi_measured* m;
-    double** samples;
     char* wanted;      // still to be measured
     int64_t* spent;    // ns in each case
     int current;       // the case the worker is in, -1 between cases
@@ -16956,11 +16934,15 @@ static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
     return true;
 }
 
-static void kbi_receive_result(void* to, int index, const kbi_measured* m, const double* samples) {
+static void kbi_receive_result(void* to, int index, kbi_measured* m) {
     kbi_supervisor* s = (kbi_supervisor*)to;
     int i = index - s->group.first;
     kbi_again* again = &s->group.again[i];
-    if (kbi_again_due(s, i, m)) return;
+    if (kbi_again_due(s, i, m)) {
+        kbi_measured_free(m);
+        return;
+    }
+    if (!m->samples) m->samples = kbi_copy_reals(NULL, 0); // NULL: not measured
     s->group.m[i] = *m;
     if (again->due && m->status == KB_OK)
         kbi_remark(&s->group.m[i],
@@ -16970,8 +16952,6 @@ static void kbi_receive_result(void* to, int index, const kbi_measured* m, const
         kbi_remark(&s->group.m[i], "in a process that had run other cases it failed in another way: %s",
                    again->failed);
     if (again->due) again->due = false, again->done = true;
-    s->group.samples[i] = (double*)kbi_grow(NULL, sizeof(double) * (kbi_values(m) + 1));
-    if (kbi_values(m)) memcpy(s->group.samples[i], samples, sizeof(double) * kbi_values(m));
     s->group.wanted[i] = 0;
     kbi_spend(&s->group, kbi_now());
     s->group.current = -1;
@@ -17015,7 +16995,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
         KBENCH_FREE(without);
         return;
     }
-    kbi_receive_result(s, s->group.first + i, &m, NULL);
+    kbi_receive_result(s, s->group.first + i, &m);
 }
 
 static const char* kbi_signal_name(int signal) {
@@ -17108,7 +17088,8 @@ static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, cons
         kbi_measured measured;
         memcpy(&measured, body, sizeof measured);
         if (!kbi_measured_possible(&measured, m->size - sizeof measured)) return KBI_PUMP_LOST;
-        kbi_receive_result(s, m->index, &measured, (const double*)(const void*)(body + sizeof measured));
+        kbi_measured_take(&measured, body + sizeof measured);
+        kbi_receive_result(s, m->index, &measured);
     }
     }
     return KBI_PUMP_ON;
@@ -17375,8 +17356,7 @@ enum { KBI_LAP_CASES = 16 }; // at least, of several processes: starting one is 
 // Consecutive groups of the plan: n cases. What is known of process p's case i stands at [p * n + i].
 typedef struct kbi_lap {
     int first, n, processes;
-    kbi_measured* m;
-    double** samples;   // NULL: not measured
+    kbi_measured* m;    // without samples: not measured
     kb_result* results; // of what was measured, by itself
     double* share;      // [i]: the least max_time that --budget left it in a process
     int64_t began;
@@ -17403,7 +17383,6 @@ static void kbi_lap_group_open(kbi_supervisor* s, kbi_lap* lap, int first, int n
     g->first = first;
     g->n = n;
     g->m = lap->m ? lap->m + at : NULL; // NULL: nothing is measured
-    g->samples = lap->m ? lap->samples + at : NULL;
     g->wanted = (char*)kbi_grow(NULL, count);
     memset(g->wanted, 0, count);
     g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
@@ -17474,8 +17453,8 @@ static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
     for (int i = 0; i < lap->n; i++) {
         int at = s->process * lap->n + i;
         kb_result* r = &lap->results[at];
-        if (!lap->samples[at]) continue;
-        kbi_judge(r, &lap->m[at], lap->samples[at], &s->machine);
+        if (!lap->m[at].samples) continue;
+        kbi_judge(r, &lap->m[at], &s->machine);
         kbi_record_case(r, &s->plan->cases[lap->first + i], &lap->m[at], &s->machine);
         kbi_record_session(r, &s->session);
         for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
@@ -17495,7 +17474,7 @@ static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
         kbi_lap_group_open(s, lap, first, next - first);
         s->group.inside = lap->inside + (first - lap->first);
         for (int i = 0; i < next - first; i++)
-            s->group.wanted[i] = lap->samples[first - lap->first + i] && !lap->over[first - lap->first + i];
+            s->group.wanted[i] = lap->m[first - lap->first + i].samples && !lap->over[first - lap->first + i];
         kbi_measure_group(s);
         kbi_lap_group_close(s);
     }
@@ -17573,7 +17552,7 @@ static int kbi_lap_each(const kbi_lap* lap, int i, kb_result* each[KBI_PROCESSES
     int n = 0;
     for (int p = 0; p < lap->processes; p++) {
         int at = p * lap->n + i;
-        each[p] = lap->samples[at] ? &lap->results[at] : NULL;
+        each[p] = lap->m[at].samples ? &lap->results[at] : NULL;
         n += each[p] != NULL;
     }
     return n;
@@ -17633,15 +17612,13 @@ static void kbi_lap_rivals(kbi_supervisor* s, const kbi_lap* lap, const int* sta
     c->processes = lap->processes;
     c->results = results + first;
     c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * cells);
-    c->samples = (double**)kbi_grow(NULL, sizeof(double*) * cells);
     c->pairs = (kbi_pair*)kbi_grow(NULL, sizeof(kbi_pair) * 2 * (size_t)n);
     for (int i = 0; i < n; i++) c->n += stands[first + i] >= 0;
     for (int i = 0, k = 0; i < n; i++) {
         if (stands[first + i] < 0) continue;
         for (int p = 0; p < lap->processes; p++) {
             int at = p * lap->n + first + i;
-            c->m[p * c->n + k] = lap->samples[at] ? &lap->m[at] : NULL;
-            c->samples[p * c->n + k] = lap->samples[at];
+            c->m[p * c->n + k] = lap->m[at].samples ? &lap->m[at] : NULL;
         }
         c->results[k] = c->results[i];
         c->results[k++].planned = kbi_planned(s->plan, &s->plan->cases[lap->first + first + i]);
@@ -17658,7 +17635,6 @@ static void kbi_lap_group_over(kbi_supervisor* s, kbi_rivals* c) {
     for (int i = 0; i < c->n && s->collect; i++) s->collect(s->collect_to, &c->results[i]);
     kbi_show_results(s, c->results, c->n);
     KBENCH_FREE(c->m);
-    KBENCH_FREE(c->samples);
     KBENCH_FREE(c->pairs);
 }
 
@@ -17692,13 +17668,12 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
     lap.processes = (int)s->o->procs;
     cells = cases * (size_t)lap.processes;
     lap.m = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * cells);
-    lap.samples = (double**)kbi_grow(NULL, sizeof(double*) * cells);
     lap.results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * cells);
     lap.over = (bool*)kbi_grow(NULL, sizeof(bool) * cases);
     lap.share = (double*)kbi_grow(NULL, sizeof(double) * cases);
     lap.began = kbi_now();
     for (int i = 0; i < n; i++) lap.share[i] = (double)INFINITY;
-    memset(lap.samples, 0, sizeof(double*) * cells);
+    memset(lap.m, 0, sizeof(kbi_measured) * cells);
     lap.inside = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * cases);
     memset(lap.over, 0, sizeof(bool) * cases);
     memset(lap.inside, 0, sizeof(kbi_inside*) * cases);
@@ -17707,13 +17682,12 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
     s->process = 0;
     kbi_lap_inside(s, &lap);
     kbi_lap_over(s, &lap);
-    for (size_t i = 0; i < cells; i++) KBENCH_FREE(lap.samples[i]);
+    for (size_t i = 0; i < cells; i++) kbi_measured_free(&lap.m[i]);
     for (size_t i = 0; i < cases; i++) KBENCH_FREE(lap.inside[i]);
     KBENCH_FREE(lap.inside);
     KBENCH_FREE(lap.share);
     KBENCH_FREE(lap.over);
     KBENCH_FREE(lap.results);
-    KBENCH_FREE(lap.samples);
     KBENCH_FREE(lap.m);
 }
 
@@ -18234,12 +18208,11 @@ static void kbi_host_program_open(const kbi_recipe* recipe) {
     kbi_host_program.device = recipe->device;
 }
 
-static kb_result kbi_given_result(const kbi_case* c, kbi_measured* m, const double* samples,
-                                  const kbi_recipe* recipe) {
+static kb_result kbi_given_result(const kbi_case* c, kbi_measured* m, const kbi_recipe* recipe) {
     kb_result r;
     kbi_session session;
     m->leaked = KB_NONE; // the program may keep what it likes
-    kbi_judge(&r, m, samples, &kbi_host_program.machine);
+    kbi_judge(&r, m, &kbi_host_program.machine);
     kbi_record_case(&r, c, m, &kbi_host_program.machine);
     kbi_session_open(&session, 0, NULL, recipe->seed);
     kbi_record_session(&r, &session);
@@ -18324,8 +18297,8 @@ kb_result kb_close(kb_state* kb) {
     kbi_watch_end();
     kbi_body_ended(&e->run);
     kbi_run_finish(&e->run);
-    r = kbi_given_result(&e->of, &e->run.m, e->run.sampling.samples, &e->recipe);
-    KBENCH_FREE(e->run.sampling.samples);
+    r = kbi_given_result(&e->of, &e->run.m, &e->recipe);
+    kbi_measured_free(&e->run.m);
     kbi_arena_free(&e->arena);
     KBENCH_FREE(e);
     return r;
@@ -18366,20 +18339,9 @@ static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     if (!d->n_params) d->params = first->params, d->n_params = first->n_params;
 }
 
-typedef struct kbi_found { // what became of each
-    kbi_measured* m;
-    double** samples; // NULL: nothing
-} kbi_found;
-
 static void kbi_found_enter(void* to, int index) { (void)to, (void)index; }
 static void kbi_found_beat(void* to, bool machine) { (void)to, (void)machine; }
-static void kbi_found_result(void* to, int index, const kbi_measured* m, const double* samples) {
-    kbi_found* f = (kbi_found*)to;
-    size_t n = (size_t)KBI_MAX(m->n + m->rounds + m->again, (int64_t)0);
-    f->m[index] = *m;
-    f->samples[index] = (double*)kbi_grow(NULL, sizeof(double) * (n + 1));
-    if (n) memcpy(f->samples[index], samples, sizeof(double) * n);
-}
+static void kbi_found_result(void* to, int index, kbi_measured* m) { ((kbi_measured*)to)[index] = *m; }
 
 static void kbi_found_lost(kbi_measured* m) {
     kbi_measured_clear(m);
@@ -18388,7 +18350,7 @@ static void kbi_found_lost(kbi_measured* m) {
     kbi_remark(m, "another function of the contest lost the device, and this process cannot get it back");
 }
 
-static void kbi_found_judge(kbi_found* f, int n, kb_result* results) {
+static void kbi_found_judge(const kbi_measured* found, int n, kb_result* results) {
     kbi_pools pools;
     kbi_rivals c;
     memset(&pools, 0, sizeof pools);
@@ -18396,9 +18358,8 @@ static void kbi_found_judge(kbi_found* f, int n, kb_result* results) {
     c.results = results;
     c.n = n;
     c.processes = 1;
-    c.samples = f->samples;
     c.m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)n);
-    for (int i = 0; i < n; i++) c.m[i] = &f->m[i], results[i].planned = n;
+    for (int i = 0; i < n; i++) c.m[i] = &found[i], results[i].planned = n;
     kbi_rivals_open(&c, &pools);
     kbi_judge_group(&c);
     kbi_record_contest(results, n, c.end);
@@ -18413,16 +18374,15 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     kbi_given* given = (kbi_given*)kbi_grow(NULL, sizeof(kbi_given) * count);
     kbi_case* cases = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * count);
     char* wanted = (char*)kbi_grow(NULL, count);
-    kbi_found found = { (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count),
-                        (double**)kbi_grow(NULL, sizeof(double*) * count) };
-    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, NULL, kbi_found_result, NULL, &found };
+    kbi_measured* found = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
+    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, NULL, kbi_found_result, NULL, found };
     kbi_arena arena;
     kbi_recipe recipe;
     bool good = true;
     memset(&arena, 0, sizeof arena);
     memset(given, 0, sizeof(kbi_given) * count);
     memset(wanted, 1, count);
-    memset(found.samples, 0, sizeof(double*) * count);
+    for (size_t i = 0; i < count; i++) kbi_found_lost(&found[i]); // until its result comes
     for (int i = 0; i < (int)n; i++) {
         kbi_given* g = &given[i];
         kbi_given_take(g, descs ? &descs[i] : NULL, i ? &given[0] : NULL);
@@ -18441,14 +18401,12 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     kbi_run_cases(cases, &recipe, kbi_host_program.backend, &kbi_host_program.machine, 0, (int)n, wanted, &sink);
     kbi_watch_end();
     for (int i = 0; i < (int)n; i++) {
-        if (!found.samples[i]) kbi_found_lost(&found.m[i]);
-        results[i] = kbi_given_result(&cases[i], &found.m[i], found.samples[i], &recipe);
+        results[i] = kbi_given_result(&cases[i], &found[i], &recipe);
         good = good && results[i].status == KB_OK;
     }
-    kbi_found_judge(&found, (int)n, results);
-    for (int i = 0; i < (int)n; i++) KBENCH_FREE(found.samples[i]);
-    KBENCH_FREE(found.samples);
-    KBENCH_FREE(found.m);
+    kbi_found_judge(found, (int)n, results);
+    for (int i = 0; i < (int)n; i++) kbi_measured_free(&found[i]);
+    KBENCH_FREE(found);
     KBENCH_FREE(wanted);
     KBENCH_FREE(cases);
     KBENCH_FREE(given);

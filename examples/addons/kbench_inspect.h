@@ -120,6 +120,8 @@ static bool kbi_inspect_agree(void) {
   >>summed    kernels, copies and calls of a block, summed up. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
+static const char* const kbi_limit_names[] = { NULL, "warps", "registers", "shared memory", "blocks", "the grid" };
+
 #define KBI_RANGE_TIME "gpu_time_ns" // of the range in which was counted
 
 static kbi_counter* kbi_counters_at(kbi_inside* in) {
@@ -981,9 +983,14 @@ static bool kbi_range_choose(const char* set) {
         if (*name) kbi_range_offer(name, name, "");
     }
     for (int i = 0; i < kbi_ranging.n; i++) {
-        uint64_t p[8] = {
-            kbi_range_calls[KBI_RANGE_METRIC].size, 0, kbi_ranging.host, KBI_PARAMS_WORD(kbi_ranging.metrics[i]), 0, 0, 0, 0
-        };
+        uint64_t p[8] = { kbi_range_calls[KBI_RANGE_METRIC].size,
+                          0,
+                          kbi_ranging.host,
+                          KBI_PARAMS_WORD(kbi_ranging.metrics[i]),
+                          0,
+                          0,
+                          0,
+                          0 };
         bool has = kbi_ranging.calls[KBI_RANGE_METRIC] && kbi_ranging.calls[KBI_RANGE_METRIC](p) == 0;
         if (!has && named) kbi_insight_say("this chip has no metric %s", kbi_ranging.metrics[i]);
         if (!has) continue;
@@ -1067,7 +1074,8 @@ static bool kbi_range_begin(int device, const char* set_of) {
 
 // One pass: everything between these two is counted. When it is over: whether another pass is needed.
 static void kbi_range_pass(void) {
-    uint64_t start[3] = { 0, 0, kbi_ranging.profiler }, push[4] = { 0, 0, kbi_ranging.profiler, KBI_PARAMS_WORD("block") };
+    uint64_t start[3] = { 0, 0, kbi_ranging.profiler },
+             push[4] = { 0, 0, kbi_ranging.profiler, KBI_PARAMS_WORD("block") };
     cudaStreamSynchronize(kbi_lab.gpu.stream);
     if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
 }
@@ -1083,9 +1091,15 @@ static bool kbi_range_passed(int passes) {
 static bool kbi_range_values(double values[KBI_METRICS]) {
     struct kbi_ranging* r = &kbi_ranging;
     uint64_t decode[4] = { 0, 0, r->profiler, 0 };
-    uint64_t value[9] = {
-        0, 0, r->host, KBI_PARAMS_WORD(r->data.s), r->data.n, 0, KBI_PARAMS_WORD(r->metrics), (uint64_t)r->n, KBI_PARAMS_WORD(values)
-    };
+    uint64_t value[9] = { 0,
+                          0,
+                          r->host,
+                          KBI_PARAMS_WORD(r->data.s),
+                          r->data.n,
+                          0,
+                          KBI_PARAMS_WORD(r->metrics),
+                          (uint64_t)r->n,
+                          KBI_PARAMS_WORD(values) };
     for (int i = 0; i < KBI_METRICS; i++) values[i] = NAN;
     return !r->failed && kbi_range(KBI_RANGE_DECODE, decode) && kbi_range(KBI_RANGE_VALUES, value);
 }
@@ -2637,6 +2651,8 @@ static int kbi_look_instead(const char* value) {
   >>registered  the add-on's instruments and outputs.
 ---------------------------------------------------------------------------------------------------------------*/
 
+
+#if KBI_CUDA
 static bool kbi_activity_wanted(const char* value) {
     (void)value;
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next) // no option of its own
@@ -2646,7 +2662,6 @@ static bool kbi_activity_wanted(const char* value) {
     return true;
 }
 
-#if KBI_CUDA
 // With --counters they say first whether the case was cold.
 static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     if (!kbi_sought.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The implementation and a main. With -DLATE the user's own headers come first, when it is too late for the
-// header to ask for POSIX; with -DOWN_MALLOC the harness must use these three functions for all its memory.
+// header to ask for POSIX; with -DWITHOUT_ADDONS there is only kbench.h; with -DOWN_MALLOC the harness must use these
+// three functions for all its memory.
 #ifdef LATE
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +23,10 @@ static void own_free(void* p) { own_live -= !!p, free(p); }
 #endif
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
+#ifndef WITHOUT_ADDONS
+#include "examples/addons/kbench_inspect.h"
+#include "examples/addons/kbench_report.h"
+#endif
 #include <stdio.h>
 
 static double sink;

@@ -51,9 +51,11 @@ done
 # --- and what some projects ask of all that they include
 for c in $compilers_c; do
     check "$c, -Wconversion" $c -x c -std=c11 $strict -Wconversion -Wshadow -DKBENCH_IMPLEMENTATION -fsyntax-only kbench.h
+    check "$c, -Wconversion, add-ons" $c -std=c11 $strict -Wconversion -Wshadow -fsyntax-only $here/impl.c
 done
 for c in $compilers_cxx; do
     check "$c, -Wconversion" $c -x c++ -std=c++11 $strict -Wconversion -Wshadow -DKBENCH_IMPLEMENTATION -fsyntax-only kbench.h
+    check "$c, -Wconversion, add-ons" $c -x c++ -std=c++11 $strict -Wconversion -Wshadow -fsyntax-only $here/impl.c
 done
 
 # --- warnings that only an optimiser finds, and that each of these runs

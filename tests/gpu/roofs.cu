@@ -162,7 +162,7 @@ static double too_much(kb_state* kb, int which) {
         if (kbi_nan(run->machine->roofs.of[i])) run->backend->timing.roof(run->machine, i);
         if (run->machine->roofs.most[i] > most) most = run->machine->roofs.most[i];
     }
-    for (int64_t i = 0; i < run->m.n; i++) ns += run->sampling.samples[i] / (double)run->m.n;
+    for (int64_t i = 0; i < run->m.n; i++) ns += run->m.samples[i] / (double)run->m.n;
     return run->m.n ? 1.3 * most * ns * 1e-9 : 0;
 }
 

@@ -18,7 +18,7 @@ static kbi_case the_case;
 
 static kbi_run* new_run(void) {
     static kbi_run run;
-    KBENCH_FREE(run.sampling.samples);
+    KBENCH_FREE(run.m.samples);
     kbi_recipe_default(&recipe);
     entry.operation = "op", entry.implementation = "impl";
     the_case.entry = &entry, the_case.name = "op/impl=impl";
@@ -338,7 +338,7 @@ static void test_graphs(void) {
     run->work.graph = &g, run->call.unit = KBI_SAMPLE;
     kbi_lab.calibration.graph_floor = 1234;
     kbi_graph_alone(run);
-    CHECK_INT(run->m.n, 1), CHECK_REAL(run->sampling.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
+    CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
     CHECK_REAL(run->m.floor_ns, 1234, 0), CHECK(!run->m.ungated);
     // one in which the watchdog came is taken again, and after the second in a row without a gate
     gpu.at_graph = alarm_at_graph;
@@ -348,7 +348,7 @@ static void test_graphs(void) {
     }
     kbi_graph_alone(run);
     CHECK_INT(run->m.n, 1), CHECK_INT(run->m.retaken, 3), CHECK(run->m.ungated && !kbi_lab.gpu.gated);
-    CHECK_REAL(run->sampling.samples[0], 3400, 0.1);
+    CHECK_REAL(run->m.samples[0], 3400, 0.1);
     gpu.at_graph = NULL;
     for (int i = 0; i < 2; i++) cudaGraphExecDestroy(g.many[i]);
 }

@@ -58,9 +58,9 @@ static void begin(kbi_measured* m, const char* mode) {
 static uint64_t judge(kbi_measured* m, int64_t n) {
     static kbi_machine machine;
     kbi_machine_clear(&machine, "script");
-    m->n = n;
+    m->n = n, m->samples = ns;
     kb_result_free(&result);
-    kbi_judge(&result, m, ns, &machine);
+    kbi_judge(&result, m, &machine);
     return result.flags;
 }
 static bool has(uint64_t flags, kb_flag flag) { return (flags >> flag & 1) != 0; }

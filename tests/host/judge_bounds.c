@@ -159,8 +159,9 @@ static void test_times(void) {
         fresh("cold");
         m.n = 3, m.bias_ns = rows[i].bias, m.bias_error_ns = rows[i].error, m.floor_ns = rows[i].floor;
         m.loops = rows[i].loops, m.idle = rows[i].idle, m.proven = rows[i].proven;
-        r.time_ms = NAN;
-        kbi_judge_times(&r, &m, rows[i].samples);
+        double three[] = { rows[i].samples[0], rows[i].samples[1], rows[i].samples[2] };
+        r.time_ms = NAN, m.samples = three;
+        kbi_judge_times(&r, &m);
         CHECK_THAT((int)r.status == rows[i].status, "times %d: status %d", i, (int)r.status);
         CHECK_REAL(r.time_ms, rows[i].ms, 1e-12);
         CHECK_HAS(said(), rows[i].says), CHECK((said()[0] != 0) == (rows[i].says[0] != 0));
@@ -178,24 +179,24 @@ static void test_times(void) {
     double samples[40];
     fresh("cold");
     for (int i = 0; i < 40; i++) samples[i] = 1e6 + 1e4 * (i * 7 % 40);
-    m.n = 40, m.bias_ns = 0, m.bias_error_ns = 1e5;
-    kbi_judge_times(&r, &m, samples);
+    m.n = 40, m.samples = samples, m.bias_ns = 0, m.bias_error_ns = 1e5;
+    kbi_judge_times(&r, &m);
     double lo = r.time_ms_ci_low, hi = r.time_ms_ci_high;
     CHECK_REAL(r.time_ms, 1.195, 1e-12);
     CHECK_THAT(lo < 1.195 - 0.196 && lo > 1.195 - 0.25 && hi > 1.195 + 0.196 && hi < 1.195 + 0.25, "%g to %g", lo,
                hi);
     CHECK_REAL(r.precision, (hi - lo) / 2 / 1.195, 1e-12);
     m.bias_error_ns = 1e6, r.flags = 0;
-    kbi_judge_times(&r, &m, samples);
+    kbi_judge_times(&r, &m);
     CHECK(r.time_ms_ci_low == 0 && r.time_ms_ci_high > 3.1);
     CHECK_REAL(r.precision, 1.96 / 1.195, 0.01); // by both sides, as if the lower one were there
     // all together: what is wrong keeps its words and no number of time
     fresh("cold");
-    m.n = 40, m.bias_ns = 0, m.others = 1, m.leaked = 1, m.ungated = 1, m.constant = 1, m.verified = -1,
+    m.n = 40, m.samples = samples, m.bias_ns = 0, m.others = 1, m.leaked = 1, m.ungated = 1, m.constant = 1, m.verified = -1,
     m.debug_build = 1;
     snprintf(m.throttle, sizeof m.throttle, "power"), snprintf(m.message, sizeof m.message, "words");
     kb_result_free(&r);
-    kbi_judge(&r, &m, samples, &machine);
+    kbi_judge(&r, &m, &machine);
     static const kb_flag facts[] = { KB_FLAG_THROTTLED,     KB_FLAG_SHARED_GPU, KB_FLAG_LEAK,       KB_FLAG_UNGATED,
                                      KB_FLAG_CONSTANT_DATA, KB_FLAG_UNVERIFIED, KB_FLAG_DEBUG_BUILD };
     for (int i = 0; i < KBI_COUNT(facts); i++) CHECK_THAT(has(facts[i]), "fact %d", i);
@@ -204,18 +205,18 @@ static void test_times(void) {
     m.others = m.ungated = m.constant = m.debug_build = 0, m.leaked = 0, m.verified = 1, m.throttle[0] = 0;
     m.message[0] = 0, machine.cold = 0.69;
     kb_result_free(&r);
-    kbi_judge(&r, &m, samples, &machine);
+    kbi_judge(&r, &m, &machine);
     CHECK(has(KB_FLAG_NOT_COLD) && !has(KB_FLAG_UNVERIFIED)), CHECK_INT(r.status, KB_FAILED);
     CHECK_STR(said(), "after the eviction 31 % of L2's data was still there");
     CHECK(isnan(r.time_ms) && isnan(r.inference_speed) && r.samples == KB_NONE && !r.samples_ms.n && !r.process_ms.n);
     machine.cold = 0.7;
     kb_result_free(&r);
-    kbi_judge(&r, &m, samples, &machine);
+    kbi_judge(&r, &m, &machine);
     CHECK(!has(KB_FLAG_NOT_COLD) && r.status == KB_OK && r.verified == 1);
     for (int i = 0; i < KBI_COUNT(facts); i++) CHECK_THAT(!has(facts[i]), "no fact %d", i);
     m.status = KB_FAILED, m.flags = (uint64_t)1 << KB_FLAG_CRASHED;
     kb_result_free(&r);
-    kbi_judge(&r, &m, samples, &machine);
+    kbi_judge(&r, &m, &machine);
     CHECK(isnan(r.time_ms) && r.status == KB_FAILED && has(KB_FLAG_CRASHED) && r.samples == KB_NONE);
 }
 
@@ -666,7 +667,6 @@ static struct {
     kbi_measured m[PROCESSES * RIVALS];
     const kbi_measured* at[PROCESSES * RIVALS];
     double samples[PROCESSES * RIVALS][2 + 2 * ROUNDS];
-    double* rounds[PROCESSES * RIVALS];
     kbi_pair pairs[2 * RIVALS];
     kbi_rivals c;
 } contest;
@@ -682,9 +682,10 @@ static void meet(int n, int processes, const double* ms) {
             int at = p * n + i;
             kbi_measured* one = &contest.m[at];
             kbi_measured_clear(one);
-            one->status = KB_OK, one->n = 2, one->rounds = ROUNDS, one->again = i == 0 ? ROUNDS : 0;
+            one->status = KB_OK, one->n = 2, one->rounds = ROUNDS, one->samples = contest.samples[at];
+            one->round_ns = one->samples + 2, one->control_ns = i ? NULL : one->round_ns + ROUNDS;
             one->arms = n, one->bias_ns = 0, one->stage = 1;
-            contest.at[at] = one, contest.rounds[at] = contest.samples[at];
+            contest.at[at] = one;
             for (int k = 0; k < 2 + 2 * ROUNDS; k++) {
                 double near = 1 + 0.001 * ((k * 3 + i * 5 + p) % 5 - 2);
                 contest.samples[at][k] = k < 2 ? NAN : ms[i] * 1e6 * near;
@@ -692,7 +693,7 @@ static void meet(int n, int processes, const double* ms) {
         }
     }
     contest.c.results = contest.of, contest.c.n = n, contest.c.processes = processes, contest.c.m = contest.at;
-    contest.c.samples = contest.rounds, contest.c.pairs = contest.pairs;
+    contest.c.pairs = contest.pairs;
 }
 
 static void judge_group(void) {
@@ -748,7 +749,7 @@ static void test_rivals(void) {
         if (what == 4) mine->contest = 5;
         if (what == 5) mine->rounds = ROUNDS - 1;
         if (what == 6) contest.of[0].status = KB_FAILED;
-        if (what == 7) base->again = 0;
+        if (what == 7) base->control_ns = NULL;
         if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // of a millisecond
         if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // together sd 1 % of a millisecond
         if (what == 10) mine->empty = 1;
@@ -855,7 +856,6 @@ static void test_roofs(void) {
     kbi_remark(&m, "a%d", 1), kbi_remark(&m, "b"), CHECK_STR(m.message, "a1; b");
     for (int i = 0; i < 400; i++) kbi_remark(&m, "words");
     CHECK_INT(strlen(m.message), sizeof m.message - 1), CHECK_STR(m.message + sizeof m.message - 4, "...");
-    m.n = 3, m.rounds = 5, m.again = 7, CHECK_INT(kbi_values(&m), 15);
 }
 
 int main(void) {

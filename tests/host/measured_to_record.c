@@ -107,11 +107,12 @@ static void test_remarks(void) {
 static void samples_at(double ns, double beside, double samples[101]) {
     for (int i = 0; i < 101; i++) samples[i] = ns + beside * (i * 37 % 101 - 50) / 50;
 }
-static kb_result judged(const kbi_measured* m, double ns, double beside, const kbi_machine* machine) {
-    double samples[101];
+static kb_result judged(kbi_measured* m, double ns, double beside, const kbi_machine* machine) {
+    static double samples[101];
     kb_result r;
     samples_at(ns, beside, samples);
-    kbi_judge(&r, m, samples, machine);
+    m->samples = samples;
+    kbi_judge(&r, m, machine);
     return r;
 }
 
@@ -202,7 +203,7 @@ static void test_enough(void) {
     kbi_run* run = new_run();
     double samples[2000];
     samples_at(10000, 1000, samples);
-    run->sampling.samples = samples;
+    run->m.samples = samples;
     // n samples after `time` seconds, with the rules of `recipe`
 #define ENOUGH(count, time) (run->m.n = (count), run->sampling.next_look = 0, kbi_sampled_enough(run, time))
     recipe.precision = 1e-9;
@@ -489,13 +490,15 @@ static void test_guards(void) {
 
 static void test_possible(void) {
     kbi_measured fine, m;
+    double values[11], *other_process = &values[1];
     memset(&fine, 0, sizeof fine);
-    fine.n = 5, fine.rounds = 3, fine.again = 2, fine.n_counters = KBI_COUNTERS, fine.status = KB_SKIPPED;
-    size_t size = 10 * sizeof(double);
+    fine.n = 5, fine.rounds = 3, fine.n_counters = KBI_COUNTERS, fine.status = KB_SKIPPED;
+    fine.samples = fine.round_ns = fine.control_ns = other_process;
+    size_t size = 11 * sizeof(double);
     CHECK(kbi_measured_possible(&fine, size));
     CHECK(!kbi_measured_possible(&fine, size - 1)), CHECK(!kbi_measured_possible(&fine, size + sizeof(double)));
 #define IMPOSSIBLE(field, value) (m = fine, m.field = (value), CHECK(!kbi_measured_possible(&m, size)))
-    IMPOSSIBLE(n, 6), IMPOSSIBLE(n, -1), IMPOSSIBLE(rounds, -3), IMPOSSIBLE(again, -2);
+    IMPOSSIBLE(n, 6), IMPOSSIBLE(n, -1), IMPOSSIBLE(rounds, -3), IMPOSSIBLE(control_ns, NULL);
     IMPOSSIBLE(status, -1), IMPOSSIBLE(status, KB_SKIPPED + 1);
     IMPOSSIBLE(n_counters, -1), IMPOSSIBLE(n_counters, KBI_COUNTERS + 1);
     IMPOSSIBLE(message[sizeof m.message - 1], 'x'), IMPOSSIBLE(cache[sizeof m.cache - 1], 'x');
@@ -505,9 +508,21 @@ static void test_possible(void) {
     IMPOSSIBLE(counters[KBI_COUNTERS - 1].unit[sizeof m.counters[0].unit - 1], 'x');
 #undef IMPOSSIBLE
     m = fine, m.n = 5 + ((int64_t)1 << 61), CHECK(!kbi_measured_possible(&m, size)); // as bytes these are as many
+    m = fine, m.control_ns = NULL, CHECK(kbi_measured_possible(&m, size - 3 * sizeof(double)));
+    for (int i = 0; i < 11; i++) values[i] = i;
+    for (int control = 0; control < 2; control++) {
+        m = fine;
+        if (!control) m.control_ns = NULL;
+        kbi_measured_take(&m, (const char*)values);
+        for (int i = 0; i < 5; i++) CHECK_REAL(m.samples[i], i, 0);
+        for (int i = 0; i < 3; i++) CHECK_REAL(m.round_ns[i], 5 + i, 0);
+        for (int i = 0; i < 3 && control; i++) CHECK_REAL(m.control_ns[i], 8 + i, 0);
+        CHECK(m.samples != other_process && (m.control_ns != NULL) == control);
+        kbi_measured_free(&m), CHECK(!m.samples && !m.round_ns && !m.control_ns);
+    }
 }
 
-// --- contests: order, room, what is packed ---
+// --- contests: order, room, the arrays of rounds ---
 
 // Over a cycle everybody stands at every place equally often, and behind everybody else.
 static void test_order(void) {
@@ -573,7 +588,7 @@ static void test_contest_enough(void) {
         c.rounds = rows[i].rounds_done;
         recipe.rounds = rows[i].rounds, recipe.max_rounds = rows[i].max_rounds, recipe.samples = rows[i].samples;
         for (int k = 0; k < 2; k++) {
-            arms_of[k].run.m.n = rows[i].have, arms_of[k].run.sampling.samples = samples;
+            arms_of[k].run.m.n = rows[i].have, arms_of[k].run.m.samples = samples;
             for (int r = 0; r < KBI_ROUNDS_LIMIT; r++)
                 arms_of[k].ns[r] = 1000 + (rows[i].apart && k ? 100 * (r % 7) : r % 2);
         }
@@ -665,7 +680,7 @@ static void test_room(void) {
     CHECK(!copy.stage && a->run.memory.strayed);
 }
 
-static void test_pack(void) {
+static void test_rounds_kept(void) {
     for (int how = 0; how < 5; how++) {
         kbi_contest c = new_contest(how == 1 ? 1 : 2);
         kbi_stage s;
@@ -675,23 +690,23 @@ static void test_pack(void) {
             for (int r = 0; r < 3; r++) arms_of[i].ns[r] = 100 * i + r;
         for (int i = 0; i < 2; i++) {
             kbi_run* run = &arms_of[i].run;
-            run->sampling.samples = (double*)kbi_grow(NULL, sizeof(double) * 2);
-            run->sampling.samples[0] = 5, run->sampling.samples[1] = 6;
-            run->m.n = 2, run->memory.most = 1, run->m.rounds = run->m.again = run->m.stage = run->m.contest = -7;
+            run->m.samples = (double*)kbi_grow(NULL, sizeof(double) * 2);
+            run->m.samples[0] = 5, run->m.samples[1] = 6;
+            run->m.n = 2, run->memory.most = 1, run->m.rounds = run->m.stage = run->m.contest = -7;
             if (how == 4) run->m.status = KB_FAILED;
-            kbi_arm_pack(&c, &arms_of[i]);
-            const double* at = run->sampling.samples;
-            CHECK(at[0] == 5 && at[1] == 6);
+            kbi_arm_keep_rounds(&c, &arms_of[i]);
+            CHECK(run->m.samples[0] == 5 && run->m.samples[1] == 6);
             if (how == 1 || how == 4) {
                 CHECK_INT(run->m.rounds, -7), CHECK_INT(run->m.contest, -7);
+                CHECK(!run->m.round_ns && !run->m.control_ns);
                 continue;
             }
             CHECK_INT(run->m.rounds, 3), CHECK_INT(run->m.arms, 2), CHECK_INT(run->m.contest, 10);
-            CHECK_INT(run->m.stage, how != 3), CHECK_INT(run->m.again, i == 0 && how != 2 ? 3 : 0);
-            for (int r = 0; r < 3; r++) CHECK_REAL(at[2 + r], 100 * i + r, 0);
-            for (int r = 0; r < run->m.again; r++) CHECK_REAL(at[5 + r], 200 + r, 0);
+            CHECK_INT(run->m.stage, how != 3), CHECK(!run->m.control_ns == (i == 1 || how == 2));
+            for (int r = 0; r < 3; r++) CHECK_REAL(run->m.round_ns[r], 100 * i + r, 0);
+            for (int r = 0; r < 3 && run->m.control_ns; r++) CHECK_REAL(run->m.control_ns[r], 200 + r, 0);
         }
-        for (int i = 0; i < 2; i++) KBENCH_FREE(arms_of[i].run.sampling.samples);
+        for (int i = 0; i < 2; i++) kbi_measured_free(&arms_of[i].run.m);
     }
     kbi_contest c = new_contest(2); // without a block there, or with one beside, nothing is shared
     kbi_stage s;
@@ -699,9 +714,9 @@ static void test_pack(void) {
     for (int i = 0; i < 2; i++) {
         kbi_run* run = &arms_of[i].run;
         run->memory.strayed = i, run->memory.most = i;
-        kbi_arm_pack(&c, &arms_of[i]);
+        kbi_arm_keep_rounds(&c, &arms_of[i]);
         CHECK_INT(run->m.stage, 0);
-        KBENCH_FREE(run->sampling.samples);
+        KBENCH_FREE(run->m.samples);
     }
 }
 
@@ -715,7 +730,7 @@ static void test_samples(void) {
         kbi_add_sample(run, i);
         CHECK_INT(run->m.n, i + 1), CHECK_INT(run->sampling.capacity, i < 256 ? 256 : i < 512 ? 512 : 1024);
     }
-    for (int i = 0; i < 1000; i++) CHECK(run->sampling.samples[i] == i);
+    for (int i = 0; i < 1000; i++) CHECK(run->m.samples[i] == i);
     run->place.settling = 3, run->place.settled = settled;
     kbi_add_sample(run, 11), kbi_add_sample(run, 12);
     CHECK_INT(run->place.settling, 1), CHECK_INT(run->m.n, 1000);
@@ -738,7 +753,7 @@ static void test_samples(void) {
     kbi_add_sample(run, 21), kbi_add_sample(run, 22);
     CHECK(run->call.window.ns[KBI_WINDOW - 1] == 21 && run->call.window.ns[0] == 22);
     CHECK_INT(run->call.window.n, KBI_WINDOW + 1);
-    KBENCH_FREE(run->sampling.samples);
+    KBENCH_FREE(run->m.samples);
 }
 
 // --- the engine: what comes next ---
@@ -816,8 +831,8 @@ static void test_alone(void) {
         CHECK_INT(run->call.unit, KBI_NO_UNIT), CHECK_INT(run->m.n, 0);
     }
     kbi_sample_alone(run, KBI_SAMPLE);
-    CHECK_INT(run->call.warm_units, 3), CHECK_INT(run->m.n, 1), CHECK_REAL(run->sampling.samples[0], 200, 0);
-    KBENCH_FREE(run->sampling.samples);
+    CHECK_INT(run->call.warm_units, 3), CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 200, 0);
+    KBENCH_FREE(run->m.samples);
 }
 
 // Launches in a row behind the samples: which of them are timed for it.
@@ -840,7 +855,7 @@ static void test_turns(void) {
         kbi_timer timer;
         memset(&timer, 0, sizeof timer);
         timer.steady = rows[i].steady, timer.by_clock = rows[i].by_clock;
-        run->of = &c, run->sampling.timer = &timer, run->sampling.samples = ns, run->call.phase = KBI_PHASE_TURNS;
+        run->of = &c, run->sampling.timer = &timer, run->m.samples = ns, run->call.phase = KBI_PHASE_TURNS;
         run->place.stand_in = rows[i].stand_in, run->m.launches = rows[i].launches, run->m.n = rows[i].n;
         run->place.order = (kbi_order)rows[i].order, run->work.estimate_ns = rows[i].estimate;
         kbi_unit unit = kbi_choose_turn(run);
@@ -1443,10 +1458,10 @@ static void test_empty_loops(void) {
         CHECK_INT(run->m.n, 100), CHECK_INT(run->m.loops, machines[k].turn > 3 ? 0 : 100);
         CHECK_THAT(run->m.idle == machines[k].idle, "machine %d: %d idle of 100", k, (int)run->m.idle);
         kb_result r;
-        kbi_judge(&r, &run->m, run->sampling.samples, &machine_here);
+        kbi_judge(&r, &run->m, &machine_here);
         CHECK_THAT(RAISED(r, NO_WORK) == machines[k].empty, "machine %d: NO_WORK %d", k, RAISED(r, NO_WORK));
         kb_result_free(&r);
-        KBENCH_FREE(run->sampling.samples);
+        KBENCH_FREE(run->m.samples);
     }
 }
 
@@ -1645,7 +1660,7 @@ int main(void) {
     test_order();
     test_contest_enough();
     test_room();
-    test_pack();
+    test_rounds_kept();
     test_samples();
     test_units();
     test_alone();

@@ -290,7 +290,7 @@ static void test_contest(void) {
 static void test_ratios(void) {
     kbi_measured measured[2][5];
     const kbi_measured* m[10];
-    double samples[2][5][2], *s[10], sd, lo, hi;
+    double samples[2][5][2], sd, lo, hi;
     kb_result results[2];
     kbi_pair pairs[4];
     kbi_pools pools;
@@ -303,13 +303,14 @@ static void test_ratios(void) {
         results[i].implementation = i ? "mine" : "base";
         for (int p = 0; p < 5; p++) {
             kbi_measured_clear(&measured[i][p]);
-            measured[i][p].rounds = 1, measured[i][p].again = !i, measured[i][p].arms = 3;
+            measured[i][p].rounds = 1, measured[i][p].arms = 3;
+            measured[i][p].round_ns = &samples[i][p][0], measured[i][p].control_ns = i ? NULL : &samples[i][p][1];
             samples[i][p][0] = i ? alone_ns[p] / ratios[p] : alone_ns[p];
             samples[i][p][1] = alone_ns[p] / equals[p];
-            m[p * 2 + i] = &measured[i][p], s[p * 2 + i] = samples[i][p];
+            m[p * 2 + i] = &measured[i][p];
         }
     }
-    c.results = results, c.n = 2, c.processes = 5, c.m = m, c.samples = s, c.pairs = pairs;
+    c.results = results, c.n = 2, c.processes = 5, c.m = m, c.pairs = pairs;
     kbi_rivals_open(&c, &pools);
     kbi_pool_settle(&pools.ratios, 0), kbi_pool_settle(&pools.equals, 0);
     kbi_judge_group(&c);
@@ -342,7 +343,7 @@ static kb_verdict verdict_of(bool core, double ratio, double scatter, double* no
     enum { ROUNDS = 40 };
     kbi_measured measured[2];
     const kbi_measured* m[2] = { &measured[0], &measured[1] };
-    double samples[2][2 * ROUNDS], *s[2] = { samples[0], samples[1] };
+    double samples[2][2 * ROUNDS];
     kb_result results[2];
     kbi_rivals c;
     memset(&c, 0, sizeof c);
@@ -351,13 +352,14 @@ static kb_verdict verdict_of(bool core, double ratio, double scatter, double* no
         kbi_measured_clear(&measured[i]);
         results[i].time_ms = i ? 1 / ratio : 1;
         measured[i].core = core, measured[i].stage = 1, measured[i].arms = 2;
-        measured[i].rounds = ROUNDS, measured[i].again = i ? 0 : ROUNDS;
+        measured[i].rounds = ROUNDS, measured[i].round_ns = samples[i];
+        measured[i].control_ns = i ? NULL : samples[i] + ROUNDS;
         for (int k = 0; k < ROUNDS; k++) {
             samples[i][k] = i ? 1e6 / (ratio * (1 + scatter * (k * 7 % 11 - 5))) : 1e6;
             samples[i][ROUNDS + k] = 1e6 * (1 + 1e-4 * (k * 7 % 11 - 5));
         }
     }
-    c.results = results, c.n = 2, c.processes = 1, c.m = m, c.samples = s;
+    c.results = results, c.n = 2, c.processes = 1, c.m = m;
     kbi_judge_group(&c);
     *noise = results[1].noise_floor;
     CHECK_INT(results[1].flags, 0);

@@ -32,23 +32,21 @@ static kbi_case cases[FIRST + CASES];
 static kbi_plan plan;
 static kbi_options options;
 static kbi_measured measured[CASES];
-static double* samples[CASES];
 static char wanted[CASES];
 static int64_t spent[CASES];
 static kbi_again again[CASES];
 
 static kbi_supervisor* fresh(void) { // one that has asked for a group
     static kbi_supervisor s;
+    for (int i = 0; i < CASES; i++) kbi_measured_free(&measured[i]);
     memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(spent, 0, sizeof spent);
     memset(again, 0, sizeof again), memset(wanted, 1, sizeof wanted);
-    for (int i = 0; i < CASES; i++) KBENCH_FREE(samples[i]), samples[i] = NULL;
     entry.operation = entry.implementation = "op";
     for (int i = 0; i < FIRST + CASES; i++) cases[i].entry = &entry, cases[i].name = "op/impl=op";
     plan.cases = cases, plan.n = plan.n_all = FIRST + CASES;
     kbi_options_default(&options);
     s.plan = &plan, s.o = &options, s.worker.first = -1, s.group.current = -1, s.isolated = true;
-    s.group.first = FIRST, s.group.n = CASES, s.group.m = measured, s.group.samples = samples,
-    s.group.wanted = wanted;
+    s.group.first = FIRST, s.group.n = CASES, s.group.m = measured, s.group.wanted = wanted;
     s.group.spent = spent, s.group.again = again, s.group.since = kbi_now();
     return &s;
 }
@@ -156,7 +154,8 @@ static void test_receive(void) {
             CHECK_INT(s->worker.first, FIRST + 2);
         CHECK(!s->worker.mixed && s->group.current == -1 && !wanted[2] && wanted[0]);
         CHECK_INT(measured[2].n, 3);
-        for (int i = 0; i < 4; i++) CHECK_REAL(samples[2][i], ns[i], 0);
+        for (int i = 0; i < 3; i++) CHECK_REAL(measured[2].samples[i], ns[i], 0);
+        CHECK_REAL(measured[2].round_ns[0], ns[3], 0), CHECK(!measured[2].control_ns);
         // what makes no sense is no answer: of another program, or of one that writes where it should not
         send(ends[1], KBI_RESULT, FIRST + 1, body, sizeof body - 1);
         CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.babble), CHECK(wanted[1]);
@@ -228,11 +227,11 @@ static void test_lost(void) {
     CHECK_STR(again[2].failed, "CRASHED, the benchmark ended the process with exit code 9");
     kbi_measured m;
     kbi_measured_clear(&m);
-    kbi_receive_result(s, FIRST + 2, &m, NULL);
+    kbi_receive_result(s, FIRST + 2, &m), m.samples = NULL;
     CHECK_STR(measured[2].message, "measured alone in a fresh process, because it failed in a process that had run "
                                    "other cases: CRASHED, the benchmark ended the process with exit code 9");
     CHECK(!again[2].due && again[2].done && !wanted[2]);
-    wanted[2] = 1, s->group.current = 2, s->worker.mixed = true, KBENCH_FREE(samples[2]);
+    wanted[2] = 1, s->group.current = 2, s->worker.mixed = true, kbi_measured_free(&measured[2]);
     lost(s, 4, 0); // and once more: it is its own fault
     CHECK(!wanted[2]), CHECK_STR(measured[2].message, "the benchmark ended the process with exit code 4");
     // so is any failure, but of the first case of a process, and in one process that is all there is
@@ -240,11 +239,11 @@ static void test_lost(void) {
         s = fresh(), s->group.current = 1, s->worker.mixed = how > 0, s->isolated = how != 2;
         m.status = how == 3 ? KB_SKIPPED : KB_FAILED, m.flags = (uint64_t)1 << KB_FLAG_OOM;
         snprintf(m.message, sizeof m.message, "no room");
-        kbi_receive_result(s, FIRST + 1, &m, NULL);
+        kbi_receive_result(s, FIRST + 1, &m), m.samples = NULL;
         CHECK_INT(again[1].due, how == 1), CHECK_INT(wanted[1], how == 1), CHECK_INT(s->done, how != 1);
         CHECK_INT(s->worker.failed, how < 2), CHECK_INT(s->group.current, -1);
         if (how != 1) continue;
-        kbi_receive_result(s, FIRST + 1, &m, NULL); // and it fails alone as well: nothing else is said
+        kbi_receive_result(s, FIRST + 1, &m), m.samples = NULL; // and it fails alone as well: nothing else is said
         CHECK(!again[1].due && again[1].done && !wanted[1]), CHECK_STR(measured[1].message, "no room");
     }
     kbi_measured_clear(&m);
@@ -462,6 +461,6 @@ int main(void) {
     test_runs_here();
     test_job();
     test_budget();
-    for (int i = 0; i < CASES; i++) KBENCH_FREE(samples[i]);
+    for (int i = 0; i < CASES; i++) kbi_measured_free(&measured[i]);
     return test_end();
 }
