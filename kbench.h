@@ -865,7 +865,8 @@ typedef struct kb_instrument {
     bool (*before)(void);
     void (*after)(void);
     void (*machine)(struct kbi_machine* machine);
-    // Of a record: what is added before it is judged (number: the case's in the plan); what follows from what was found.
+    // Of a record: what is added before it is judged (number: of the case in the plan), and what is made of
+    // what was found.
     void (*amend)(kb_result* record, int64_t number);
     void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine);
     // kbench's own, as of an output; bit: in the set of those that are wanted.
