@@ -44,8 +44,7 @@ fi
 virtual_gpu cuda
 virtual_gpu inside
 gpu="$tmp/cuda --iters 30 --warmup 3"
-# without the self-test's benchmarks, one of which has the name of another here
-recorded gpu 1 $gpu --exclude "product/impl=(same|slower)" --op several,nothing,copies,greedy,allocates,sets,by_default,isolated,unjoined,invalidates,errs,hosts,resets,skips,strays_not,shrinks,wears_off,every_second,submits_less,product,stored,computes,leaks,caches
+recorded gpu 1 $gpu --op several,nothing,copies,greedy,allocates,sets,by_default,isolated,unjoined,invalidates,errs,hosts,resets,skips,strays_not,shrinks,wears_off,every_second,submits_less,product,stored,computes,leaks,caches
 recorded gpu_rivals 0 $gpu --op rivals,shrinking_rival,turns
 recorded gpu_hot 0 $gpu --op known,several,rivals --hot
 recorded gpu_rotate 1 $gpu --op turns,rivals --rotate
