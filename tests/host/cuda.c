@@ -457,7 +457,7 @@ KBENCH(computes) {
     kb_check(kb, y, want, 64, 1e-6);
 }
 
-KBENCH_IMPL(tensor_product, unsaid, KB_AXIS("tflops", 40, 650, 2500)) {
+KBENCH_IMPL(product, unsaid, KB_AXIS("tflops", 40, 650, 2500)) {
     double tflops = (double)kb_int(kb, "tflops");
     KB_TIME(kb) { kernel(200000, 24, kb->stream); }
     kb_flops(kb, tflops * 1e12 * 200e-6);
@@ -1144,7 +1144,7 @@ static void test_states(void) {
 
 // What tensor cores reach is measured by products through cuBLAS, if there is one, when a case asks for it.
 static void test_roofs(void) {
-    run("VIRTUAL_CUBLAS=13 --op tensor_product,stored --fast");
+    run("VIRTUAL_CUBLAS=13 --op product,stored --fast");
     CHECK_INT(file.n, 24);
     for (int i = 0; i < file.n; i++) {
         const char *name = text(i, "name"), *percent = strstr(name, "percent=");
@@ -1164,9 +1164,9 @@ static void test_roofs(void) {
     CHECK_REAL(most ? atof(most + 26) : 0, 1.8e6, 0.05);
     CHECK_HAS(text(2, "message"), "(int8)");
     // a newer library that does not start, and none at all
-    run("VIRTUAL_CUBLAS=14,13 --op tensor_product --fast -a tflops=650");
+    run("VIRTUAL_CUBLAS=14,13 --op product --fast -a tflops=650");
     CHECK_HAS(text(0, "roof"), "f16");
-    run("--op tensor_product,stored --fast -a tflops=40,650,2500 -a percent=30,90");
+    run("--op product,stored --fast -a tflops=40,650,2500 -a percent=30,90");
     for (int i = 0; i < file.n; i++) {
         const char* name = text(i, "name");
         bool known = strstr(name, "tflops=40/") || strstr(name, "tflops=40\"") ||
