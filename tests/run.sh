@@ -107,12 +107,12 @@ build_together() {
 #undef main
 static int call(int (*test)(int, char**), int argc, char** argv) { return test(argc, argv); }
 static int call(int (*test)(void), int, char**) { return test(); }
-static bool is(const char* program, const char* name) { // and registers no benchmarks but those of this test, and the self-test's
+static bool is(const char* program, const char* name) { // and registers no benchmarks but those of this test
     const char* base = strrchr(program, '/');
     if (strcmp(base ? base + 1 : program, name) != 0) return false;
     for (kb_entry** e = &kbi_process.entries; *e;) {
         const size_t n = strlen((*e)->file), m = strlen(name);
-        bool own = !n || (n > m + 3 && strncmp((*e)->file + n - m - 2, name, m) == 0 && (*e)->file[n - m - 3] == '/');
+        bool own = n > m + 3 && strncmp((*e)->file + n - m - 2, name, m) == 0 && (*e)->file[n - m - 3] == '/';
         if (own) e = &(*e)->next;
         else *e = (*e)->next, kbi_process.entry_count--;
     }

@@ -5,10 +5,4 @@
 #define KBENCH_IMPLEMENTATION
 #include "../../kbench.h"
 #include "kbench_report.h"
-#include <stdio.h>
-
-int main(int argc, char** argv) {
-    if (argc > 1) return kb_main(argc, argv);
-    fprintf(stderr, "kbench: error: the tool has no benchmarks: --load FILE shows the records of a run, --help lists the options\n");
-    return 2;
-}
+KBENCH_MAIN()

@@ -1356,6 +1356,7 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
         kbi_judge_bound(r, in);
         kbi_judge_host_bound(r, in);
     }
+    kbi_record_counters(r, kbi_counters_of(in), (int)in->counters); // what follows from them stands behind them
     kbi_record_counters(r, levels, kbi_judge_levels(r, in, levels));
 }
 

@@ -626,7 +626,15 @@ static kb_entry kbi_tests[] = {
 };
 // clang-format on
 
-KBI_CONSTRUCTOR static void kbi_selftest_register(void) {
+#ifdef KBENCH_SELFTEST_PART // a part of another program, which calls this for a run with --selftest
+#define KBI_SELFTEST_STARTS KBI_INLINE
+#else
+#define KBI_SELFTEST_STARTS KBI_CONSTRUCTOR static
+#endif
+KBI_SELFTEST_STARTS void kbi_selftest_register(void) {
+    kbi_process.entries = NULL; // in place of the program's own
+    kbi_process.entry_count = 0;
+    kbi_set_free(&kbi_process.entry_set);
     for (int i = 0; i < KBI_COUNT(kbi_tests); i++) kb_add(&kbi_tests[i]);
 }
 
@@ -989,7 +997,7 @@ KBI_CONSTRUCTOR static void kbi_selftest_add(void) {
 KBI_CODE_END
 #endif // KBENCH_IMPLEMENTED
 
-#ifndef KBENCH_SELFTEST_PART // a part of another program
+#ifndef KBENCH_SELFTEST_PART
 int main(int argc, char** argv) {
     char *word = (char*)"--selftest", **all = (char**)calloc((size_t)argc + 2, sizeof *all);
     if (!all) return 1;

@@ -131,7 +131,7 @@ check_err "judge: no task" '--task'
 
 # --- the wheel: header and module, from a copy of the checkout, without a network
 mkdir -p "$tmp/copy/examples"
-cp kbench.h kbench_kernels.cuh "$tmp/copy" && cp -r examples/python "$tmp/copy/examples"
+cp kbench.h kbench_kernels.cuh "$tmp/copy" && cp -r examples/python examples/addons "$tmp/copy/examples"
 mkdir "$tmp/sdist" "$tmp/wheels" "$tmp/again"
 made='import os, sys
 sys.path.insert(0, os.getcwd())

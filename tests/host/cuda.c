@@ -1643,6 +1643,8 @@ int main(int argc, char** argv) {
     newer.operation = "newer", newer.body = five, newer.min_sm = 120;
     of_cpu.operation = "of_cpu", of_cpu.needs = KB_NEEDS_CPU, of_cpu.body = on_cpu;
     kb_add(&newer), kb_add(&of_cpu);
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--selftest") == 0) kbi_selftest_register();
     if (argc > 1) return kb_main(argc, argv);
     self = argv[0];
     CHECK_INT(system("mkdir -p build/test/host && echo 'int nothing;' > build/test/host/nothing.c && ${CC:-cc} -shared -fPIC "

@@ -564,13 +564,13 @@ def library():
     put("cuda_runtime/lib/libcudart.so.12")
     put("cuda_runtime/lib/libcudart.so.13")
     path = os.pathsep.join([site, os.environ["PYTHONPATH"]])
-    tell = "kbench._TOOLKIT = '/none'; print(*kbench._build_command('in.h', 'out.so'))"
+    tell = "kbench._TOOLKIT = '/none'; print(*kbench._build_command('/none/in.h', 'out.so'))" # without add-ons
     of_pip = lambda: run(tell, PYTHONPATH=path, PATH="/usr/bin:/bin", CUDA_HOME="/none").stdout.replace(site, "SITE")
     check("pip's CUDA: not whole", "CUDA" not in of_pip(), of_pip())
     put("cu13/include/cuda_profiler_api.h")
     said = of_pip()
     lib = "SITE/nvidia/cu13/lib"
-    want = f"-DKBENCH_CUDA -ISITE/nvidia/cu13/include in.h -o out.so -L{lib} -Wl,-rpath,{lib} -l:libcudart.so.13 "
+    want = f"-DKBENCH_CUDA -ISITE/nvidia/cu13/include /none/in.h -o out.so -L{lib} -Wl,-rpath,{lib} -l:libcudart.so.13 "
     check("pip's CUDA: one folder", want in said, said)
     put("cuda_nvcc/include/crt/host_defines.h")
     put("profiler/include/cuda_profiler_api.h")
