@@ -106,9 +106,9 @@ static int shown(const char* plant) {
     }
     kbi_result_clear(&r);
     r.name = plant, r.inside = &in.head, r.gpu = plant;
-    for (int width = 60; width < 200; width += 70) kbi_profile_show(&t, &in.head, width);
+    for (int width = 60; width < 200; width += 70) kbi_profile_show(&t, &r, width);
     fwrite(t.s, 1, t.n, stdout);
-    kbi_code_show(&r, stdout);
+    kbi_code_show(&r);
     kbi_text_free(&t);
     kb_result_free(&r);
 
