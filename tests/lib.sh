@@ -101,6 +101,6 @@ now_ms() {
 
 # calm: quoted messages without what a busy machine adds to them
 calm() {
-    sed -e 's/; \(other programs had\|the hypervisor gave\)[^";]*//g' \
-        -e 's/"\(other programs had\|the hypervisor gave\)[^"]*"/null/g'
+    sed -e 's/; \(other programs had\|the hypervisor gave\|the mean is\)[^";]*//g' \
+        -e 's/"\(other programs had\|the hypervisor gave\|the mean is\)[^"]*"/null/g'
 }
