@@ -14947,8 +14947,22 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
+// Wrapping may have put "::" at the start of a line, which a CI system's log would obey.
 static void kbi_table_flush(kbi_table* t) {
-    fwrite(t->text.n ? t->text.s : "", 1, t->text.n, t->how.out);
+    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
+        char spelled[16];
+        size_t n = strcspn(s, "\n"), before = 0;
+        while (before < n && kbi_starts_on(true, s[before])) before++;
+        fwrite(s, 1, before, t->how.out);
+        if (before < n) {
+            const char* p = s + before;
+            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
+            fwrite(piece, 1, first, t->how.out);
+            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
+        }
+        s += n;
+        if (*s) fputc(*s++, t->how.out);
+    }
     fflush(t->how.out);
     kbi_text_free(&t->text);
     kbi_arena_free(&t->scratch);
@@ -15009,7 +15023,6 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
         int before = at ? gap : indent, used;
         size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
         kbi_putf(&t->text, "%*s", before, "");
-        if (!at && s[0] == ':' && s[1] == ':') kbi_puts(&t->text, "\\x3a"), s++, fits--; // a log would obey it
         kbi_put(&t->text, s, fits);
         at += before + used;
         s += fits;
