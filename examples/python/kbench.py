@@ -5126,7 +5126,6 @@ def _judge_with(o: Any, path: str) -> int:
 _USAGE = """\
 python -m kbench judge FILE [--task TASK.py]   judges a submitted function (judge --help)
 python -m kbench --load FILE...                shows records: as a table, or with --html, --csv, ... as something else
-python -m kbench --selftest                    whether the times of this machine are right
 
 A script that calls kbench.main() is a program of its own: python SCRIPT --help says what it can do."""
 
