@@ -50,7 +50,7 @@ found() {
     check_out "planted: $1" "$3"
 }
 if have python3; then
-    for f in kbench.h kbench_kernels.cuh; do
+    for f in kbench.h kbench_kernels.cuh examples/addons/kbench_report.h examples/addons/kbench_inspect.h; do
         layout $f
         check_rc "python3 tests/layout.py $f: $(head -n 3 "$out" | tr '\n' ';')" 0
     done
