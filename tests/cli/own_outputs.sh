@@ -1,0 +1,66 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# Outputs and instruments that a program brings: examples/own_output.c and own_instrument.c, linked as user code.
+. tests/lib.sh
+. tests/cli/kit.lib
+
+for example in own_output own_instrument; do
+    check "$example" $CC -O1 -Wall -Wextra -Werror -I. examples/$example.c -o "$tmp/$example" $libs
+done
+prog="$tmp/own_output --fast --max-time 20ms --no-progress"
+
+# --- an output: a line for each record, and a file of all
+run $prog --log "$tmp/log" --tsv "$tmp/tsv" --json "$tmp/json"
+check_rc "own outputs" 0
+check_same "--log: a line for each record" "$(sed -E 's/^[0-9]+ //; s/ [0-9.]+ ms$/ MS/' "$tmp/log" | tr '\n' ';')" \
+    "time sum/impl=default/n=1024 MS;time sum/impl=default/n=65536 MS;"
+check_same "--tsv: all records" "$(cut -f 1 "$tmp/tsv" | tr '\n' ';')" "sum/impl=default/n=1024;sum/impl=default/n=65536;"
+check_same "--json beside them" "$(grep -c '"status": "ok"' "$tmp/json")" 2
+run $prog --op sum -a n=1024 --tsv -
+check_same "--tsv -: nothing else on stdout" "$(cut -f 1 "$out")" "sum/impl=default/n=1024"
+check_err "--tsv -: the table goes to stderr" '^sum '
+run $prog --help
+check_out "--help: --log" '^  --log FILE  '
+check_out "--help: --tsv" '^  --tsv FILE  .*records as tab-separated values'
+# refused: CODE TEXT OPTIONS...
+refused() {
+    code=$1 text=$2 && shift 2
+    run $prog "$@"
+    check_rc "$*" "$code"
+    check_err "$*" "$text"
+}
+refused 2 '--log needs FILE behind it' --log
+refused 2 'cannot open --log' --log /nowhere/log
+refused 2 '--tsv is there twice' --tsv "$tmp/a" --tsv "$tmp/b"
+refused 2 'are one file' --tsv "$tmp/a" --json "$tmp/a"
+refused 2 'did you mean --tsv' --tvs "$tmp/a"
+refused 2 'writing --tsv /dev/full failed' --tsv /dev/full
+refused 2 'cannot write --tsv' --tsv /nowhere/tsv
+if [ -e "$tmp/a" ]; then fail "a refused command line left a file"; else pass; fi
+run $prog --tsv "$tmp/tsv" --filter nothing_matches
+check_rc "nothing matches" 2
+check_same "nothing matches: the old file stays" "$(wc -l < "$tmp/tsv" | tr -d ' ')" 2
+
+# --- an instrument: its counters are in the record, the times are not its own
+run "$tmp/own_instrument" --fast --max-time 20ms --no-progress --faults --json "$tmp/json"
+check_rc "own instrument" 0
+check_out "own instrument: below the rows" '^    page_faults [0-9.]+ a run$'
+check_same "own instrument: in the records" "$(grep -c '"counters": {"page_faults": [0-9]' "$tmp/json")" 2
+check_same "own instrument: its unit" "$(grep -c '"counter_units": {"page_faults": "a run"}' "$tmp/json")" 2
+run "$tmp/own_instrument" --fast --max-time 20ms --no-progress --json "$tmp/json"
+check_same "without its option: no counters" "$(grep -c page_faults "$tmp/json")" 0
+run "$tmp/own_instrument" --fast --max-time 20ms --no-progress --faults --no-isolate --json "$tmp/json"
+check_rc "own instrument, one process" 0
+check_same "own instrument, one process: in the records" "$(grep -c '"page_faults": [0-9]' "$tmp/json")" 2
+run "$tmp/own_instrument" --faults=3
+check_rc "a value that the option does not take" 2
+check_err "a value that the option does not take" '--faults takes no value'
+
+# --- options of an add-on that is not there
+for row in "md x:kbench_report.h: .*build/kbench --load FILE --md" "load x:kbench_report.h" "save-baseline x:kbench_report.h" \
+    "counters:kbench_inspect.h" "trace x:kbench_inspect.h" "selftest:examples/addons/selftest.cu"; do
+    run $prog --${row%%:*}
+    check_rc "--${row%%:*} without its add-on" 2
+    check_err "--${row%%:*} without its add-on" "${row#*:}"
+done
+finish
