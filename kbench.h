@@ -19,6 +19,12 @@ QUICK START
     cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
     Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of theirs.
 
+HEADERS
+
+    kbench.h                            measures, checks and writes: the table, JSON, CSV. It needs no other file
+    examples/addons/kbench_report.h     included after it: reads records; baselines, races, Markdown, figures, pages
+    examples/addons/kbench_inspect.h    included after it: looks inside a case; counters, timelines, energy, ncu, nsys
+
 WHAT IT REFUSES TO DO
 
     kbench prints a number, or the reason why there is none. A wrong result, a failed launch, a copy or
@@ -96,14 +102,14 @@ CONTENTS (search for the tag)
     >>resume       program: which cases an earlier run has left records of, and what is still to be done
     >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
     >>worker       program: the process that runs cases, told by pipe which, and answering
-    >>outputs      program: what a run or --load writes when all records are there: opened before, replaced as a whole
+    >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
     >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
     >>groups       program: what the worker is asked for: a machine, and the cases of a group, measured or looked into
     >>laps         program: a lap, the part of the plan that is measured, judged and stored at once
     >>program      program: a run from command line to exit code
     >>embed        program: measuring inside another program
     >>main         program: what KBENCH_MAIN calls
-    >>ptx          measure: the device functions of the engine and of the self-test, as text that the driver compiles
+    >>ptx          measure: the device functions of the engine, as text that the driver compiles
 
 DATA FLOW
 
@@ -16458,7 +16464,7 @@ static int kbi_worker_main(const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>outputs   program: the files of registered outputs: opened before anything runs, replaced as a whole at the end.
+  >>outputs   program: the files of registered outputs: opened before anything runs, replaced as a whole.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_OUTPUT_FILES = 24 };
@@ -18637,7 +18643,7 @@ int kb_main(int argc, char** argv) {
 void kb_default(const char* options) { kbi_process.usual = options; }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>ptx       measure: the device functions of the engine and of the self-test, as text that the driver compiles.
+  >>ptx       measure: the device functions of the engine, as text that the driver compiles.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
