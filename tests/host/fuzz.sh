@@ -39,7 +39,7 @@ if ! everything; then
     finish
 fi
 
-build "prog.c" $CC -O1 -I. tests/cli/sample_program.c -o "$tmp/prog" $libs
+build "sample_program.c" $CC -O1 -I. -Itests -include tests/kit.h tests/cli/sample_program.c -o "$tmp/prog" $libs
 "$tmp/prog" --iters 3 --warmup 1 --no-progress -q --filter "softmax.*fwd.*f32.*cols=32" --json "$tmp/reader/array.json" \
     --jsonl "$tmp/reader/lines.jsonl" --html "$tmp/reader/page.html" > /dev/null 2>&1
 sanitize="-g -O1 -I. -Itests -fsanitize=address,undefined -fno-sanitize-recover=undefined"
