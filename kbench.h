@@ -2031,7 +2031,6 @@ static void kbi_json_real(kbi_text* t, double x) {
     char number[40];
     kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
 }
-
 KBI_SLOW_BEGIN
 
 // "41.23 us": four digits and the unit that leaves one to three of them before the point.
@@ -2128,6 +2127,7 @@ typedef struct kbi_scanned { // a number as JSON has them
     bool whole, fits; // without point and exponent; into i
 } kbi_scanned;
 
+KBI_SLOW_END
 // Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
 static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
     static const char digits[] = "0123456789";
@@ -2325,6 +2325,7 @@ static bool kbi_read_key(kbi_reader* r) {
     r->at++;
     return kbi_reader_space(r, true), true;
 }
+KBI_SLOW_BEGIN
 
 static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
     int c = kbi_peek(r), more;
@@ -14262,6 +14263,7 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 
 enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
 
+KBI_SLOW_END
 // The same text twice is kept once: a run's records say much that is the same for all of them.
 static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     uint64_t key = kbi_hash(14695981039346656037u, s);
@@ -14271,6 +14273,7 @@ static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     if (!slot->key) kbi_map_take(&to->texts, slot, key, (intptr_t)kept);
     return kept;
 }
+KBI_SLOW_BEGIN
 
 static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
     kb_param list[KBI_READ_PARAMS];
@@ -14310,6 +14313,7 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
     return true;
 }
 
+KBI_SLOW_END
 static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
     int64_t n = 0;
     int more;
@@ -14329,6 +14333,7 @@ static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
     out->n = n;
     return true;
 }
+KBI_SLOW_BEGIN
 
 static bool kbi_read_flags(kbi_reader* r, kbi_field_flags* out) {
     int more;
@@ -14361,6 +14366,7 @@ static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
     return kbi_reader_wrong(r, "verdict is FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
 }
 
+KBI_SLOW_END
 static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     kbi_scanned x;
     if (!kbi_read_number(r, &x)) return false;
@@ -14454,6 +14460,7 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
     if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
     return true;
 }
+KBI_SLOW_BEGIN
 
 // Whether two records of a name, device and run are of one measurement: of a file that was read twice, or of --json and
 // --jsonl of a run.
@@ -16882,7 +16889,7 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     fcntl(w->to, F_SETFL, O_NONBLOCK);
     kbi_text words = KBI_BLANK;
     kbi_words_put(&words, s->o);
-    kbi_worker_tell(s, words.s, words.n); // who is not there to read it is found out by what follows
+    if (!kbi_worker_tell(s, words.s, words.n)) close(w->to), w->to = -1; // it ends, instead of waiting for the rest
     kbi_text_free(&words);
     return true;
 }
