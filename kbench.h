@@ -441,7 +441,7 @@ typedef struct kb_option_set {
     const kb_option* options;
     int count;
     void* values;        // where the readers put what they read
-    bool* given;         // for each option, whether it was given
+    bool* given;         // for each option, whether it was given; NULL: kbench allocates it
     void (*start)(void); // before a command line is read: the values are the defaults. NULL: nothing to do
     bool (*agree)(void); // when it was read: whether its options agree with each other; false after a message
     bool own;            // kbench's
@@ -884,7 +884,8 @@ typedef struct kb_instrument {
     kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // before kb_main; it lives as long as the program
-// From open to close: a counter for the record; why there is none.
+// From open to close: a counter for the record (a name of a-z, 0-9 and _; of several values the first), or why there is
+// none.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
@@ -996,14 +997,15 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills it:
 // void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
-#define KBENCH_OUTPUT(name, argument_, help_)                                                                      \
-    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n);                                  \
-    KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                        \
+#define KBENCH_OUTPUT(name, argument, help) KBI_OUTPUT(name, argument, help)
+#define KBI_OUTPUT(name, argument_, help_)                                                                       \
+    static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n);                               \
+    KBI_CONSTRUCTOR static void kbi_add_output_##name(void) {                                                    \
         static kb_output output;                                                                                 \
         output.option = #name, output.argument = argument_, output.help = help_;                                 \
-        output.fill = kbi_fill_##name;                                                                          \
-        kb_add_output(&output);                                                                                      \
-    }                                                                                                                \
+        output.fill = kbi_fill_##name;                                                                           \
+        kb_add_output(&output);                                                                                  \
+    }                                                                                                            \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
 // A main function that does everything.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
@@ -5826,6 +5828,10 @@ static kb_output* kbi_output_named(const char* option) { // NULL: none is regist
 void kb_add_instrument(kb_instrument* instrument) {
     kb_instrument** at = &kbi_process.instruments;
     while (*at && *at != instrument) at = &(*at)->next;
+    if (!*at && kbi_process.instrument_count == 30) {
+        kbi_error("more than 30 instruments: --%s is left out", instrument->option ? instrument->option : "(none)");
+        return;
+    }
     if (!*at) instrument->bit = 2u << kbi_process.instrument_count++; // KBI_WISH_STREAMS is the first one
     *at = instrument;
 }
@@ -5973,7 +5979,6 @@ enum {
     KBI_BARE(x, version, "version", "out", "the version", 0)                                                    \
     KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                     \
         KBI_INSTEAD | KBI_IN_LOAD)                                                                              \
-    KBI_BARE(x, selftest, "selftest", "look inside", "measures the measurement; --fast: in short", KBI_INSTEAD) \
     x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,        \
         KBI_IN_LOAD)
 // clang-format on
@@ -6241,7 +6246,10 @@ static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NU
 void kb_add_options(kb_option_set* set) {
     kb_option_set* last = &kbi_option_sets;
     while (last != set && last->next) last = last->next;
-    if (last != set) last->next = set, set->next = NULL;
+    if (last == set) return;
+    last->next = set, set->next = NULL;
+    if (!set->given) set->given = (bool*)kbi_grow(NULL, sizeof(bool) * (size_t)set->count); // for good, like the set
+    memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
 // The set that has option k, counted over all sets. k becomes its place in that set. NULL: there are fewer options.
@@ -6273,19 +6281,24 @@ static const kb_option* kbi_option_any(const kbi_options* o, unsigned traits) {
     return kbi_option_next(o, traits, &k);
 }
 
-// Gives an output or instrument a row of its own, unless an add-on's set has one of that name.
-static void kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
-                           const char* group, const char* help) {
-    for (int k = 0; name && kbi_option_at(k); k++)
-        if (kbi_is(kbi_option_at(k)->name, name)) return;
-    if (!name) return;
+// Gives an output or instrument a row of its own, unless an add-on's set has one of that name. False after a message.
+static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
+                           const char* group, const char* help, unsigned traits) {
+    for (int k = 0; name && kbi_option_at(k); k++) {
+        if (!kbi_is(kbi_option_at(k)->name, name)) continue;
+        if (k < KBI_OPTION_COUNT && k != KBI_OPTION_csv)
+            kbi_error("--%s is kbench's own option: an output or instrument of the program needs another name", name);
+        return k >= KBI_OPTION_COUNT || k == KBI_OPTION_csv;
+    }
+    if (!name) return true;
     memset(row, 0, sizeof *row);
     row->name = name, row->argument = argument, row->group = group, row->help = help;
-    row->traits = argument ? KBI_WRITES | KBI_IN_LOAD : KBI_IN_LOAD;
+    row->traits = traits;
     set->options = row;
     set->count = 1;
     set->given = &set->own;
     kb_add_options(set);
+    return true;
 }
 
 static bool kbi_option_shown(const kb_option* option) {
@@ -6321,16 +6334,20 @@ static void kbi_help(void) {
 
 // An error for a name that no option has: what to do instead, or the nearest name.
 static void kbi_option_unknown(const char* word, const char* name) {
+#define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
         const char *names, *file, *cure, *tool;
     } addons[] = {
-        { "load,compare,race", "kbench_report.h", "include it after kbench.h", "build/kbench" },
+        { "load,compare,race", "kbench_report.h", KBI_INCLUDE, "build/kbench" },
         { "baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,gbench,go,github,report,"
           "html,svg,plot,where,benchmark_out,benchmark_out_format,benchmark_repetitions,"
           "benchmark_display_aggregates_only",
-          "kbench_report.h", "include it after kbench.h", "--json FILE and then build/kbench --load FILE" },
-        { "save-baseline", "kbench_report.h", "include it after kbench.h, or write --json .kbench/NAME.json", NULL },
-        { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", "include it after kbench.h", NULL },
+          "kbench_report.h", KBI_INCLUDE, "--json FILE and then build/kbench --load FILE" },
+        { "save-baseline", "kbench_report.h",
+          KBI_INCLUDE
+          ", or write --json OLD and, later, --json NEW: build/kbench --load NEW --baseline OLD (make tool)",
+          NULL },
+        { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE, NULL },
         { "selftest", "selftest.cu", "build and run that program", NULL }
     };
     kbi_nearest best = { name, NULL, 64 };
@@ -6348,6 +6365,15 @@ static void kbi_option_unknown(const char* word, const char* name) {
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
+    char names[KBI_COUNT(addons)][400];
+    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
+        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
+        for (char *p = names[i], *end; *p; p = end) {
+            end = p + strcspn(p, ",");
+            if (*end) *end++ = 0;
+            kbi_offer(&best, p);
+        }
+    }
     if (best.distance <= 3)
         kbi_error("unknown option %s; did you mean --%s? (--help lists all)", word, best.name);
     else
@@ -6407,7 +6433,9 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     }
     if (kbi_option_given(o, k) && argument && !(option->traits & KBI_REPEATS))
         return kbi_error("--%s is there twice and takes one value; leave one out", option->name), 0;
-    if (!kbi_option_set(o, k, file && kbi_names_stdout(value) ? "-" : value)) return 0;
+    const kb_output* own = kbi_output_named(option->name);
+    bool standard = file && (!own || own->fill) && kbi_names_stdout(value); // others open it themselves
+    if (!kbi_option_set(o, k, standard ? "-" : value)) return 0;
     int most = option->traits & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
     for (; n < most && n < words && (word[n][0] != '-' || (file && !word[n][1])); n++)
         if (!kbi_option_set(o, k, word[n])) return 0;
@@ -6519,11 +6547,23 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     o->argc = argc;
     o->argv = argv;
     kbi_options_now = o;
-    for (kb_output* i = kbi_process.outputs; i; i = i->next)
-        kbi_option_own(&i->set, &i->row, i->option, i->argument, "out", i->help), i->on = !i->option, i->value = NULL;
-    for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        kbi_option_own(&i->set, &i->row, i->option, i->argument, "look inside", i->help), i->on = false,
-                                                                                          i->value = NULL;
+    for (kb_output* i = kbi_process.outputs; i; i = i->next) {
+        i->on = !i->option, i->value = NULL;
+        if (!kbi_option_own(&i->set, &i->row, i->option, i->argument, "out", i->help,
+                            KBI_IN_LOAD | (i->fill ? KBI_WRITES : 0)))
+            return false;
+        if (i->fill && i->row.name && !i->argument)
+            return kbi_error("--%s fills a file: its argument has to be \"FILE\"", i->option), false;
+        for (const kb_output* k = kbi_process.outputs; k != i && i->option; k = k->next)
+            if (kbi_is(k->option, i->option))
+                return kbi_error("two outputs are called --%s: one needs another name", i->option), false;
+    }
+    for (kb_instrument* i = kbi_process.instruments; i; i = i->next) {
+        i->on = false, i->value = NULL;
+        if (!kbi_option_own(&i->set, &i->row, i->option, i->argument, "look inside", i->help,
+                            KBI_MEASURES | (i->host ? 0 : KBI_GPU)))
+            return false;
+    }
     for (const kb_option_set* set = &kbi_option_sets; set; set = set->next) {
         if (set->given) memset(set->given, 0, sizeof(bool) * (size_t)set->count);
         if (set->start) set->start();
@@ -7363,7 +7403,7 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
 static unsigned kbi_wishes(bool host) {
     unsigned bits = 0;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        if (i->on && i->open && (i->host || !host)) bits |= i->bit;
+        if (i->on && (i->open || i->end || i->close) && (i->host || !host)) bits |= i->bit;
     return bits;
 }
 
@@ -11634,7 +11674,10 @@ static const kbi_backend kbi_cuda = {
 
 void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
     (void)kb;
-    kbi_insight_count(name, unit ? unit : "", value);
+    if (*name && strlen(name) < 60 && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+        kbi_insight_count(name, unit ? unit : "", value);
+    else
+        kbi_insight_say("kb_found: a name has letters a-z, digits and _, not '%.40s'", name);
 }
 
 void kb_not_found(kb_state* kb, const char* format, ...) {
@@ -11799,8 +11842,8 @@ static bool kbi_inside_wants(kbi_run* run) {
         in->by = !inspects ? kbi_process.instruments : run->backend->inspect ? run->backend->inspect() : NULL;
     for (; in->by && !in->over; in->by = in->by->next ? in->by->next : in->by) {
         const kb_instrument* i = in->by;
-        if ((i->bit & run->recipe->inside) && i->open && i->host == host) {
-            if (!in->open) in->open = in->again = i->open(&run->kb);
+        if ((i->bit & run->recipe->inside) && i->host == host) {
+            if (!in->open) in->open = in->again = !i->open || i->open(&run->kb);
             if (in->open && in->again) return true;
             if (in->open && i->close) i->close(&run->kb);
             in->open = false;
@@ -11812,7 +11855,7 @@ static bool kbi_inside_wants(kbi_run* run) {
 
 static int64_t kbi_inside_begin(kbi_run* run) {
     const kb_instrument* i = kbi_lab.insight.by;
-    return i->begin ? i->begin(&run->kb) : 1;
+    return i->begin ? KBI_MAX(i->begin(&run->kb), (int64_t)1) : 1;
 }
 
 static void kbi_inside_end(kbi_run* run) {
@@ -16569,7 +16612,9 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
     if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
-        if (i->on && i->fill && i->value && *i->value) apart = kbi_destination_take(i->option, NULL, i->value);
+        if (i->on && i->value && *i->value &&
+            (i->fill || (i->row.name && i->argument && strstr(i->argument, "FILE"))))
+            apart = kbi_destination_take(i->option, NULL, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
     kbi_destinations_free();
@@ -16614,7 +16659,9 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     for (const kb_output* i = kbi_process.outputs; i && good; i = i->next) {
         kbi_signature mark = { i->begins ? i->begins : "", i->inside ? i->inside : "", i->lines ? i->lines : 8 };
         if (!i->on) continue;
-        good = !i->open || i->open(i->value);
+        if (i->fill && i->option && !i->value)
+            good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
+        good = good && (!i->open || i->open(i->value));
         if (good && i->fill && i->value)
             good = kbi_outputs_add(all, i->option, i->fill, &mark, NULL, i->value, false);
         all->keeps |= i->on && i->end;
@@ -17865,7 +17912,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        how.counters |= i->on && i->open && i->option;
+        how.counters |= i->on && i->option && (i->open || i->end || i->close);
     how.sort = o->sort;
     how.columns = o->columns;
     return how;
@@ -18511,17 +18558,13 @@ static void kbi_warn_idle(const kbi_options* o) {
                      kbi_options_table[known[i]].name);
     if (o->iters && o->on[KBI_OPTION_max_time])
         kbi_warn("--max-time bounds the warm-up alone: --iters says how many samples there are");
-    if (o->procs > 1 && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
-        kbi_warn("--procs is without effect: --%s has a number of its own",
-                 o->on[KBI_OPTION_env] ? "env" : "selftest");
-    if (o->on[KBI_OPTION_shard] && (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]))
-        kbi_warn("--shard is without effect: --%s has no cases of a plan",
-                 o->on[KBI_OPTION_env] ? "env" : "selftest");
-    bool looks = (o->on[KBI_OPTION_env] || o->on[KBI_OPTION_selftest]) && !kbi_option_any(o, KBI_MORE);
+    if (o->procs > 1 && o->on[KBI_OPTION_env]) kbi_warn("--procs is without effect: --env has a number of its own");
+    if (o->on[KBI_OPTION_shard] && o->on[KBI_OPTION_env])
+        kbi_warn("--shard is without effect: --env has no cases of a plan");
+    bool looks = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
     for (int k = 0; looks && (option = kbi_option_at(k)) != NULL; k++)
         if ((option->traits & KBI_CHOOSES) && (kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n)))
-            kbi_warn("--%s is without effect: --%s is not about the program's own benchmarks", option->name,
-                     o->on[KBI_OPTION_env] ? "env" : "selftest");
+            kbi_warn("--%s is without effect: --env is not about the program's own benchmarks", option->name);
 }
 
 // Only comparisons have rounds; cases alone go by what else was said.
@@ -18577,6 +18620,9 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
+    for (const kb_instrument* i = kbi_process.instruments; i && kbi_birth.role == KBI_WORKER; i = i->next)
+        if (i->ready && (i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
+            return KBI_EXIT_USAGE;
     if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(o);
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->ready && (i->on || !i->option) && !i->ready(i->value)) return KBI_EXIT_USAGE;
@@ -18586,9 +18632,6 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         int instead = i->instead && i->on ? i->instead(i->value) : -1;
         if (instead >= 0) return instead;
     }
-    if (o->on[KBI_OPTION_selftest])
-        return kbi_error("--selftest is a program of its own: examples/addons/selftest.cu, built as any benchmark"),
-               KBI_EXIT_USAGE;
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
     if (!kbi_shard_noted() || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)

@@ -5305,6 +5305,8 @@ static int kbi_load_shown(const kbi_options* o) {
         kbi_table_open(&table, &how);
         kbi_table_add(&table, r.of, r.n);
         kbi_table_end(&table);
+        for (const kb_output* k = kbi_process.outputs; k; k = k->next)
+            for (int64_t i = 0; i < r.n && k->on && k->each; i++) k->each(&r.of[i]);
         for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i], 1);
         if (!kbi_store_close(&store)) code = KBI_EXIT_USAGE;
         kbi_loaded_now = kbi_loaded_contrast(&with);
@@ -5346,6 +5348,8 @@ typedef struct kbi_race {
 } kbi_race;
 
 // --- one process ---
+
+static double kbi_race_budget(const kbi_options* o) { return o->on[KBI_OPTION_budget] ? o->budget : 60; } // seconds
 
 static void kbi_race_remove(kbi_race* r) {
     unlink(r->records.s);
@@ -5392,7 +5396,8 @@ static void kbi_race_progress(kbi_race* r, const char* program) {
     char half[40], wanted[40], said[160];
     double seconds = (double)(kbi_now() - r->began) * 1e-9;
     if (r->o->on[KBI_OPTION_quiet] || r->o->on[KBI_OPTION_no_progress] || !kbi_terminal(stderr)) return;
-    int n = snprintf(said, sizeof said, "[round %d]  %.0f s of %.0f s at most", r->rounds + 1, seconds, r->o->budget);
+    int n = snprintf(said, sizeof said, "[round %d]  %.0f s of %.0f s at most", r->rounds + 1, seconds,
+                     kbi_race_budget(r->o));
     if (kbi_finite(r->widest))
         snprintf(said + n, sizeof said - (size_t)n, "  known to %s, wanted %s", kbi_show_percent(r->widest, half),
                  kbi_show_percent(log1p(kbi_wanted.threshold) / 3, wanted));
@@ -5439,7 +5444,7 @@ static bool kbi_race_wait(pid_t process, int* status, double seconds) {
 // The longest that a program may take: --budget is the race's as a whole, and a round is not left in its middle
 // lightly.
 static double kbi_race_limit(const kbi_race* r) {
-    double limit = 2 * r->o->budget + 10;
+    double limit = 2 * kbi_race_budget(r->o) + 10;
     return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
 }
 
@@ -5588,7 +5593,7 @@ static int kbi_race_run(kbi_race* r) {
         if (!a.compared) return 0; // no case in common: more rounds change nothing
         if (kbi_race_enough(r->rounds, r->widest, &rules)) return 0;
         double round = (double)(kbi_now() - at) * 1e-9, all = (double)(kbi_now() - r->began) * 1e-9;
-        if (all + round > r->o->budget) return 0;
+        if (all + round > kbi_race_budget(r->o)) return 0;
     }
 }
 

@@ -986,7 +986,24 @@ static int kbi_selftest(const kbi_options* o) {
     return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
 }
 
-static int kbi_selftest_instead(const char* value) { return (void)value, kbi_selftest(kbi_options_now); }
+// Unless one only looks at what there is. It chooses cases and times itself.
+static int kbi_selftest_instead(const char* value) {
+    static const char* const heard[] = { "selftest", "fast",  "device",   "cpu",        "quiet",
+                                         "verbose",  "color", "no-color", "no-progress" };
+    const kbi_options* o = kbi_options_now;
+    const kb_option* option;
+    (void)value;
+    if (kbi_option_any(o, KBI_IDLE)) return -1;
+    for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
+        bool known = !kbi_option_given(o, k);
+        for (int i = 0; i < KBI_COUNT(heard); i++) known |= kbi_is(option->name, heard[i]);
+        if (!known)
+            return kbi_error("--%s: the self-test chooses its cases and writes no records", option->name),
+                   KBI_EXIT_USAGE;
+    }
+    if (o->filter.n) return kbi_error("%s: the self-test chooses its cases", o->filter.of[0]), KBI_EXIT_USAGE;
+    return kbi_selftest(o);
+}
 
 KBI_CONSTRUCTOR static void kbi_selftest_add(void) {
     static kb_output output;
@@ -1001,8 +1018,8 @@ KBI_CODE_END
 int main(int argc, char** argv) {
     char *word = (char*)"--selftest", **all = (char**)calloc((size_t)argc + 2, sizeof *all);
     if (!all) return 1;
-    for (int i = 0; i < argc; i++) all[i] = argv[i];
-    all[argc] = word;
+    all[0] = argc > 0 ? argv[0] : word, all[1] = word;
+    for (int i = 1; i < argc; i++) all[i + 1] = argv[i];
     return kb_main(argc + 1, all);
 }
 #endif

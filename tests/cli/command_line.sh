@@ -185,7 +185,6 @@ for o in cold hot rotate; do refuses "--timer wall and --$o" "--timer wall .*--$
 refuses "--min-time above --max-time" "--min-time is above --max-time" --min-time 3s --max-time 1s
 refuses "--json and --jsonl into one file" "are one file; give each its own" --json "$tmp/one.json" --jsonl "$tmp/one.json"
 refuses "--list and --list-ops" "--list and --list-ops exclude" --list --list-ops
-refuses "--env and --selftest" "exclude" --env --selftest
 refuses "--dry-run and --list" "exclude" --dry-run --list
 cpu=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
 for given in "json a" "jsonl a" "device cpu" "timer events" "cpu ${cpu:-0}" "precision 1" "max-time 1s" "min-time 1s" "timeout 1s" "rounds 20" "iters 3" \
@@ -208,7 +207,7 @@ refuses "nothing matched" "nothing matched.*--list" --filter no_such_case
 refuses "nothing matched: everything excluded" "nothing matched.*--list" --exclude .
 refuses "nothing matched: --size of an operation without sizes" "nothing matched" --op mse --size small
 refuses "nothing matched: --dtype of an operation without it" "nothing matched" --op mse --dtype f32
-for o in csv md gbench go html load resume nvtx selftest env baseline save-baseline compare history threshold \
+for o in csv md gbench go html load resume nvtx env baseline save-baseline compare history threshold \
     memory-threshold alpha fail-on shard; do
     if ! grep -qE -e "--$o( |\$)" "$tmp/help"; then refuses "--$o is not built yet, so it is refused" "unknown option --$o" --$o x; fi
 done

@@ -12,6 +12,9 @@ prog="$tmp/own_output --fast --max-time 20ms --no-progress"
 # --- an output: a line for each record, and a file of all
 run $prog --log "$tmp/log" --tsv "$tmp/tsv" --json "$tmp/json"
 check_rc "own outputs" 0
+run $prog --log "$tmp/x" --json "$tmp/x"
+check_rc "one file of two options" 2
+check_err "one file of two options" 'are one file'
 check_same "--log: a line for each record" "$(sed -E 's/^[0-9]+ //; s/ [0-9.]+ ms$/ MS/' "$tmp/log" | tr '\n' ';')" \
     "time sum/impl=default/n=1024 MS;time sum/impl=default/n=65536 MS;"
 check_same "--tsv: all records" "$(cut -f 1 "$tmp/tsv" | tr '\n' ';')" "sum/impl=default/n=1024;sum/impl=default/n=65536;"
@@ -33,6 +36,7 @@ refused 2 '--log needs FILE behind it' --log
 refused 2 'cannot open --log' --log /nowhere/log
 refused 2 '--tsv is there twice' --tsv "$tmp/a" --tsv "$tmp/b"
 refused 2 'are one file' --tsv "$tmp/a" --json "$tmp/a"
+refused 2 'did you mean --threshold' --threshhold 3
 refused 2 'did you mean --tsv' --tvs "$tmp/a"
 refused 2 'writing --tsv /dev/full failed' --tsv /dev/full
 refused 2 'cannot write --tsv' --tsv /nowhere/tsv
@@ -55,6 +59,62 @@ check_same "own instrument, one process: in the records" "$(grep -c '"page_fault
 run "$tmp/own_instrument" --faults=3
 check_rc "a value that the option does not take" 2
 check_err "a value that the option does not take" '--faults takes no value'
+
+# --- what a program declares and kbench cannot do
+cat > "$tmp/odd.c" << 'EOF'
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+#include <stdio.h>
+#include <stdlib.h>
+KBENCH(op) {
+    KB_TIME(kb) { kb_keep(kb); }
+}
+static int wanted = -1, seen;
+static bool ready(const char* value) { return wanted = atoi(value), true; }
+static bool end(kb_state* kb) { return kb_found(kb, NAME, wanted, ""), false; }
+static void each(const kb_result* r) { seen += r->status == KB_OK; }
+static int at_end(const kb_result* records, int64_t n, int code) { return (void)records, (void)n, fprintf(stderr, "each %d\n", seen), code; }
+#ifdef OUTPUT
+KBENCH_OUTPUT(OUTPUT, ARGUMENT, "for a test") { kb_put(to, "%d\n", (int)(n + 0 * (records != NULL))); }
+#endif
+int main(int argc, char** argv) {
+    static kb_instrument i;
+    static kb_output o;
+    i.option = "inst", i.argument = "N", i.help = "without open", i.host = HOST, i.ready = ready, i.end = end;
+    o.option = "watch", o.help = "watches", o.each = each, o.end = at_end;
+    kb_add_instrument(&i), kb_add_output(&o);
+    return kb_main(argc, argv);
+}
+EOF
+# odd NAME FLAGS...
+odd() {
+    name=$1 && shift
+    check "odd.c, $name" $CC -O1 -I. "$@" "$tmp/odd.c" -o "$tmp/$name" $libs
+}
+odd plain -DNAME='"found"' -DHOST=1
+run "$tmp/plain" --iters 3 --no-progress --inst 42 --json "$tmp/json"
+check_same "an instrument without open; its value reaches the worker" "$(grep -o '"found": [0-9]*' "$tmp/json")" '"found": 42'
+run "$tmp/plain" --list --inst 42
+check_rc "an instrument where nothing is measured" 2
+run "$tmp/plain" --iters 3 --no-progress --watch
+check_err "an output without a file" '^each 1$'
+odd bad_name -DNAME='"bad name"' -DHOST=1
+run "$tmp/bad_name" --iters 3 --no-progress --inst 42
+check_err "a counter with a blank in its name" "a name has letters a-z, digits and _, not 'bad name'"
+odd gpu -DNAME='"found"' -DHOST=0
+run "$tmp/gpu" --iters 3 --no-progress --inst 42
+check_err "an instrument of GPU work without a GPU" '--inst is without effect'
+odd taken -DNAME='"found"' -DHOST=1 -DOUTPUT=json -DARGUMENT='"FILE"'
+run "$tmp/taken" --iters 3 --no-progress
+check_rc "an option that is kbench's" 2
+check_err "an option that is kbench's" "--json is kbench's own option"
+odd no_file -DNAME='"found"' -DHOST=1 -DOUTPUT=bare -DARGUMENT=NULL
+run "$tmp/no_file" --iters 3 --no-progress
+check_err "a file without an argument" '--bare fills a file'
+odd may -DNAME='"found"' -DHOST=1 -DOUTPUT=may -DARGUMENT='"[=FILE]"'
+run "$tmp/may" --iters 3 --no-progress --may
+check_rc "a file that was not named" 2
+check_err "a file that was not named" '--may needs a file: --may=FILE'
 
 # --- options of an add-on that is not there
 for row in "md x:kbench_report.h: .*build/kbench --load FILE --md" "load x:kbench_report.h" "save-baseline x:kbench_report.h" \

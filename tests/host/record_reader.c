@@ -613,6 +613,13 @@ static void test_toll(void) {
     for (int i = 0; i < KBI_COUNT(names); i++) CHECK_THAT(kbi_plain_name(names[i]) == (i < 3), "'%s'", names[i]);
 }
 
+static void test_race_budget(void) {
+    static kbi_options o;
+    CHECK_REAL(kbi_race_budget(&o), 60, 0);
+    o.on[KBI_OPTION_budget] = true, o.budget = 7;
+    CHECK_REAL(kbi_race_budget(&o), 7, 0);
+}
+
 static void test_goals(void) {
     static const struct {
         const char *text, *name; // name NULL: it is none
@@ -813,6 +820,7 @@ int main(void) {
     test_marks();
     test_toll();
     test_goals();
+    test_race_budget();
     test_shards();
     test_race();
     test_added();
