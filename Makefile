@@ -88,7 +88,7 @@ help:
 # results.json is of all operations: of the suite's own part, or of --all. ARGS of these words leave it that. With any
 # other word (a filter, --op, --fast, --hot, --device, ...) the records go to $(BUILD)/, with one that only looks nowhere.
 WHOLE := --all --thorough --cold --shuffle --seed=% --timeout=% --jsonl=% --quiet -q --verbose -v --no-color --no-progress
-LOOK := --load --compare --race --load=% --list --list-ops --list-sizes --dry-run --env --selftest --help -h --version
+LOOK := --load --compare --race --load=% --list --list-ops --list-sizes --dry-run --env --help -h --version
 args = $(subst --jsonl ,--jsonl=,$(subst --timeout ,--timeout=,$(subst --seed ,--seed=,$(strip $(ARGS)))))
 part = $(filter-out $(WHOLE),$(args))
 results = $(if $(filter $(LOOK) --json --json=%,$(args)),,$(if $(part),$(BUILD)/results.json,results.json))

@@ -6365,7 +6365,7 @@ static void kbi_option_unknown(const char* word, const char* name) {
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
-    char names[KBI_COUNT(addons)][400];
+    char names[8][400];
     for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
         snprintf(names[i], sizeof names[i], "%s", addons[i].names);
         for (char *p = names[i], *end; *p; p = end) {
@@ -11855,7 +11855,8 @@ static bool kbi_inside_wants(kbi_run* run) {
 
 static int64_t kbi_inside_begin(kbi_run* run) {
     const kb_instrument* i = kbi_lab.insight.by;
-    return i->begin ? KBI_MAX(i->begin(&run->kb), (int64_t)1) : 1;
+    int64_t runs = i->begin ? i->begin(&run->kb) : 1;
+    return KBI_MAX(runs, (int64_t)1);
 }
 
 static void kbi_inside_end(kbi_run* run) {

@@ -62,7 +62,7 @@ check_rc "no record chosen" 2
 check_err "no record chosen" 'none of the [0-9]+ records is chosen'
 
 # what has no say is refused
-for option in --fast "--iters 3" "--size small" "-a n=1" --list --selftest --no-isolate --shuffle "--device cpu"; do
+for option in --fast "--iters 3" "--size small" "-a n=1" --list --no-isolate --shuffle "--device cpu"; do
     run "$tmp/prog" --load "$tmp/a.json" $option
     check_rc "--load with $option" 2
     check_err "--load with $option" 'runs nothing: --[a-z-]+ has no place'

@@ -37,7 +37,7 @@ absent() {
 }
 absent html 'of examples/addons/kbench_report.h: include it after kbench.h.*build/kbench --load FILE --html'
 absent race 'of examples/addons/kbench_report.h: include it after kbench.h.*build/kbench --race'
-absent save-baseline 'kbench_report.h.*--json .kbench/NAME.json'
+absent save-baseline 'kbench_report.h.*--load NEW --baseline OLD'
 absent profile 'of examples/addons/kbench_inspect.h: include it after kbench.h'
 absent selftest 'of examples/addons/selftest.cu: build and run that program'
 absent nothing 'unknown option --nothing'
