@@ -8664,8 +8664,11 @@ static void kbi_wall_end(kbi_run* run) {
     } else {
         run->sampling.resolved = true;
     }
-    if (kbi_lab.wall_step >= 1000000) run->m.step_ns = kbi_lab.wall_step / (double)runs; // jiffies
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
+    if (kbi_lab.wall_step >= 1000000) { // jiffies: all samples may read the same, and be half a step off
+        run->m.step_ns = kbi_lab.wall_step / (double)runs;
+        run->m.bias_error_ns = run->m.bias_apart_ns = run->m.step_ns / 2 / 1.96;
+    }
     // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
     // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
     // know its branches as well as in a row. Half of the bias is allowed for.
