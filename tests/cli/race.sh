@@ -125,7 +125,7 @@ end
 chmod +x "$tmp/garbled"
 run "$old" --race "$old" "$tmp/garbled" -- $quick
 check_rc "a program whose records are none" 1
-check_err "a program whose records are none" "this is no file that --json"
+check_err "a program whose records are none" "the file ends in the middle of a record"
 cat > "$tmp/killed" << 'end'
 #!/bin/sh
 echo "out of luck" >&2
