@@ -287,7 +287,9 @@ case " $wanted " in
     fi
     ;;
 esac
-if [ "$TEST_JOBS" -gt 1 ] && echo x | xargs -P 2 -n 1 true 2> /dev/null; then
+if [ ! -s "$logs/beside" ]; then
+    : # xargs would start one without a test
+elif [ "$TEST_JOBS" -gt 1 ] && echo x | xargs -P 2 -n 1 true 2> /dev/null; then
     xargs -P "$TEST_JOBS" -n 1 sh "$0" $again < "$logs/beside"
 else
     while read -r t; do sh "$0" $again "$t"; done < "$logs/beside"
