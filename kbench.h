@@ -44,7 +44,6 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
-    >>parse        foundation: JSON taken apart: texts, numbers, lists; it trusts nothing
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -91,7 +90,6 @@ CONTENTS (search for the tag)
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
-    >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, and what stands in a column
     >>lines        render: the table being written: its state, and text laid out in its width
@@ -99,7 +97,6 @@ CONTENTS (search for the tag)
     >>summary      render: what stands under the table: what its signs mean, who won, and what is in doubt
     >>csv          render: records as CSV
     >>progress     render: the progress line on stderr
-    >>resume       program: which cases an earlier run has left records of, and what is still to be done
     >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
@@ -826,6 +823,13 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
 typedef struct kb_text kb_text; // the text of a file to come
 void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3);
 
+typedef struct kb_planned {  // a case that is going to be measured
+    const char* name;        // as in its record
+    int64_t group;           // the same number: cases of one comparison group, which are measured together
+    bool runs;               // whether this machine can run it
+    const kb_result* record; // to be set: stands for the case, which is then not measured
+} kb_planned;
+
 // An output: an option, and what becomes of records. Start from a static variable, which is zero; what it lacks is
 // NULL. KBENCH_OUTPUT makes one that writes a file.
 typedef struct kb_output {
@@ -843,6 +847,11 @@ typedef struct kb_output {
     bool (*open)(const char* value);
     // In place of a run. Gives the exit code; -1: there will be a run.
     int (*instead)(const char* value);
+    // Before the cases are measured on a GPU or CPU: sets the records of those that are known already, unless a case
+    // of their group that runs here is not. Such a record is the output's and lives as long as the program. It goes
+    // into the table and all files but the one of --jsonl. like: what the records of this run have in common; NULL:
+    // the cases are only listed, and those that are known are left out. False, after a message: exit code 2.
+    bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     // Each record, when its comparison group is done; and what the table says below its row.
     void (*each)(const kb_result* record);
     void (*below)(kb_text* to, const kb_result* record, int width);
@@ -1394,7 +1403,6 @@ extern int fchmod(int file, unsigned mode);
 extern int fchown(int file, unsigned owner, unsigned group);
 extern int ftruncate(int file, off_t size);
 extern FILE* fdopen(int file, const char* mode);
-extern ssize_t readlink(const char* path, char* out, size_t n);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
 extern long syscall(long number, ...);
@@ -1489,7 +1497,6 @@ extern int pclose(FILE* f);
 static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | KBI_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
-static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
 // Started with a standard file closed: no file or pipe of ours may get its number, and the table's text with it.
 static void kbi_open_standard_files(void) {
     int file = 0;
@@ -1516,7 +1523,6 @@ static int kbi_high_file(int file) {
 }
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
-static bool kbi_folder_here(char* to, size_t size) { return getcwd(to, size) != NULL; }
 static bool kbi_readable(int file, int milliseconds) { // file -1: only waits
     struct pollfd p = { file, POLLIN, 0 };
     return poll(&p, 1, milliseconds) > 0;
@@ -2106,262 +2112,6 @@ static void kbi_find(void* library, const char* name, void* function) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>parse     foundation: JSON taken apart: texts, numbers, lists; it trusts nothing.
----------------------------------------------------------------------------------------------------------------*/
-
-enum {
-    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
-    KBI_READ_NUMBER = 100,
-    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
-};
-
-typedef struct kbi_records { // of one or several files, in their order
-    kb_result* of;           // own nothing each: all that they point to is in the arena
-    int64_t n, size;
-    kbi_arena arena;
-    kbi_map texts, cases; // texts that are there already; the case of a run on a device
-    int64_t replaced;     // records that were there already
-    int64_t twice;        // records whose name another one of the run has
-} kbi_records;
-
-typedef struct kbi_reader { // of a text in memory, behind which stands what no number goes on with
-    const char* path;       // for messages; NULL: there are none
-    int64_t line;
-    const char *at, *end;
-    bool lines, torn;    // a record a line; the last one breaks off
-    bool newer, strange; // a later schema, flags that this version does not know: said once
-    kbi_text token;      // the last text
-    kbi_records* to;
-    kb_result blank;
-    double* values; // of the list that is being read
-    int64_t values_size;
-} kbi_reader;
-
-// --- numbers ---
-
-typedef struct kbi_scanned { // a number as JSON has them
-    double x;
-    int64_t i;
-    bool whole, fits; // without point and exponent; into i
-} kbi_scanned;
-
-KBI_SLOW_END
-// Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
-static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
-    static const char digits[] = "0123456789";
-    const char *p = s + (*s == '-'), *first = p;
-    p += strspn(p, digits);
-    bool good = p > first && (p == first + 1 || *first != '0');
-    *whole = *p != '.' && (*p | 32) != 'e';
-    if (*p == '.' && good) {
-        size_t n = strspn(++p, digits);
-        p += n;
-        good = n > 0;
-    }
-    if ((*p | 32) == 'e' && good) {
-        p += 1 + (p[1] == '-' || p[1] == '+');
-        size_t n = strspn(p, digits);
-        p += n;
-        good = n > 0;
-    }
-    *end = p;
-    return good;
-}
-
-static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
-    char* stop;
-    if (!kbi_scan_end(s, end, &out->whole)) return false;
-    out->x = kbi_real_of(s, &stop);
-    errno = 0;
-    out->i = strtoll(s, NULL, 10);
-    out->fits = errno == 0 && out->i != KB_NONE;
-    if (!out->fits) out->i = 0;
-    return true;
-}
-
-// --- bytes ---
-
-static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
-    memset(r, 0, sizeof *r);
-    r->at = s;
-    r->end = s + n;
-}
-
-static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; } // -1: the end
-
-// What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
-// crash left at its end, it breaks off instead.
-KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
-    char what[200];
-    int c = kbi_peek(r);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = c <= 0 || (r->lines && c == '\n');
-    if (!r->path || (r->torn && r->lines)) return false;
-    if (r->torn)
-        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
-                  "where it had one",
-                  r->path, (long long)r->line);
-    else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
-                  r->path, (long long)r->line, what, c);
-    else
-        kbi_error(
-            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
-            r->path, (long long)r->line, what, (unsigned)c);
-    return false;
-}
-
-// What stands there is sound, and no record has it.
-KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
-    char what[300];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = false;
-    if (r->path) kbi_error("%s:%lld: %s", r->path, (long long)r->line, what);
-    return false;
-}
-
-// The next byte that is no white space; a record a line ends with the line.
-static int kbi_reader_space(kbi_reader* r, bool inside) {
-    for (;; r->at++) {
-        int c = kbi_peek(r);
-        if (c == '\n' && !(inside && r->lines))
-            r->line++;
-        else if (c != ' ' && c != '\t' && c != '\r')
-            return c;
-    }
-}
-
-static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
-    *out = 0;
-    for (int i = 0; i < 4; i++, r->at++) {
-        int c = kbi_peek(r);
-        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
-        *out = 16 * *out + (unsigned)digit;
-    }
-    return true;
-}
-
-static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
-    char s[4];
-    size_t n = 0;
-    if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
-    if (c < 0x80)
-        s[n++] = (char)c;
-    else {
-        if (c >= 0x10000) s[n++] = (char)(0xf0 | c >> 18), s[n++] = (char)(0x80 | (c >> 12 & 63));
-        if (c >= 0x800 && c < 0x10000) s[n++] = (char)(0xe0 | c >> 12);
-        if (c >= 0x800) s[n++] = (char)(0x80 | (c >> 6 & 63));
-        if (c < 0x800) s[n++] = (char)(0xc0 | c >> 6);
-        s[n++] = (char)(0x80 | (c & 63));
-    }
-    kbi_put(t, s, n);
-}
-
-static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    int c = kbi_peek(r);
-    const char* at = c > 0 ? strchr(from, c) : NULL;
-    unsigned first, second;
-    if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
-    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
-    r->at++;
-    if (!kbi_reader_hex(r, &first)) return false;
-    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
-        r->at++;
-        if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
-        r->at++;
-        if (!kbi_reader_hex(r, &second)) return false;
-        if (second >= 0xdc00 && second < 0xe000)
-            return kbi_reader_put(&r->token, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)), true;
-        kbi_reader_put(&r->token, first);
-        first = second;
-    }
-    return kbi_reader_put(&r->token, first), true;
-}
-
-// A text into r->token.
-static bool kbi_read_text(kbi_reader* r) {
-    bool high = false;
-    r->token.n = 0;
-    kbi_put(&r->token, "", 0);
-    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
-    for (r->at++;;) {
-        int c = kbi_peek(r);
-        const char* p = r->at;
-        while (p < r->end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') high |= (*p & 0x80) != 0, p++;
-        kbi_put(&r->token, r->at, (size_t)(p - r->at));
-        if (p > r->at) c = 0x20;
-        r->at += p - r->at;
-        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
-        if (c == '"' && ++r->at) break;
-        if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
-        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
-    }
-    const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
-    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
-    return !high || p == end ||
-           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
-}
-
-static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
-    const char *begin, *end;
-    bool good = kbi_scan(begin = r->at, out, &end);
-    r->at += end - begin;
-    if (!good) return kbi_reader_fail(r, "a number has to stand here");
-    if (end - begin > KBI_READ_NUMBER)
-        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
-    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
-}
-
-static bool kbi_read_word(kbi_reader* r, const char* word) {
-    for (const char* p = word; *p; p++, r->at++)
-        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
-    return true;
-}
-
-// --- lists and objects ---
-
-// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
-static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
-    int c = kbi_reader_space(r, true);
-    if (c == close) return r->at++, 0;
-    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
-    if (n) r->at++;
-    return n ? (kbi_reader_space(r, true), 1) : 1;
-}
-
-static bool kbi_read_key(kbi_reader* r) {
-    if (!kbi_read_text(r)) return false;
-    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
-    r->at++;
-    return kbi_reader_space(r, true), true;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
-    int c = kbi_peek(r), more;
-    kbi_scanned number;
-    if (c == '"') return kbi_read_text(r);
-    if (c == 'n') return kbi_read_word(r, "null");
-    if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
-    if (c != '[' && c != '{') return kbi_read_number(r, &number);
-    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
-        if (c == '{' && !kbi_read_key(r)) return false;
-        if (!kbi_read_any(r, depth + 1)) return false;
-    }
-    return more == 0;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -2407,12 +2157,10 @@ static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
     if (file < 0) return -1;
-    int why = fstat(file, &about) != 0                                       ? errno
-              : S_ISDIR(about.st_mode)                                       ? EISDIR
-              : S_ISREG(about.st_mode)                                       ? 0
-              : pipes && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)) ? 0
-                                                                             : ESPIPE;
-    if (!why) return file;
+    bool known = fstat(file, &about) == 0;
+    int why = !known ? errno : S_ISDIR(about.st_mode) ? EISDIR : ESPIPE;
+    if (known && (S_ISREG(about.st_mode) || (pipes && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)))))
+        return file;
     close(file);
     return errno = why, -1;
 }
@@ -2431,95 +2179,12 @@ static const char* kbi_why_not_open(int error) {
 
 // The first line of a regular file, without its end; false when there is none.
 static bool kbi_first_line(const char* path, char* out, int size) {
-    int file = kbi_open_input(path, false), n = 0;
-    ssize_t done = file < 0 ? -1 : 1;
-    while (done > 0 && n + 1 < size && !memchr(out, '\n', (size_t)n)) {
-        done = kbi_read_more(file, out + n, (size_t)(size - 1 - n));
-        n += (int)KBI_MAX(done, (ssize_t)0);
-    }
+    int file = kbi_open_input(path, false);
+    ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
     if (file >= 0) close(file);
-    out[n] = 0;
+    out[KBI_MAX(n, 0)] = 0;
     out[strcspn(out, "\r\n")] = 0;
-    return done >= 0 && n > 0;
-}
-
-// --- what a file holds ---
-
-// The value of a key of an object's own, as it is written there; NULL: there is none.
-static const char* kbi_line_value(const char* line, size_t n, const char* key, size_t* size) {
-    kbi_reader r;
-    const char* value = NULL;
-    kbi_reader_text(&r, line, n);
-    if (kbi_reader_space(&r, true) != '{') return NULL;
-    r.at++;
-    for (int64_t i = 0; !value && kbi_read_item(&r, '}', i) > 0 && kbi_read_key(&r); i++) {
-        const char* begin = r.at;
-        bool wanted = kbi_is(r.token.s, key);
-        if (!kbi_read_any(&r, 0)) break;
-        *size = (size_t)(r.at - begin);
-        if (wanted) value = begin;
-    }
-    int next = kbi_reader_space(&r, true);
-    kbi_text_free(&r.token);
-    return next == ',' || next == '}' ? value : NULL; // else it may go on
-}
-
-// Whether a text is the beginning of a record: its first two keys in their order, as far as it goes.
-static bool kbi_record_begins(const char* s, size_t n) {
-    static const char* const parts[] = { "{\"name\": \"", "\", \"operation\": " };
-    size_t at = 0;
-    for (int k = 0; k < 2; k++) {
-        for (const char* p = parts[k]; *p; p++, at++)
-            if (at == n || !s[at] || s[at] != *p) return at == n || !s[at];
-        for (; k == 0 && at < n && s[at] && s[at] != '"'; at++) at += s[at] == '\\' && at + 1 < n;
-    }
-    return true;
-}
-
-typedef enum { KBI_LINE_FOREIGN, KBI_LINE_TORN, KBI_LINE_RECORD } kbi_line_kind;
-
-// A line is torn if it begins as a record and ends inside of it. All else that is no record is not ours.
-static kbi_line_kind kbi_line_is(const char* s, size_t n) {
-    kbi_reader r;
-    size_t size;
-    kbi_reader_text(&r, s, n);
-    bool object = kbi_reader_space(&r, true) == '{', whole = kbi_read_any(&r, 0);
-    bool alone = kbi_reader_space(&r, true) < 0;
-    kbi_text_free(&r.token);
-    if (object && !whole && r.torn && kbi_record_begins(s, n)) return KBI_LINE_TORN;
-    if (!object || !whole || !alone) return KBI_LINE_FOREIGN;
-    const char *name = kbi_line_value(s, n, "name", &size), *of = kbi_line_value(s, n, "operation", &size);
-    return name && of && *name == '"' && *of == '"' ? KBI_LINE_RECORD : KBI_LINE_FOREIGN;
-}
-
-typedef enum { KBI_HOLDS_NOTHING, KBI_HOLDS_ARRAY, KBI_HOLDS_LINES, KBI_HOLDS_OTHER } kbi_holds;
-
-// Whether a file holds records, by its first 4 MiB; false: errno says why it cannot be read.
-static bool kbi_file_holds(int file, kbi_holds* out) {
-    kbi_text head = KBI_BLANK;
-    kbi_put(&head, "", 0);
-    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, (size_t)4 << 20);
-    const char *p = head.s, *end = p + head.n, *stop;
-    if (head.n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3;
-    *out = head.n ? KBI_HOLDS_OTHER : KBI_HOLDS_NOTHING;
-    kbi_reader r;
-    kbi_reader_text(&r, p, (size_t)(end - p));
-    if (kbi_reader_space(&r, false) == '[') {
-        r.at++;
-        bool closed = kbi_reader_space(&r, false) == ']';
-        p = r.at;
-        bool blank = closed && (r.at++, kbi_reader_space(&r, false) < 0);
-        stop = kbi_read_any(&r, 0) ? r.at : end;
-        if (p == end || blank || kbi_line_is(p, (size_t)(stop - p)) != KBI_LINE_FOREIGN) *out = KBI_HOLDS_ARRAY;
-        kbi_text_free(&r.token);
-    }
-    for (; p < end && *out == KBI_HOLDS_OTHER; p = stop ? stop + 1 : end) {
-        stop = (const char*)memchr(p, '\n', (size_t)(end - p));
-        kbi_line_kind kind = kbi_line_is(p, (size_t)((stop ? stop : end) - p));
-        if (kind == KBI_LINE_RECORD || (kind == KBI_LINE_TORN && (!stop || stop - p >= 10))) *out = KBI_HOLDS_LINES;
-    }
-    kbi_text_free(&head);
-    return good;
+    return n > 0;
 }
 
 // How a file of one kind begins, and what stands somewhere in so many of its first lines.
@@ -2527,21 +2192,32 @@ typedef struct kbi_signature {
     const char *begin, *inside;
     int lines;
 } kbi_signature;
+static const kbi_signature kbi_array_mark = { "[\n{\"name\": \"", "\", \"operation\": ", 2 };
+static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
-// Whether a file is empty or is one of ours: of this mark, or, NULL, an array of records. False with errno 0: it is
-// someone else's; otherwise errno says why it cannot be read.
+static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
+    const char *inside, *end = s;
+    if (strncmp(s, mark->begin, strlen(mark->begin)) != 0) return false;
+    for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
+    return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
+}
+
+// Whether a file is ours: of this mark, or without anything yet. Of lines one is enough: other tools may have added
+// theirs, and a first record may be cut off. False with errno 0: it is someone else's; otherwise it cannot be read.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
+    enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
-    kbi_holds holds;
-    errno = 0;
-    if (!mark) return kbi_file_holds(file, &holds) && (errno = 0, holds <= KBI_HOLDS_ARRAY);
     kbi_put(&head, "", 0);
-    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, 2048);
+    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, KBI_HEAD);
     if (good) {
-        const char* end = head.s;
-        for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
-        if (end) head.s[end - head.s] = 0;
-        good = !head.n || (strncmp(head.s, mark->begin, strlen(mark->begin)) == 0 && strstr(head.s, mark->inside));
+        size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
+        bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
+        if (mark == &kbi_array_mark) ours |= kbi_is(head.s + blank, "[]\n");
+        if (mark == &kbi_line_mark && head.s[blank] != '[') {
+            ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
+            for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
+        }
+        good = ours;
         errno = 0;
     }
     kbi_text_free(&head);
@@ -2550,29 +2226,24 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
 
 // --- names ---
 
-// A path from the root on: a benchmark may change the working directory.
-static void kbi_path_here(kbi_text* out, const char* path) {
-    char here[4096];
-    if (*path != '/' && kbi_folder_here(here, sizeof here)) kbi_putf(out, "%s/", here);
-    kbi_puts(out, path);
-}
-
-// Where a path leads behind all symbolic links in its last part, whether a file is there or not.
-static void kbi_path_target(kbi_text* out, const char* path) {
-    char link[4096];
-    kbi_path_here(out, path);
-    for (int i = 0; i < 40; i++) {
-        ssize_t n = kbi_read_link(out->s, link, sizeof link);
-        const char* slash = strrchr(out->s, '/');
-        if (n <= 0 || n == (ssize_t)sizeof link) return;
-        out->n = *link == '/' || !slash ? 0 : (size_t)(slash + 1 - out->s);
-        kbi_put(out, link, (size_t)n);
-    }
-}
-
 static size_t kbi_folder_length(const char* path) { // with its slash; 0: the working directory
     const char* slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+// A path from the root on, behind all links, whether its file is there or not; to be freed. A benchmark may change the
+// working directory.
+static char* kbi_real_path(const char* path) {
+    size_t n = kbi_folder_length(path);
+    kbi_text out = KBI_BLANK, folder = KBI_BLANK;
+    kbi_put(&folder, n ? path : ".", n ? n : 1);
+    char *whole = realpath(path, NULL), *above = whole ? NULL : realpath(folder.s, NULL);
+    kbi_puts(&out, whole ? whole : above ? above : path);
+    if (above) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
+    free(whole); // the C library's own
+    free(above);
+    kbi_text_free(&folder);
+    return out.s;
 }
 
 static int kbi_open_folder(const char* path) { // of a file
@@ -2588,84 +2259,17 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// Whether a path still leads to the plain file that was opened under it.
-static bool kbi_file_is(int file, const char* path) {
-    struct stat open_one, there;
-    return fstat(file, &open_one) == 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) &&
-           kbi_same_file(&open_one, &there);
-}
-
-// A name beside a file: its own with this ending, or, where that would be too long, one made of its hash.
-static void kbi_name_beside(kbi_text* out, const char* path, const char* ending) {
+// A name beside a file: its own with this ending and process, or, where that would be too long, one made of its hash.
+static char* kbi_name_beside(const char* path, const char* ending) {
+    kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
-    kbi_put(out, path, n);
-    if (strlen(path + n) <= 230)
-        kbi_putf(out, "%s%s", path + n, ending);
+    kbi_put(&out, path, n);
+    if (strlen(path + n) <= 220)
+        kbi_putf(&out, "%s.%ld%s", path + n, (long)getpid(), ending);
     else
-        kbi_putf(out, "kbench-%016llx%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n), ending);
-}
-
-// --- temporary files ---
-
-// Removes a temporary file that this program made, unless a run holds its lock, on whatever machine or in whatever
-// container. held: whether one does.
-static bool kbi_remove_left(const char* path, const kbi_signature* mark, bool* held) {
-    struct stat about;
-    kbi_holds holds = KBI_HOLDS_OTHER;
-    *held = false;
-    if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
-    int file = kbi_open_file(path, O_RDWR | KBI_NOFOLLOW);
-    if (file < 0) return false;
-    *held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    bool ours = kbi_file_ours(file, mark) || (!mark && kbi_file_holds(file, &holds) && holds == KBI_HOLDS_LINES);
-    bool gone = !*held && ours && kbi_file_is(file, path) && unlink(path) == 0;
-    close(file);
-    return gone;
-}
-
-// Removes what runs left beside this file when they were killed. The answer is the number of a process that holds one,
-// because it is going to replace the file; 0: none does.
-static long kbi_remove_all_left(const char* path, const kbi_signature* mark) {
-    kbi_text stem = KBI_BLANK, folder = KBI_BLANK;
-    long holder = 0;
-    kbi_name_beside(&stem, path, ".tmp");
-    size_t begin = kbi_folder_length(stem.s), n = strlen(stem.s + begin);
-    kbi_put(&folder, begin ? stem.s : ".", begin ? begin : 1);
-    DIR* d = opendir(folder.s);
-    for (struct dirent* e; d && (e = readdir(d)) != NULL;) {
-        if (strncmp(e->d_name, stem.s + begin, n) != 0) continue;
-        const char* number = e->d_name + n;
-        if (strlen(number) < 1 || strlen(number) > 9 || number[strspn(number, "0123456789")]) continue;
-        long process = strtol(number, NULL, 10);
-        bool alive = kill((pid_t)process, 0) == 0 || errno != ESRCH, held = false;
-        kbi_text left = KBI_BLANK;
-        kbi_putf(&left, "%.*s%s", (int)begin, stem.s, e->d_name);
-        int file = alive ? kbi_open_file(left.s, O_RDWR | KBI_NOFOLLOW) : -1;
-        if (alive && file >= 0) held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        if (file >= 0) close(file);
-        if (!alive) kbi_remove_left(left.s, mark, &held);
-        if (held && process != (long)getpid()) holder = process;
-        kbi_text_free(&left);
-    }
-    if (d) closedir(d);
-    kbi_text_free(&folder);
-    kbi_text_free(&stem);
-    return holder;
-}
-
-// A file of one's own, locked until it is closed; -1: errno says why not.
-static int kbi_open_temporary(const char* path, const kbi_signature* mark) {
-    for (int i = 0; i < 10; i++) {
-        bool held;
-        int file = kbi_open_file(path, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW);
-        bool there = file < 0 && errno == EEXIST;
-        if (there && kbi_remove_left(path, mark, &held)) continue; // left by another process of this number
-        if (file < 0) return errno = there ? EEXIST : errno, -1;
-        flock(file, LOCK_EX | LOCK_NB);
-        if (kbi_file_is(file, path)) return file; // nobody took it for left before it was locked
-        close(file);
-    }
-    return errno = EEXIST, -1;
+        kbi_putf(&out, "kbench-%016llx.%ld%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n),
+                 (long)getpid(), ending);
+    return out.s;
 }
 
 // --- writing ---
@@ -2698,15 +2302,6 @@ static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a
 // Whether it is on the disk; what is no file on one has no such thing.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
-static bool kbi_sync_folder(const char* path) { // of a file: its name is on the disk as well
-    int folder = kbi_open_folder(path);
-    if (folder < 0) return true; // it may not be read
-    bool good = kbi_sync(folder);
-    int why = errno;
-    close(folder);
-    return errno = why, good;
-}
-
 // Opens a device or a pipe, which are written where they are. Nobody may be reading a pipe, now or ever.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
@@ -2719,136 +2314,111 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// A file that is replaced as a whole when all of it is there, or a device or pipe that is written where it is.
+// Puts text in the place of a file as a whole, with the mode of the old one and, where that is allowed, its owner. old:
+// the file that is there, st_nlink 0: none. False: errno says why, and the old one is as it was.
+static bool kbi_replace(const char* path, kbi_text* text, const struct stat* old) {
+    char* name = kbi_name_beside(path, ".tmp");
+    unlink(name); // of a process of this number that was killed
+    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_flush(file, text, 1000);
+    if (good && old->st_nlink) {
+        bool given = fchown(file, old->st_uid, old->st_gid) == 0;
+        good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
+    }
+    good = good && kbi_sync(file) && rename(name, path) == 0;
+    int why = errno;
+    if (file >= 0 && !good) unlink(name);
+    if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
+    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // its name is on the disk as well
+    if (folder >= 0) close(folder);
+    KBENCH_FREE(name);
+    return errno = why, good;
+}
+
+// A file that is replaced as a whole when all of it is there, or one that is written as it comes.
 typedef struct kbi_out {
-    const char* option;              // that names it, for messages
-    char *path, *target, *temporary; // from the root on; behind all links; beside target, NULL: written in place
-    const kbi_signature* mark;       // of what is written; NULL: records
-    struct stat old;                 // of the file that is replaced, st_nlink 0: there is none
-    int file;                        // -1: none; 1: stdout
-    kbi_text waiting;                // what it had no room for yet
+    const char* option;        // that names it, for messages
+    char* path;                // from the root on, behind all links
+    const kbi_signature* mark; // of what is written
+    struct stat old;           // of the file that is replaced, st_nlink 0: there is none
+    int file;                  // a device, a pipe, a file that is appended to, 1: stdout; -1: replaced at the end
+    kbi_text waiting;          // what is not written yet
 } kbi_out;
 
 static void kbi_out_free(kbi_out* o) { // without its end the old file stays as it is
     if (o->file > 2) close(o->file);
-    if (o->temporary) unlink(o->temporary);
     KBENCH_FREE(o->path);
-    KBENCH_FREE(o->target);
-    KBENCH_FREE(o->temporary);
     kbi_text_free(&o->waiting);
-    o->path = o->target = o->temporary = NULL;
+    o->path = NULL;
     o->file = -1;
-}
-
-// The temporary file, unless another process is going to replace the same file. Both look under the folder's lock.
-static bool kbi_out_claim(kbi_out* o) {
-    kbi_text name = KBI_BLANK;
-    char ending[40];
-    int folder = kbi_open_folder(o->target);
-    for (int i = 0; folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && i < 100; i++)
-        kbi_readable(-1, 20);
-    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
-    kbi_name_beside(&name, o->target, ending);
-    long holder = kbi_remove_all_left(o->target, o->mark);
-    if (!holder) o->file = kbi_open_temporary(name.s, o->mark);
-    int why = errno;
-    if (folder >= 0) close(folder);
-    if (holder)
-        kbi_error(
-            "cannot write --%s %s: process %ld writes it, too, and one would replace the other's; name another file",
-            o->option, o->path, holder);
-    else if (o->file < 0 && why == EEXIST)
-        kbi_error("cannot write --%s %s: %s is in use by another run, or is not a file that this program made",
-                  o->option, o->path, name.s);
-    else if (o->file < 0)
-        kbi_error("cannot write --%s %s: %s", o->option, o->path, strerror(why));
-    if (o->file >= 0 && o->old.st_nlink) fchmod(o->file, 0600); // until it gets the old one's mode
-    if (o->file >= 0)
-        o->temporary = name.s;
-    else
-        kbi_text_free(&name);
-    return o->file >= 0;
 }
 
 // False after an error message, with nothing left open. append: behind what a regular file holds.
 static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
-    struct stat about, behind;
-    kbi_text here = KBI_BLANK, target = KBI_BLANK;
     memset(o, 0, sizeof *o);
     o->option = option;
     o->mark = mark;
     o->file = -1;
     if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
-    if (kbi_is(path, "-")) return o->path = kbi_keep_text(path), o->file = 1, true;
-    kbi_path_here(&here, path);
-    kbi_path_target(&target, path);
-    o->path = here.s;
-    o->target = target.s;
-    bool there = stat(o->path, &about) == 0, plain = !there || S_ISREG(about.st_mode);
-    if (plain && there)
-        plain = stat(o->target, &behind) == 0 && kbi_same_file(&about, &behind); // else it has no name
-    if (there) o->old = about;
-    bool good = there || errno == ENOENT;
-    if (!good)
-        kbi_error("cannot write --%s %s: %s", option, path, strerror(errno));
-    else if (append) {
-        o->file = plain ? kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND) : kbi_open_in_place(o->path);
-    } else if (!plain) {
+    o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
+    if (kbi_is(path, "-")) return o->file = 1, true;
+    bool there = stat(o->path, &o->old) == 0, good = there || errno == ENOENT, ours = true;
+    if (good && there && !S_ISREG(o->old.st_mode)) {
         o->file = kbi_open_in_place(o->path);
-    } else {
-        int file = there && about.st_size ? kbi_open_input(o->target, false) : -1;
-        good = !there || !about.st_size || (file >= 0 && kbi_file_ours(file, mark));
-        if (!good && (file < 0 || errno))
-            kbi_error("cannot write --%s %s: what it holds cannot be read: %s", option, path, strerror(errno));
-        else if (!good)
-            kbi_error("--%s %s: this file %s, so it is left as it is; name another file", option, path,
-                      mark ? "was written by something else" : "holds no array of records");
+        good = o->file >= 0;
+    } else if (good && append) {
+        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
+        good = o->file >= 0;
+    } else if (good) {
+        int file = there ? kbi_open_input(o->path, false) : -1, why;
+        ours = !there || (file >= 0 && kbi_file_ours(file, mark));
+        why = errno;
         if (file >= 0) close(file);
-        good = good && kbi_out_claim(o);
+        char* name = o->path + kbi_folder_length(o->path);
+        char first = *name;
+        *name = 0;
+        errno = why;
+        good = ours && access(o->path, W_OK | X_OK) == 0; // of its folder
+        *name = first;
     }
-    if (good && o->file < 0 && (append || !plain))
-        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno)), good = false;
+    if (!good && !ours && !errno)
+        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
+                  option, path);
+    else if (!good)
+        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
     if (!good) kbi_out_free(o);
     return good;
 }
 
-// Whether the file that is to be replaced is the one that was there when this process began.
-static bool kbi_out_untouched(const kbi_out* o) {
-    struct stat now;
-    if (stat(o->target, &now) != 0) return errno == ENOENT;
-    return o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
-           now.st_mtime == o->old.st_mtime;
-}
-
-// All is written, on the disk and in the old file's place, with its mode and, where that is allowed, its owner. False:
-// errno says why not, 0: it was said; the old file is as it was.
+// All is written, on the disk and in the old file's place. Where that file is no longer the one that was there when
+// this process began, the text goes beside it. False: errno says why not, 0: it was said; the old file is as it was.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    if (!kbi_flush(o->file, &o->waiting, milliseconds) || !kbi_sync(o->file)) return false;
-    int file = o->file;
-    if (!o->temporary) return o->file = -1, file <= 2 || close(file) == 0;
-    if (o->old.st_nlink) {
-        bool given = fchown(file, o->old.st_uid, o->old.st_gid) == 0;
-        if (fchmod(file, o->old.st_mode & (given ? 07777u : 0777u)) != 0) return false;
+    struct stat now;
+    struct stat none;
+    int file = o->file, folder;
+    if (file >= 0) {
+        if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
+        return o->file = -1, file <= 2 || close(file) == 0;
     }
-    if (!kbi_out_untouched(o)) {
-        char ending[40];
-        kbi_text beside = KBI_BLANK;
-        snprintf(ending, sizeof ending, ".%ld%s", (long)getpid(), o->mark ? "" : ".json");
-        kbi_name_beside(&beside, o->target, ending);
-        bool saved = rename(o->temporary, beside.s) == 0;
+    memset(&none, 0, sizeof none);
+    folder = kbi_open_folder(o->path); // two processes that end at once look one after the other
+    for (int i = 0; i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+        kbi_readable(-1, 20);
+    bool there = stat(o->path, &now) == 0, gone = !there && errno == ENOENT;
+    bool same = there && o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
+                now.st_mtime == o->old.st_mtime;
+    char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
+    bool good = kbi_replace(gone || same ? o->path : beside, &o->waiting, same ? &o->old : &none);
+    if (good && !gone && !same) {
         kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
-                  o->path, saved ? beside.s : o->temporary);
-        kbi_text_free(&beside);
-        KBENCH_FREE(o->temporary);
-        o->temporary = NULL;
-        return errno = 0, false; // said
+                  o->path, beside);
+        good = false;
+        errno = 0; // said
     }
-    if (rename(o->temporary, o->target) != 0) return false; // still locked
-    KBENCH_FREE(o->temporary);
-    o->temporary = NULL;
-    o->file = -1;
-    bool closed = close(file) == 0;
-    return kbi_sync_folder(o->target) && closed;
+    int why = errno;
+    if (folder >= 0) close(folder);
+    KBENCH_FREE(beside);
+    return errno = why, good;
 }
 
 // --- records, one a line, which several processes append to one file ---
@@ -2857,254 +2427,169 @@ enum { KBI_LOCK_WAIT = 10000 }; // ms: what others do under the lock takes less 
 
 typedef struct kbi_lines {
     const char* option;
-    char *path, *target;    // from the root on; behind all links
+    char* path;             // from the root on, behind all links
     kbi_text waiting, mine; // not written yet; written by this process
-    int64_t end;            // of the file, after the last bytes that this process wrote
-    int file;               // -1: none; 1: stdout
-    bool plain;             // a regular file
+    int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
+    off_t end;              // of the file, behind what this process wrote last
     bool lockless;          // its file system has no locks
     bool busy;              // another process did not give up its lock
     bool unsafe;            // the disk refused bytes after it had taken them
-    char* beside;           // where the records go since the file was replaced; NULL: it was not
+    bool moved;             // the records go beside the file: another process replaced or changed it
 } kbi_lines;
 
 static void kbi_lines_free(kbi_lines* l) {
     if (l->file > 2) close(l->file);
     KBENCH_FREE(l->path);
-    KBENCH_FREE(l->target);
-    KBENCH_FREE(l->beside);
     kbi_text_free(&l->waiting);
     kbi_text_free(&l->mine);
-    l->path = l->target = l->beside = NULL;
+    l->path = NULL;
     l->file = -1;
 }
 
-static void kbi_lines_unlock(const kbi_lines* l) {
-    struct flock lock;
-    memset(&lock, 0, sizeof lock);
-    lock.l_type = F_UNLCK;
-    lock.l_whence = SEEK_SET;
-    fcntl(l->file, F_SETLK, &lock);
-}
-
-// Locks the file that the path names now: another process may have replaced it, which is done under the same lock. A
-// POSIX lock tells who holds it, and is kept for one reading or writing: it would be lost as soon as this process
-// closes the same file anywhere. False: errno says why not, EBUSY after a message.
-static bool kbi_lines_lock(kbi_lines* l) {
-    struct flock lock;
-    struct stat ours, there;
-    for (int waited = 0;;) {
-        if (l->file < 0) l->file = kbi_open_file(l->path, O_RDWR | O_APPEND);
-        if (l->file < 0) return false;
+// Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
+// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process. A POSIX lock also
+// works over a network, and tells who holds it. -1: errno says why not, EBUSY after a message.
+static int kbi_lines_lock(kbi_lines* l) {
+    for (int waited = 0;; waited += 10) {
+        struct flock lock;
+        struct stat opened, there;
+        int file = kbi_open_file(l->path, O_RDWR | O_APPEND);
+        if (file < 0) return -1;
         memset(&lock, 0, sizeof lock);
         lock.l_type = F_WRLCK;
         lock.l_whence = SEEK_SET;
-        if (fcntl(l->file, F_SETLK, &lock) != 0) {
-            bool held = errno == EACCES || errno == EAGAIN;
-            if (errno == EINTR) continue;
-            if (held && waited < (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT)) {
-                kbi_readable(-1, 10);
-                waited += 10;
-                continue;
-            }
-            if (held) {
-                if (fcntl(l->file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK) continue;
-                if (!l->busy)
-                    kbi_error(
-                        "--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
-                        l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
-                l->busy = true;
-                return errno = EBUSY, false;
-            }
-            if (!l->lockless)
-                kbi_warn("--%s %s cannot be locked (%s): only one process at a time may write to it", l->option,
-                         l->path, strerror(errno));
+        bool locked = fcntl(file, F_SETLK, &lock) == 0, held = !locked && (errno == EACCES || errno == EAGAIN);
+        if (!locked && !held && !l->lockless) {
+            kbi_warn("--%s %s cannot be locked (%s): only one process at a time may write to it", l->option, l->path,
+                     strerror(errno));
             l->lockless = true;
         }
-        if (fstat(l->file, &ours) != 0) return false;
-        if (!S_ISREG(ours.st_mode)) return errno = ESPIPE, false;
-        if (stat(l->path, &there) == 0 && kbi_same_file(&ours, &there)) return true;
-        close(l->file);
-        l->file = -1;
-        l->end = INT64_MAX; // what this process wrote is to be looked for
+        bool known = fstat(file, &opened) == 0 && stat(l->path, &there) == 0;
+        if (!held && known && S_ISREG(opened.st_mode) && kbi_same_file(&opened, &there)) return file;
+        bool over = waited >= (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT);
+        if (over && held && !l->busy) {
+            fcntl(file, F_GETLK, &lock);
+            kbi_error("--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
+                      l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
+        }
+        close(file);
+        l->busy |= over && held;
+        if (over || (known && !S_ISREG(opened.st_mode))) return errno = held ? EBUSY : ESPIPE, -1;
+        kbi_readable(-1, 10);
     }
 }
 
 // False after an error message.
 static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
     struct stat about;
-    kbi_text here = KBI_BLANK, target = KBI_BLANK;
-    kbi_holds holds = KBI_HOLDS_NOTHING;
     memset(l, 0, sizeof *l);
     l->option = option;
     l->file = -1;
     if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
     if (kbi_is(path, "-")) return l->file = 1, true;
-    kbi_path_here(&here, path);
-    kbi_path_target(&target, path);
-    l->path = here.s;
-    l->target = target.s;
-    l->plain = stat(path, &about) != 0 || S_ISREG(about.st_mode);
-    l->file = l->plain ? kbi_open_file(l->path, O_RDWR | O_CREAT | O_APPEND) : kbi_open_in_place(l->path);
-    bool good = l->file >= 0 && (!l->plain || (kbi_lines_lock(l) && kbi_file_holds(l->file, &holds)));
-    if (!good && errno != EBUSY) kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
-    if (good && holds == KBI_HOLDS_OTHER)
-        kbi_error("--%s %s: this file holds no records, so it is left as it is; name another file", option, path);
-    if (good && holds == KBI_HOLDS_ARRAY)
-        kbi_error("--%s %s: this file holds an array, as --json writes it, and a line behind it would break it; name "
+    l->path = kbi_real_path(path);
+    bool plain = stat(l->path, &about) != 0 || S_ISREG(about.st_mode);
+    int file = plain ? kbi_open_file(l->path, O_WRONLY | O_CREAT) : kbi_open_in_place(l->path);
+    if (plain && file >= 0) close(file), file = kbi_lines_lock(l);
+    bool good = file >= 0 && (!plain || kbi_file_ours(file, &kbi_line_mark));
+    if (!good && file >= 0 && !errno)
+        kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
                   "another file",
                   option, path);
-    good = good && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES);
-    if (good && l->plain) {
-        l->end = lseek(l->file, 0, SEEK_END);
-        kbi_lines_unlock(l);
-    }
+    else if (!good && errno != EBUSY)
+        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
+    if (plain && file >= 0)
+        close(file);
+    else
+        l->file = file;
     if (!good) kbi_lines_free(l);
     return good;
 }
 
-static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) {
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
-    return h;
-}
-
-static void kbi_set_lines(kbi_set* set, const kbi_text* text, bool* absent) { // absent: a line was not in it
-    for (size_t at = 0; at < text->n;) {
-        const char *line = text->s + at, *stop = (const char*)memchr(line, '\n', text->n - at);
-        size_t n = stop ? (size_t)(stop - line) : text->n - at;
-        *absent |= kbi_set_add(set, kbi_hash_bytes(14695981039346656037u, line, n));
-        at += n + 1;
-    }
-}
-
-// Whether the file still has all that this process wrote.
-static bool kbi_lines_kept(kbi_lines* l) {
+// Whether the file, which is locked, still has all lines that this process wrote.
+static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_text all = KBI_BLANK;
+    const kbi_text* of[] = { &all, &l->mine };
     kbi_set there = KBI_BLANK;
-    bool absent = false, any = false;
-    bool read = lseek(l->file, 0, SEEK_SET) == 0 && kbi_read_file(l->file, &all, SIZE_MAX);
-    kbi_set_lines(&there, &all, &any);
-    kbi_set_lines(&there, &l->mine, &absent);
+    bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
+    for (int k = 0; k < 2; k++)
+        for (size_t at = 0; at < of[k]->n; at++) {
+            uint64_t h = 14695981039346656037u;
+            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++) h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
+            bool absent = kbi_set_add(&there, h);
+            if (k == 1 && absent) kept = false;
+        }
     kbi_set_free(&there);
     kbi_text_free(&all);
-    return read && !absent;
+    return kept;
+}
+
+// All that this process wrote, and writes from now on, goes beside the file. False: errno says why it cannot.
+static bool kbi_lines_leave(kbi_lines* l, const char* why) {
+    char* beside = kbi_name_beside(l->path, ".jsonl");
+    int file = kbi_open_file(beside, O_WRONLY | O_CREAT | KBI_NOFOLLOW);
+    if (file < 0) return KBENCH_FREE(beside), false;
+    close(file);
+    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, why, beside);
+    KBENCH_FREE(l->path);
+    l->path = beside;
+    if (l->waiting.n) kbi_put(&l->mine, l->waiting.s, l->waiting.n);
+    kbi_text_free(&l->waiting);
+    l->waiting = l->mine;
+    memset(&l->mine, 0, sizeof l->mine);
+    return l->moved = true;
 }
 
 static const char kbi_lines_lost[] = "was replaced or changed by another process and lacks records of this run";
 
-// All that this process wrote goes beside the file, because of what happened to that. False: errno says why it cannot.
-static bool kbi_lines_leave(kbi_lines* l, const char* what) {
-    char ending[40];
-    kbi_text name = KBI_BLANK, all = KBI_BLANK;
-    snprintf(ending, sizeof ending, ".%ld.jsonl", (long)getpid());
-    kbi_name_beside(&name, l->target, ending);
-    int file = kbi_open_file(name.s, O_RDWR | O_CREAT | O_EXCL | O_APPEND | KBI_NOFOLLOW);
-    if (file < 0) return kbi_text_free(&name), false;
-    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, what, name.s);
-    if (l->file >= 0) close(l->file);
-    l->file = file;
-    l->beside = name.s;
-    if (l->mine.n) kbi_put(&all, l->mine.s, l->mine.n);
-    if (l->waiting.n) kbi_put(&all, l->waiting.s, l->waiting.n);
-    kbi_text_free(&l->waiting);
-    kbi_text_free(&l->mine);
-    l->waiting = all;
-    l->end = 0;
-    return true;
-}
-
-// The file is locked and still has what this process wrote, or the records go beside from now on.
-static bool kbi_lines_ready(kbi_lines* l) {
-    struct stat about;
-    if (l->beside) return true;
-    if (!kbi_lines_lock(l)) {
-        bool gone = errno == ENOENT || errno == ENOTDIR || errno == ESPIPE || errno == EISDIR || errno == ENXIO ||
-                    errno == ELOOP || errno == EACCES;
-        return gone && kbi_lines_leave(l, kbi_lines_lost);
-    }
-    if (fstat(l->file, &about) != 0) return false;
-    kbi_holds holds = KBI_HOLDS_LINES;
-    if (about.st_size >= l->end) return true;
-    if (kbi_file_holds(l->file, &holds) && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES) &&
-        kbi_lines_kept(l))
-        return l->end = 0, true;
-    return kbi_lines_leave(l, kbi_lines_lost);
-}
-
-// Appends the whole lines that there is room for; false: errno says why the others wait. A line that a writer was
-// killed in is ended first, also where the end of the file cannot be read.
+// Appends what waits, all of it or nothing; false: errno says why it waits. A line that a writer was killed in is ended
+// first, also where the end of the file cannot be read.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
-    if (!l->plain) return kbi_flush(l->file, &l->waiting, milliseconds);
+    if (l->file >= 0) return kbi_flush(l->file, &l->waiting, milliseconds);
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
-    if (!kbi_lines_ready(l)) return false;
-    off_t end = lseek(l->file, 0, SEEK_END);
-    bool ended = end == 0 || (end > 0 && lseek(l->file, -1, SEEK_END) >= 0 && kbi_read_more(l->file, &last, 1) == 1 &&
+    int file = kbi_lines_lock(l);
+    if (file < 0 && (errno == EBUSY || l->moved)) return false;
+    if (file < 0) return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    off_t end = lseek(file, 0, SEEK_END);
+    if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
+        close(file);
+        return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    }
+    bool ended = end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 &&
                               last == '\n');
     if (!ended) kbi_puts(&all, "\n");
     kbi_put(&all, l->waiting.s, l->waiting.n);
-    bool good = kbi_flush(l->file, &all, milliseconds);
+    bool good = kbi_flush(file, &all, milliseconds);
     int why = errno;
-    size_t n = l->waiting.n - KBI_MIN(all.n, l->waiting.n); // that were written, of them whole lines are kept
-    while (n && l->waiting.s[n - 1] != '\n') n--;
-    kbi_text_free(&all);
-    int64_t kept = end + !ended + (int64_t)n;
-    if (!good && end >= 0 && ftruncate(l->file, n ? kept : end) != 0)
-        n = 0; // half a line stays, which is ended above
-    if (n) {
-        kbi_put(&l->mine, l->waiting.s, n);
-        l->waiting.n -= n;
-        memmove(l->waiting.s, l->waiting.s + n, l->waiting.n);
-        l->end = kept;
+    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // half a line stays, which is ended above
+    if (good) {
+        kbi_put(&l->mine, l->waiting.s, l->waiting.n);
+        l->waiting.n = 0;
+        l->end = lseek(file, 0, SEEK_END);
+        if (!kbi_sync(file)) l->unsafe = true, why = errno;
     }
-    if (!l->beside) kbi_lines_unlock(l);
-    if (!good) return errno = why, false;
-    l->unsafe |= !kbi_sync(l->file);
-    return !l->unsafe;
-}
-
-// Puts other text in the file's place, which is locked; on failure it stays as it was. False: errno says why.
-static bool kbi_lines_replace(kbi_lines* l, const kbi_text* text) {
-    kbi_text name = KBI_BLANK, all = KBI_BLANK;
-    struct stat old;
-    char ending[40];
-    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
-    kbi_name_beside(&name, l->target, ending);
-    kbi_remove_all_left(l->target, NULL);
-    kbi_put(&all, text->n ? text->s : "", text->n);
-    int file = kbi_open_temporary(name.s, NULL);
-    bool good = file >= 0 && fchmod(file, 0600) == 0 && kbi_flush(file, &all, 1000) && kbi_sync(file) &&
-                fstat(l->file, &old) == 0;
-    bool given = good && fchown(file, old.st_uid, old.st_gid) == 0;
-    good = good && fchmod(file, old.st_mode & (given ? 07777u : 0777u)) == 0 && rename(name.s, l->target) == 0;
-    int why = errno;
-    if (!good && file >= 0) unlink(name.s);
-    if (good) close(l->file), l->file = -1; // opened again under its lock
-    if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
-    if (good && !kbi_sync_folder(l->target)) good = false, why = errno;
-    kbi_text_free(&name);
+    close(file);
     kbi_text_free(&all);
-    return errno = why, good;
+    return errno = why, good && !l->unsafe;
 }
 
 // All is written, and still there. False: errno says why not, 0: it was said.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
-    if (!good && errno == EBUSY && l->plain)
+    int file = l->file;
+    if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
+    if (!good && errno == EBUSY && !l->moved)
         good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
-    if (good && l->plain && l->mine.n && !l->beside) {
-        good = kbi_lines_ready(l);
-        if (good && !l->beside) {
-            good = kbi_lines_kept(l) || kbi_lines_leave(l, kbi_lines_lost);
-            if (l->file >= 0 && !l->beside) kbi_lines_unlock(l);
-        }
-        good = good && kbi_lines_flush(l, milliseconds);
+    if (good && l->mine.n && !l->moved) {
+        file = kbi_lines_lock(l);
+        bool kept = file >= 0 && kbi_lines_kept(l, file);
+        if (file >= 0) close(file);
+        if (!kept) good = kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
     }
-    int why = errno, file = l->file;
-    if (file > 2) l->file = -1;
-    if (file > 2 && close(file) != 0 && good) good = false, why = errno;
-    return good && l->beside ? (errno = 0, false) : (errno = why, good);
+    if (good && l->moved) errno = 0;
+    return good && !l->moved;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5980,7 +5465,6 @@ enum {
     KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                  \
         KBI_WRITES | KBI_IN_LOAD)                                                                               \
     KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD)            \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                    \
     x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,              \
         kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
     x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,          \
@@ -6354,7 +5838,7 @@ static void kbi_option_unknown(const char* word, const char* name) {
     static const struct {
         const char *names, *file, *cure, *tool;
     } addons[] = {
-        { "load,compare,race", "kbench_report.h", KBI_INCLUDE, "build/kbench" },
+        { "load,compare,race,resume", "kbench_report.h", KBI_INCLUDE, "build/kbench" },
         { "baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,gbench,go,github,report,"
           "html,svg,plot,where,benchmark_out,benchmark_out_format,benchmark_repetitions,"
           "benchmark_display_aggregates_only",
@@ -6554,8 +6038,6 @@ static bool kbi_options_agree(const kbi_options* o) {
     if (o->procs > 1 && o->on[KBI_OPTION_no_isolate])
         return kbi_error("--procs %lld takes processes of their own: leave out --no-isolate", (long long)o->procs),
                false;
-    if (o->on[KBI_OPTION_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
-        return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     return true;
 }
 
@@ -7421,6 +6903,61 @@ static unsigned kbi_wishes(bool host) {
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && (i->open || i->end || i->close) && (i->host || !host)) bits |= i->bit;
     return bits;
+}
+
+// --- cases that a record stands for ---
+
+static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
+    kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
+    for (int i = 0; i < plan->n; i++) {
+        cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
+        cases[i].runs = true, cases[i].record = NULL;
+    }
+    return cases;
+}
+
+// Whether a record stands for each case of the group that begins here, as far as it runs here.
+static bool kbi_recalled(const kb_planned* cases, const kbi_plan* plan, int first) {
+    bool any = false;
+    for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
+        any |= cases[i].record != NULL;
+        if (cases[i].runs && !cases[i].record) return false;
+    }
+    return any;
+}
+
+static bool kbi_recalls(void) { // whether an output has records that may stand for cases
+    bool any = false;
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next) any |= i->on && i->recall;
+    return any;
+}
+
+static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
+    for (int first = 0, end; first < plan->n; first = end) {
+        bool whole = kbi_recalled(cases, plan, first);
+        end = kbi_group_end(plan, first);
+        for (int i = first; i < end && !whole; i++) cases[i].record = NULL;
+    }
+    return true;
+}
+
+// Takes the cases that a record stands for out of a plan that is only looked at; false after an error message.
+static bool kbi_plan_recall(kbi_plan* plan) {
+    kb_planned* cases = kbi_planned_cases(plan);
+    bool good = kbi_recall(cases, plan, NULL);
+    int n = 0;
+    plan->groups = 0;
+    for (int i = 0; i < plan->n; i++) {
+        if (cases[i].record) continue;
+        plan->groups += !n || cases[i].group != cases[n - 1].group;
+        cases[n] = cases[i];
+        plan->cases[n++] = plan->cases[i];
+    }
+    plan->n = n;
+    KBENCH_FREE(cases);
+    return good;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -14337,314 +13874,6 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>reader    record: files of records read back, whatever is in them.
----------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
-
-KBI_SLOW_END
-// The same text twice is kept once: a run's records say much that is the same for all of them.
-static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
-    uint64_t key = kbi_hash(14695981039346656037u, s);
-    kbi_mapped* slot = kbi_map_find(&to->texts, key);
-    if (slot->key && strcmp((const char*)slot->at, s) == 0) return (const char*)slot->at;
-    const char* kept = kbi_arena_text_n(&to->arena, s, n);
-    if (!slot->key) kbi_map_take(&to->texts, slot, key, (intptr_t)kept);
-    return kept;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
-    kb_param list[KBI_READ_PARAMS];
-    int64_t n = 0;
-    int more;
-    r->at++;
-    for (; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        kb_param* p = &list[n];
-        kbi_scanned number;
-        if (n == KBI_READ_PARAMS)
-            return kbi_reader_wrong(r, "%s: more than %d values", key->name, (int)KBI_READ_PARAMS);
-        memset(p, 0, sizeof *p);
-        if (!kbi_read_key(r)) return false;
-        p->name = kbi_records_text(r->to, r->token.s, r->token.n);
-        for (int64_t i = 0; i < n; i++)
-            if (kbi_is(list[i].name, p->name))
-                return kbi_reader_wrong(r, "%s: %.60s is there twice", key->name, p->name);
-        p->type = KB_AXIS_REALS;
-        p->r = NAN;
-        int c = kbi_peek(r);
-        if (c == '"') {
-            if (!kbi_read_text(r)) return false;
-            p->type = KB_AXIS_STRINGS;
-            p->s = kbi_records_text(r->to, r->token.s, r->token.n);
-        } else if (c == 'n') {
-            if (!kbi_read_word(r, "null")) return false;
-        } else {
-            if (!kbi_read_number(r, &number)) return false;
-            p->r = number.x;
-            bool minus_zero = number.x == 0 && 1 / number.x < 0;
-            if (number.whole && number.fits && !minus_zero) p->type = KB_AXIS_INTS, p->i = number.i;
-        }
-    }
-    if (more < 0) return false;
-    out->of = (kb_param*)kbi_arena_copy(&r->to->arena, list, sizeof(kb_param) * (size_t)n);
-    out->n = n;
-    return true;
-}
-
-KBI_SLOW_END
-static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
-    int64_t n = 0;
-    int more;
-    kbi_scanned number;
-    r->at++;
-    for (; (more = kbi_read_item(r, ']', n)) > 0; n++) {
-        if (n == r->values_size) {
-            r->values_size = 2 * n + 64;
-            r->values = (double*)kbi_grow(r->values, sizeof(double) * (size_t)r->values_size);
-        }
-        number.x = NAN;
-        if (kbi_peek(r) == 'n' ? !kbi_read_word(r, "null") : !kbi_read_number(r, &number)) return false;
-        r->values[n] = number.x;
-    }
-    if (more < 0) return false;
-    out->of = (double*)kbi_arena_copy(&r->to->arena, r->values, sizeof(double) * (size_t)n);
-    out->n = n;
-    return true;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_flags(kbi_reader* r, kbi_field_flags* out) {
-    int more;
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, ']', n)) > 0; n++) {
-        if (!kbi_read_text(r)) return false;
-        int f = 0;
-        while (f < KB_FLAG_COUNT && !kbi_is(kb_flag_name((kb_flag)f), r->token.s)) f++;
-        if (f < KB_FLAG_COUNT)
-            *out |= (uint64_t)1 << f;
-        else if (!r->strange)
-            kbi_warn("%s:%lld: this version knows no flag %.40s; such flags are left out", r->path,
-                     (long long)r->line, r->token.s),
-                r->strange = true;
-    }
-    return more == 0;
-}
-
-static bool kbi_read_status(kbi_reader* r, kb_status* out) {
-    if (!kbi_read_text(r)) return false;
-    for (int s = KB_OK; s <= KB_SKIPPED; s++)
-        if (kbi_is(kbi_status_name((kb_status)s), r->token.s)) return *out = (kb_status)s, true;
-    return kbi_reader_wrong(r, "status is ok, failed or skipped, not '%.40s'", r->token.s);
-}
-
-static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
-    if (!kbi_read_text(r)) return false;
-    for (int v = KB_FASTER; v <= KB_UNRESOLVED; v++)
-        if (kbi_is(kbi_verdict_name((kb_verdict)v), r->token.s)) return *out = (kb_verdict)v, true;
-    return kbi_reader_wrong(r, "verdict is FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
-}
-
-KBI_SLOW_END
-static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
-    kbi_scanned x;
-    if (!kbi_read_number(r, &x)) return false;
-    if (!x.whole) x.fits = fabs(x.x) < 9007199254740992.0;
-    if (!x.whole && x.fits) x.i = (int64_t)x.x, x.fits = (double)x.i == x.x;
-    if (!x.fits || x.i == KB_NONE)
-        return kbi_reader_wrong(r, "%s is a whole number of at most 63 bits, not %.17g", key->name, x.x);
-    return *out = x.i, true;
-}
-
-// The value of a key into its field, which is cleared.
-static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
-    static const char digits[] = "-0123456789";
-    static const struct {
-        const char *begins, *wanted;
-    } kinds[] = { { "\"", "a text" },         { digits, "a number" }, { digits, "a whole number" },
-                  { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
-                  { "[", "a list of flags" }, { "\"", "a text" },     { "\"", "a text" } };
-    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
-    int c = kbi_peek(r);
-    kbi_scanned number;
-    if (c == 'n') return kbi_read_word(r, "null");
-    if (c <= 0 || !strchr(kinds[key->kind].begins, c))
-        return kbi_reader_fail(r, "%s is %s or null", key->name, kinds[key->kind].wanted);
-    switch (key->kind) {
-    case KBI_KIND_text:
-        return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
-    case KBI_KIND_real: return kbi_read_number(r, &number) && (*(kbi_field_real*)field = number.x, true);
-    case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
-    case KBI_KIND_truth: *(kbi_field_truth*)field = c == 't'; return kbi_read_word(r, c == 't' ? "true" : "false");
-    case KBI_KIND_params: return kbi_read_params(r, key, (kbi_field_params*)field);
-    case KBI_KIND_samples: return kbi_read_samples(r, (kbi_field_samples*)field);
-    case KBI_KIND_flags: return kbi_read_flags(r, (kbi_field_flags*)field);
-    case KBI_KIND_status: return kbi_read_status(r, (kbi_field_status*)field);
-    case KBI_KIND_verdict: return kbi_read_verdict(r, (kbi_field_verdict*)field);
-    }
-    return false;
-}
-
-// A key's place in the table, -1: it is not there. Files have them in the table's order, so the next is tried first.
-static int kbi_read_key_place(const char* name, int next) {
-    if (next < KBI_COUNT(kbi_keys) && strcmp(kbi_keys[next].name, name) == 0) return next;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
-        if (strcmp(kbi_keys[i].name, name) == 0) return i;
-    return -1;
-}
-
-// A key that is not in the table: in schema 1 and 2 mode said cache and timer, and shared_buffers had another name.
-static bool kbi_read_older(kbi_reader* r, kb_result* out) {
-    if (kbi_is(r->token.s, "stage_shared"))
-        return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
-    if (!kbi_is(r->token.s, "mode")) return kbi_read_any(r, 0);
-    const char* mode = NULL;
-    if (!kbi_read_field(r, kbi_key_named("cache"), &mode)) return false;
-    bool other = !mode || kbi_is(mode, "cupti") || kbi_is(mode, "wall");
-    if (!out->timer) out->timer = other ? mode : "events";
-    if (!out->cache && !other) out->cache = mode;
-    return true;
-}
-
-// Keys and values into what is there already.
-static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
-    bool seen[KBI_COUNT(kbi_keys)] = { false };
-    int at = -1, more;
-    if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        if (!kbi_read_key(r)) return false;
-        int key = kbi_read_key_place(r->token.s, at + 1);
-        if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
-        if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
-            return false;
-        if (key >= 0) seen[at = key] = true;
-    }
-    return more == 0;
-}
-
-static bool kbi_read_record(kbi_reader* r, kb_result* out) {
-    *out = r->blank;
-    if (!kbi_read_keys(r, out)) return false;
-    if (!out->name || !out->operation)
-        return kbi_reader_wrong(
-            r, "a record without its %s: --load reads what --json and --jsonl wrote, no other format",
-            out->name ? "operation" : "name");
-    if (out->schema > KBI_SCHEMA && !r->newer)
-        kbi_warn(
-            "%s:%lld: written by a later version (schema %lld, here %d): keys that this one does not know are left "
-            "out",
-            r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
-            r->newer = true;
-    if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
-    return true;
-}
-KBI_SLOW_BEGIN
-
-// Whether two records of a name, device and run are of one measurement: of a file that was read twice, or of --json and
-// --jsonl of a run.
-static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
-    return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
-           memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
-}
-
-// A record behind the others, or in the place of an earlier one of the same measurement.
-static void kbi_records_add(kbi_records* to, const kb_result* r) {
-    char device[32];
-    snprintf(device, sizeof device, "|%lld|", (long long)r->device);
-    uint64_t key = kbi_hash(kbi_hash(kbi_hash(14695981039346656037u, r->run_id ? r->run_id : ""), device), r->name);
-    kbi_mapped* slot = kbi_map_find(&to->cases, key);
-    if (slot->key && r->run_id) {
-        kb_result* before = &to->of[slot->at];
-        if (kbi_is(before->run_id, r->run_id) && before->device == r->device && kbi_is(before->name, r->name)) {
-            if (kbi_same_measurement(before, r)) {
-                *before = *r;
-                to->replaced++;
-                return;
-            }
-            if (to->twice++ < 8)
-                kbi_warn("run %s has two different records of %s: two benchmarks had one name. Both are kept, and "
-                         "compared in their order; rename one benchmark",
-                         r->run_id, r->name);
-        }
-    }
-    if (to->n == to->size) {
-        to->size = 2 * to->size + 64;
-        to->of = (kb_result*)kbi_grow(to->of, sizeof(kb_result) * (size_t)to->size);
-    }
-    if (!slot->key && r->run_id) kbi_map_take(&to->cases, slot, key, (intptr_t)to->n);
-    to->of[to->n++] = *r;
-}
-
-static void kbi_records_object(kbi_records* to, kbi_field_params* object) {
-    kb_param* all = (kb_param*)kbi_arena_alloc(&to->arena, sizeof(kb_param) * (size_t)(object->n + 1));
-    for (int64_t i = 0; i < object->n; i++) {
-        all[i] = object->of[i];
-        all[i].name = kbi_records_text(to, all[i].name, strlen(all[i].name));
-        if (all[i].s) all[i].s = kbi_records_text(to, all[i].s, strlen(all[i].s));
-    }
-    object->of = all;
-}
-
-// A copy of a record that owns what it points to.
-static void kbi_records_keep(kbi_records* to, const kb_result* from) {
-    kb_result r = *from;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        char* field = (char*)&r + kbi_keys[i].offset;
-        kbi_field_text* text = (kbi_field_text*)field;
-        kbi_field_samples* samples = (kbi_field_samples*)field;
-        if (kbi_keys[i].kind == KBI_KIND_params) kbi_records_object(to, (kbi_field_params*)field);
-        if (kbi_keys[i].kind == KBI_KIND_text && *text) *text = kbi_records_text(to, *text, strlen(*text));
-        if (kbi_keys[i].kind != KBI_KIND_samples || !samples->n) continue;
-        samples->of = (double*)kbi_arena_copy(&to->arena, samples->of, sizeof(double) * (size_t)samples->n);
-    }
-    r.owned = NULL;
-    if (r.inside) r.inside = kbi_inside_copy(kbi_arena_alloc(&to->arena, kbi_inside_size(r.inside)), r.inside);
-    kbi_records_add(to, &r);
-}
-
-static void kbi_records_free(kbi_records* r) {
-    KBENCH_FREE(r->of);
-    KBENCH_FREE(r->texts.slots);
-    KBENCH_FREE(r->cases.slots);
-    kbi_arena_free(&r->arena);
-    memset(r, 0, sizeof *r);
-}
-
-static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s,
-                             size_t n) {
-    kbi_reader_text(r, s, n);
-    r->path = path;
-    r->line = line;
-    r->to = to;
-    kbi_result_clear(&r->blank);
-    KBENCH_FREE(r->blank.owned); // nothing of its own: the arena of all has it
-    r->blank.owned = NULL;
-}
-
-static void kbi_reader_end(kbi_reader* r) {
-    KBENCH_FREE(r->values);
-    kbi_text_free(&r->token);
-}
-
-// One line of a file, as a record that owns what it points to; false after an error message.
-static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const char* s, size_t n) {
-    kbi_reader r;
-    kbi_records one;
-    memset(&one, 0, sizeof one);
-    kbi_reader_begin(&r, path, line, &one, s, n);
-    bool good = kbi_read_record(&r, out);
-    kbi_reader_end(&r);
-    if (good) {
-        out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
-        *out->owned = one.arena;
-        memset(&one.arena, 0, sizeof one.arena);
-    }
-    kbi_records_free(&one);
-    return good;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>store     record: files that survive a crash.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -14653,10 +13882,9 @@ typedef struct kbi_store {
     kbi_out array;
     kbi_lines lines;
     int64_t n;
-    unsigned failed; // bits: json, jsonl
-    bool keep;       // results of an earlier run are worth more than an empty array
+    bool json_failed, jsonl_failed;
+    bool keep; // results of an earlier run are worth more than an empty array
 } kbi_store;
-enum { KBI_JSON_FAILED = 1, KBI_JSONL_FAILED = 2 };
 
 static void kbi_store_free(kbi_store* s) {
     kbi_out_free(&s->array);
@@ -14671,7 +13899,7 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     s->array.file = s->lines.file = -1;
     if (kbi_is(json, "-") && kbi_is(jsonl, "-"))
         return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
-    if ((!json || kbi_out_open(&s->array, "json", json, NULL, false)) &&
+    if ((!json || kbi_out_open(&s->array, "json", json, &kbi_array_mark, false)) &&
         (!jsonl || kbi_lines_open(&s->lines, "jsonl", jsonl)))
         return true;
     kbi_store_free(s);
@@ -14679,66 +13907,49 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
 }
 
 // Said once of each; what could not be written waits for the next record, and for the end of the run.
-static void kbi_store_trouble(kbi_store* s, unsigned which, const char* path) {
-    if (!(s->failed & which))
-        kbi_error("writing --%s %s failed: %s", which == KBI_JSON_FAILED ? "json" : "jsonl", path, strerror(errno));
-    s->failed |= which;
+static void kbi_store_trouble(bool* failed, const char* option, const char* path) {
+    if (!*failed) kbi_error("writing --%s %s failed: %s", option, path, strerror(errno));
+    *failed = true;
 }
 
-// A record as it stands goes into the array.
-static void kbi_store_put(kbi_store* s, const char* record, size_t n) {
-    if (!s->json) return;
-    kbi_puts(&s->array.waiting, s->n++ ? ",\n" : "[\n");
-    kbi_put(&s->array.waiting, record, n);
-    if (!kbi_flush(s->array.file, &s->array.waiting, 1000)) kbi_store_trouble(s, KBI_JSON_FAILED, s->json);
-}
-
-// Records that belong together are appended at once: a process that resumes the same file finds all of them or none.
-static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n) {
+// Records that belong together are appended at once: a process that reads the same file finds all of them or none.
+// appended false: the file of lines has them already.
+static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
     fflush(stdout);
     for (int64_t i = 0; i < n; i++) {
         record.n = 0;
         kbi_json_result(&record, &results[i]);
-        kbi_store_put(s, record.s, record.n);
-        if (!s->jsonl) continue;
-        kbi_put(&s->lines.waiting, record.s, record.n);
-        kbi_puts(&s->lines.waiting, "\n");
+        if (s->json) {
+            kbi_puts(&s->array.waiting, s->n++ ? ",\n" : "[\n");
+            kbi_put(&s->array.waiting, record.s, record.n);
+        }
+        if (s->jsonl && appended) {
+            kbi_put(&s->lines.waiting, record.s, record.n);
+            kbi_puts(&s->lines.waiting, "\n");
+        }
     }
-    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_trouble(s, KBI_JSONL_FAILED, s->jsonl);
     kbi_text_free(&record);
+    if (s->array.file >= 0 && !kbi_flush(s->array.file, &s->array.waiting, 1000))
+        kbi_store_trouble(&s->json_failed, "json", s->json);
+    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_trouble(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
 // Writes what waits and ends the array; the old file stays as it is until the new one is complete.
 static bool kbi_store_close(kbi_store* s) {
-    bool nothing = s->keep && !s->n && s->json && s->array.temporary && access(s->array.target, F_OK) == 0;
-    unsigned before = s->failed;
-    s->failed = 0;
-    if (s->jsonl) {
-        bool good = kbi_lines_end(&s->lines, 5000);
-        if (good && before & KBI_JSONL_FAILED)
-            kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
-        else if (!good && errno && s->lines.waiting.n)
-            kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n,
-                      strerror(errno));
-        else if (!good && errno && !(before & KBI_JSONL_FAILED))
-            kbi_error("writing --jsonl %s failed: %s", s->jsonl, strerror(errno));
-        if (!good) s->failed |= KBI_JSONL_FAILED;
-    }
-    if (s->json && !nothing) {
+    bool nothing = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
+    bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || nothing;
+    if (lines && s->jsonl_failed) kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
+    if (!lines && errno)
+        kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n, strerror(errno));
+    if (!array) {
         kbi_puts(&s->array.waiting, s->n ? "\n]\n" : "[]\n");
-        bool good = kbi_out_end(&s->array, 5000);
-        if (!good && errno && before & KBI_JSON_FAILED)
-            kbi_error("--json %s could not be written in the end, either: %s", s->json, strerror(errno));
-        else if (!good && errno)
-            kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
-        else if (good && before & KBI_JSON_FAILED)
-            kbi_warn("--json: all of it could be written in the end");
-        if (!good) s->failed |= KBI_JSON_FAILED;
+        array = kbi_out_end(&s->array, 5000);
+        if (!array && errno) kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
     }
     kbi_store_free(s);
-    return !s->failed;
+    return lines && array;
 }
 
 bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
@@ -14749,7 +13960,7 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     for (int64_t i = 0; i < n; i++) {
         const char* name = results[i].name ? results[i].name : "";
         if (!kbi_set_add(&names, kbi_hash(14695981039346656037u, name)) && !twice) twice = name;
-        kbi_store_add(&store, &results[i], 1);
+        kbi_store_add(&store, &results[i], 1, true);
     }
     kbi_set_free(&names);
     if (twice)
@@ -16005,181 +15216,6 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>resume    program: which cases an earlier run has left records of, and what is still to be done.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_line {    // of the file of lines
-    uint64_t name, key;      // hashes of case and program; of the machine and the seed as well
-    size_t at, n;            // without its end
-    bool record;             // all of one: what other tools wrote stays as it is
-    bool done;               // not of a case that failed
-    bool old;                // its case is measured again, or it breaks off
-    struct kbi_line* before; // the line before it with the same key
-} kbi_line;
-
-typedef struct kbi_resume {
-    kbi_text text;
-    kbi_line* lines; // in the order of the file
-    int n;
-    kbi_line** by; // of the case of the plan: its line, NULL: it is to be measured
-} kbi_resume;
-
-// A case is not measured again if a line has equal values of all these keys. The first two are of the program.
-static const char* const kbi_resume_keys[] = { "name", "binary", "backend", "gpu", "device", "cpu", "seed" };
-
-static uint64_t kbi_hash_value(uint64_t h, const char* value, size_t n) {
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)value[i]) * 1099511628211u;
-    return (h ^ 0xff) * 1099511628211u;
-}
-
-static void kbi_line_keys(kbi_line* l, const char* line, size_t n) {
-    l->key = 14695981039346656037u;
-    for (int i = 0; i < KBI_COUNT(kbi_resume_keys); i++) {
-        size_t size = 0;
-        const char* value = kbi_line_value(line, n, kbi_resume_keys[i], &size);
-        l->key = kbi_hash_value(l->key, value, value ? size : 0);
-        if (i == 1) l->name = l->key;
-    }
-}
-
-// The same for a case: of its record on a machine and in a session like these, NULL: on any.
-static uint64_t kbi_resume_key(const kbi_case* c, const kb_result* like) {
-    kb_result of;
-    kbi_text text = KBI_BLANK;
-    uint64_t h = 14695981039346656037u;
-    memset(&of, 0, sizeof of);
-    if (like) of = *like;
-    of.name = c->name;
-    if (!like) of.binary = kbi_binary_hash();
-    for (int i = 0; i < (like ? KBI_COUNT(kbi_resume_keys) : 2); i++) {
-        const kbi_key* key = kbi_key_named(kbi_resume_keys[i]);
-        text.n = 0;
-        kbi_json_field(&text, kbi_field(&of, key), key->kind);
-        h = kbi_hash_value(h, text.s, text.n);
-    }
-    kbi_text_free(&text);
-    return h;
-}
-
-// The lines of a file from its begin; false: errno says why it cannot be read.
-static bool kbi_resume_read(kbi_resume* r, int file) {
-    memset(r, 0, sizeof *r);
-    if (lseek(file, 0, SEEK_SET) != 0 || !kbi_read_file(file, &r->text, SIZE_MAX)) return false;
-    for (size_t at = 0, end; at < r->text.n; at = end) {
-        const char *line = r->text.s + at, *stop = (const char*)memchr(line, '\n', r->text.n - at);
-        size_t n = stop ? (size_t)(stop - line) : r->text.n - at, size = 0;
-        end = at + n + 1;
-        if ((r->n & (r->n - 1)) == 0)
-            r->lines = (kbi_line*)kbi_grow(r->lines, sizeof(kbi_line) * (size_t)KBI_MAX(2 * r->n, 16));
-        kbi_line* l = &r->lines[r->n++];
-        memset(l, 0, sizeof *l);
-        l->at = at;
-        l->n = n;
-        kbi_line_kind kind = kbi_line_is(line, n);
-        l->record = kind == KBI_LINE_RECORD;
-        l->old = kind == KBI_LINE_TORN && (!stop || n >= 10); // shorter ones may be of other tools
-        if (!l->record) continue;
-        kbi_line_keys(l, line, n);
-        const char* status = kbi_line_value(line, n, "status", &size);
-        l->done =
-            status && (size == 4 || size == 9) && memcmp(status, size == 4 ? "\"ok\"" : "\"skipped\"", size) == 0;
-    }
-    return true;
-}
-
-// The lines that are there; none where there is no file yet. False after an error message.
-static bool kbi_resume_open(kbi_resume* r, const char* path) {
-    memset(r, 0, sizeof *r);
-    if (!*kbi_binary_hash())
-        return kbi_error(
-                   "--resume measures what this build has no record of, and the program's file cannot be read; run "
-                   "without --resume"),
-               false;
-    int file = kbi_open_input(path, false);
-    if (file < 0 && errno == ENOENT) return true;
-    bool good = file >= 0 && kbi_resume_read(r, file);
-    if (!good) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
-    if (file >= 0) close(file);
-    return good;
-}
-
-static void kbi_resume_free(kbi_resume* r) {
-    kbi_text_free(&r->text);
-    KBENCH_FREE(r->lines);
-    KBENCH_FREE(r->by);
-    memset(r, 0, sizeof *r);
-}
-
-// Finds the lines of a plan's cases. absent: those that have none here. A group that lacks one is measured as a whole,
-// and its lines are old. The answer is the number of cases that are done.
-static int kbi_resume_find(kbi_resume* r, const kbi_plan* plan, const kb_result* like, const char* absent) {
-    kbi_map places = KBI_BLANK; // of the last line with a key
-    int done = 0;
-    r->by = (kbi_line**)kbi_grow(r->by, sizeof(kbi_line*) * (size_t)(plan->n + 1));
-    for (int i = 0; i < r->n; i++) {
-        kbi_line* l = &r->lines[i];
-        uint64_t key = like ? l->key : l->name;
-        if (!l->record) continue;
-        kbi_mapped* slot = kbi_map_find(&places, key);
-        l->before = slot->key ? &r->lines[slot->at] : NULL;
-        kbi_map_take(&places, slot, key, i);
-    }
-    for (int first = 0, end; first < plan->n; first = end) {
-        bool whole = true;
-        end = kbi_group_end(plan, first);
-        for (int i = first; i < end; i++) {
-            const kbi_mapped* slot = kbi_map_find(&places, kbi_resume_key(&plan->cases[i], like));
-            r->by[i] = slot->key ? &r->lines[slot->at] : NULL;
-            if (!(absent && absent[i])) whole &= r->by[i] && r->by[i]->done;
-        }
-        for (int i = first; i < end; i++) {
-            for (kbi_line* l = r->by[i]; l; l = l->before) l->old = !whole || !l->done;
-            if (!whole) r->by[i] = NULL;
-            done += r->by[i] != NULL;
-        }
-    }
-    KBENCH_FREE(places.slots);
-    return done;
-}
-
-// Whether the group that begins here is done.
-static bool kbi_resume_has(const kbi_resume* r, const kbi_plan* plan, int first) {
-    for (int i = first, end = kbi_group_end(plan, first); r->by && i < end; i++)
-        if (r->by[i]) return true;
-    return false;
-}
-
-// What is to stand in the file from now on; false: that is what stands there.
-static bool kbi_resume_lines(const kbi_resume* r, kbi_text* out) {
-    bool differs = false;
-    for (int i = 0; i < r->n; i++) {
-        const kbi_line* l = &r->lines[i];
-        differs |= l->old;
-        if (!l->old) kbi_put(out, r->text.s + l->at, l->n), kbi_puts(out, "\n");
-    }
-    return differs;
-}
-
-// Takes what is done out of a plan that is only looked at.
-static bool kbi_resume_reduce(kbi_plan* plan, const char* path) {
-    kbi_resume r;
-    int n = 0, groups = 0;
-    if (!kbi_resume_open(&r, path)) return false;
-    int done = kbi_resume_find(&r, plan, NULL, NULL);
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (kbi_resume_has(&r, plan, first)) continue;
-        groups++;
-        for (int i = first; i < end; i++) plan->cases[n++] = plan->cases[i];
-    }
-    kbi_warn("--resume: %d of %d cases have a record in %s", done, plan->n, path);
-    plan->n = n;
-    plan->groups = groups;
-    kbi_resume_free(&r);
-    return true;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -16563,17 +15599,16 @@ typedef struct kbi_output_file {
 typedef struct kbi_outputs {
     kbi_output_file of[KBI_OUTPUT_FILES];
     int n;
-    bool keeps;       // an output asks for all records at the end
-    kbi_records kept; // of a run, whose own records do not outlive their group
+    bool keeps; // an output asks for all records at the end
+    kb_result* kept;
+    int64_t n_kept;
 } kbi_outputs;
 
 // --- one file for one option ---
 
 typedef struct kbi_destination { // where an option writes
     const char* option;          // without its --; NULL: no option, but stdout or stderr
-    kbi_text path, target;
-    struct stat at; // of the file, or of its folder where it is new
-    bool there, known;
+    char* path;                  // from the root on, behind all links
 } kbi_destination;
 
 static struct kbi_destinations {
@@ -16581,69 +15616,42 @@ static struct kbi_destinations {
     int n;
 } kbi_destinations;
 
-static void kbi_destination_look(kbi_destination* p) {
-    if (!p->option) return;
-    p->known = p->there = stat(p->path.s, &p->at) == 0;
-    if (p->there) return;
-    kbi_text above = KBI_BLANK;
-    kbi_put(&above, p->target.s, kbi_folder_length(p->target.s));
-    p->known = stat(above.s, &p->at) == 0;
-    kbi_text_free(&above);
-}
-
-static bool kbi_destinations_same(const kbi_destination* a, const kbi_destination* b) {
-    if (kbi_is(a->path.s, "-") || kbi_is(b->path.s, "-")) return kbi_is(a->path.s, b->path.s);
-    if (a->there != b->there) return false;
-    if (a->there && S_ISCHR(a->at.st_mode)) return false; // devices keep nothing
-    if (kbi_is(a->target.s, b->target.s)) return true;
-    if (!a->known || !b->known || !kbi_same_file(&a->at, &b->at)) return false;
-    return a->there ||
-           kbi_is(a->target.s + kbi_folder_length(a->target.s), b->target.s + kbi_folder_length(b->target.s));
-}
-
 // Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
 // there.
 static bool kbi_destination_take(const char* option, const char* folder, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
+    kbi_text full = KBI_BLANK;
+    struct stat about;
+    bool standard = kbi_is(path, "-"), apart = true;
     if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
-    kbi_destination* p = &all->of[all->n];
-    memset(p, 0, sizeof *p);
-    p->option = option;
-    if (folder) kbi_putf(&p->path, "%s/", folder);
-    kbi_puts(&p->path, path);
-    kbi_path_target(&p->target, p->path.s);
-    kbi_destination_look(p);
-    all->n++;
-    for (int i = 0; i < all->n - 1; i++) {
-        kbi_destination* before = &all->of[i];
-        kbi_destination_look(before);
-        if ((!before->option && !before->there) || !kbi_destinations_same(before, p)) continue;
-        if (!before->option)
-            kbi_error("--%s %s is the file that %s goes to; name another file", option, p->path.s, before->path.s);
-        else if (kbi_is(p->path.s, "-"))
+    kbi_putf(&full, "%s%s%s", folder ? folder : "", folder ? "/" : "", path);
+    char* real = standard ? kbi_keep_text(path) : kbi_real_path(full.s);
+    bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode); // keeps nothing
+    for (int i = 0; i < all->n && apart && !device; i++) {
+        const kbi_destination* before = &all->of[i];
+        apart = !kbi_is(before->path, real);
+        if (!apart && !before->option)
+            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, full.s);
+        else if (!apart && standard)
             kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
-        else
-            kbi_error("--%s %s and --%s %s are one file; give each its own", before->option, before->path.s, option,
-                      p->path.s);
-        return false;
+        else if (!apart)
+            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, full.s);
     }
-    return true;
-}
-
-static void kbi_destinations_free(void) {
-    for (int i = 0; i < kbi_destinations.n; i++)
-        kbi_text_free(&kbi_destinations.of[i].path), kbi_text_free(&kbi_destinations.of[i].target);
-    kbi_destinations.n = 0;
+    all->of[all->n].option = option;
+    all->of[all->n++].path = real;
+    kbi_text_free(&full);
+    return apart;
 }
 
 // Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
 // error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
+    struct stat about;
     for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
-        kbi_destination* p = &kbi_destinations.of[kbi_destinations.n++];
-        memset(p, 0, sizeof *p);
-        kbi_puts(&p->path, file == 1 ? "stdout" : "stderr"), kbi_puts(&p->target, "");
-        p->there = p->known = fstat(file, &p->at) == 0 && S_ISREG(p->at.st_mode);
+        bool plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
+        if (plain)
+            kbi_destinations.of[kbi_destinations.n++].path =
+                kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     }
     bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
     if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
@@ -16653,7 +15661,8 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             apart = kbi_destination_take(i->option, NULL, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
-    kbi_destinations_free();
+    for (int i = 0; i < kbi_destinations.n; i++) KBENCH_FREE(kbi_destinations.of[i].path);
+    memset(&kbi_destinations, 0, sizeof kbi_destinations);
     return apart;
 }
 
@@ -16663,8 +15672,10 @@ static kbi_outputs* kbi_outputs_now; // of this run, for an output that opens fi
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
-    kbi_records_free(&all->kept);
-    all->n = 0;
+    for (int64_t i = 0; i < all->n_kept; i++) kb_result_free(&all->kept[i]);
+    KBENCH_FREE(all->kept);
+    all->kept = NULL;
+    all->n_kept = all->n = 0;
 }
 
 // A file that is written at the end. False after an error message.
@@ -16712,17 +15723,21 @@ static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them ta
     return some;
 }
 
-static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) {
-    if (all->keeps) kbi_records_keep(&all->kept, r);
+// Takes records that are wanted at the end, with what they own.
+static void kbi_outputs_keep(kbi_outputs* all, const kb_result* results, int64_t n) {
+    if (!all->keeps || !n) return;
+    all->kept = (kb_result*)kbi_grow(all->kept, sizeof(kb_result) * (size_t)(all->n_kept + n));
+    memcpy(all->kept + all->n_kept, results, sizeof(kb_result) * (size_t)n);
+    all->n_kept += n;
 }
 
 // Writes all of them; where there are no records, old files stay.
-static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
+static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_t n) {
     bool good = true;
     for (int i = 0; i < all->n; i++) {
         kbi_out* to = &all->of[i].to;
-        if (!records->n && to->temporary && access(to->target, F_OK) == 0) continue;
-        all->of[i].fill(&to->waiting, records->of, records->n);
+        if (!n && to->file < 0 && to->old.st_nlink) continue;
+        all->of[i].fill(&to->waiting, records, n);
         if (!to->waiting.n) continue; // it put nothing
         fflush(stdout);
         if (kbi_out_end(to, 5000)) continue;
@@ -16739,9 +15754,9 @@ static void kbi_csv_add(void) {
     kb_add_output(&csv);
 }
 
-static int kbi_outputs_end(const kbi_records* records, int code) {
+static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->end) code = i->end(records->of, records->n, code);
+        if (i->on && i->end) code = i->end(records, n, code);
     return code;
 }
 
@@ -16810,7 +15825,7 @@ typedef struct kbi_supervisor {
     kbi_store store;
     kbi_outputs outputs;
     kbi_session session;
-    kbi_resume resume;
+    kb_planned* planned; // the plan's cases, with the records that stand for them
     kbi_table table;
     kb_result* held; // with --sort: those of the operation that is being measured, until all are there
     int n_held;
@@ -16825,7 +15840,7 @@ typedef struct kbi_supervisor {
     int inspected;                         // the first case that was not
     char said[400];                        // of why that was not to be had, last
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
-    int resumed;                           // that an earlier run has done
+    int recalled;                          // for which a record stands that was there before
     int fewer;                             // that an interruption left with fewer processes
     bool unseen;                           // an instrument saw nothing
     bool unstored;                         // a file could not be written
@@ -17442,7 +16457,7 @@ static void kbi_show_held(kbi_supervisor* s) {
     for (int i = 0; i < s->n_held; i++) {
         for (const kb_output* o = kbi_process.outputs; o; o = o->next)
             if (o->each && o->on && !s->collect) o->each(&s->held[i]);
-        kb_result_free(&s->held[i]);
+        if (!s->outputs.keeps) kb_result_free(&s->held[i]);
     }
     KBENCH_FREE(s->held);
     s->held = NULL;
@@ -17490,7 +16505,7 @@ static int kbi_lap_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_LAP_CASES : 0;
     if (s->inside && !s->isolated) most = plan->n;
-    while (end < plan->n && end - first < most && !kbi_resume_has(&s->resume, plan, end))
+    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
         end = kbi_group_end(plan, end);
     return end;
 }
@@ -17655,7 +16670,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     for (int at = KBI_MAX(first, s->inspected), next; at < s->plan->n && able && !kbi_desk.interrupted; at = next) {
         next = kbi_group_end(s->plan, at);
         if (at >= end && kbi_seconds_since(began) > most) break;
-        if (!kbi_resume_has(&s->resume, s->plan, at)) able = kbi_inspect_group(s, at, next - at);
+        if (!kbi_recalled(s->planned, s->plan, at)) able = kbi_inspect_group(s, at, next - at);
         s->inspected = next;
     }
     for (int i = s->inspected; i < s->plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
@@ -17749,9 +16764,9 @@ static void kbi_lap_rivals(kbi_supervisor* s, const kbi_lap* lap, const int* sta
 static void kbi_lap_group_over(kbi_supervisor* s, kbi_rivals* c) {
     kbi_judge_group(c);
     kbi_record_contest(c->results, c->n, c->end);
-    kbi_store_add(&s->store, c->results, c->n);
+    kbi_store_add(&s->store, c->results, c->n, true);
     for (int i = 0; i < c->n; i++) kbi_count(s, &c->results[i]);
-    for (int i = 0; i < c->n; i++) kbi_outputs_keep(&s->outputs, &c->results[i]);
+    kbi_outputs_keep(&s->outputs, c->results, c->n);
     for (int i = 0; i < c->n && s->collect; i++) s->collect(s->collect_to, &c->results[i]);
     kbi_show_results(s, c->results, c->n);
     KBENCH_FREE(c->m);
@@ -17815,45 +16830,32 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
   >>program   program: a run from command line to exit code.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
-static bool kbi_resume_device(kbi_supervisor* s) {
+// Asks for the records that stand for cases on this device; false after an error message.
+static bool kbi_recall_here(kbi_supervisor* s) {
     kb_result like;
-    kbi_text lines = KBI_BLANK;
-    if (!s->o->on[KBI_OPTION_resume]) return true;
-    kbi_resume_free(&s->resume); // with several devices: what the one before has added
-    if (!kbi_lines_ready(&s->store.lines) || !kbi_resume_read(&s->resume, s->store.lines.file)) {
-        if (errno != EBUSY) kbi_error("--resume cannot read --jsonl %s: %s", s->o->jsonl, strerror(errno));
-        return false;
-    }
-    char* absent = (char*)kbi_grow(NULL, (size_t)s->plan->n + 1);
-    for (int i = 0; i < s->plan->n; i++) absent[i] = !kbi_runs_here(s, &s->plan->cases[i]);
+    KBENCH_FREE(s->planned);
+    s->planned = kbi_planned_cases(s->plan);
+    for (int i = 0; i < s->plan->n; i++) s->planned[i].runs = kbi_runs_here(s, &s->plan->cases[i]);
     kbi_result_clear(&like);
     kbi_record_machine(&like, &s->machine);
     kbi_record_session(&like, &s->session);
-    int done = kbi_resume_find(&s->resume, s->plan, &like, absent);
-    bool good = !kbi_resume_lines(&s->resume, &lines) || kbi_lines_replace(&s->store.lines, &lines);
-    if (!good) kbi_error("--resume: cannot replace %s: %s", s->o->jsonl, strerror(errno));
-    if (s->store.lines.file >= 0) kbi_lines_unlock(&s->store.lines);
-    kbi_warn("--resume: %d of %d cases have a record in %s", done, s->plan->n, s->o->jsonl);
-    s->resumed += done;
+    bool good = kbi_recall(s->planned, s->plan, &like);
     kb_result_free(&like);
-    kbi_text_free(&lines);
-    KBENCH_FREE(absent);
+    for (int i = 0; i < s->plan->n; i++) s->recalled += s->planned[i].record != NULL;
     return good;
 }
 
-// The records of a group that is done go into the array as they are, and wherever else records of a run go.
-static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
+// The records that stand for a group go into the array, and wherever else records of a run go.
+static void kbi_show_recalled(kbi_supervisor* s, int first, int end) {
     kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
     int n = 0;
     for (int i = first; i < end; i++) {
-        const kbi_line* l = s->resume.by[i];
-        if (!l) continue;
-        const char* line = s->resume.text.s + l->at;
-        kbi_store_put(&s->store, line, l->n);
-        if (!kbi_read_one(&results[n], s->o->jsonl, l - s->resume.lines + 1, line, l->n)) continue;
-        kbi_outputs_keep(&s->outputs, &results[n++]);
+        if (!s->planned[i].record) continue;
+        results[n] = *s->planned[i].record;
+        results[n++].owned = NULL; // it stays the output's
     }
+    kbi_store_add(&s->store, results, n, false);
+    kbi_outputs_keep(&s->outputs, results, n);
     kbi_progress_clear(&s->progress);
     kbi_show_results(s, results, n);
     KBENCH_FREE(results);
@@ -17885,7 +16887,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!kbi_resume_device(s)) return KBI_EXIT_USAGE;
+    if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
     double allowed = 0; // the time left is this device's, without its start
     int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
     s->budget.turns = s->budget.cases = 0;
@@ -17893,7 +16895,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
-        for (int i = first; i < end && !kbi_resume_has(&s->resume, s->plan, first); i++)
+        for (int i = first; i < end && !kbi_recalled(s->planned, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
         allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
         cases += here;
@@ -17907,9 +16909,9 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
-        if (kbi_resume_has(&s->resume, s->plan, first)) {
+        if (kbi_recalled(s->planned, s->plan, first)) {
             end = kbi_group_end(s->plan, first);
-            kbi_resume_group(s, first, end);
+            kbi_show_recalled(s, first, end);
             continue;
         }
         end = kbi_lap_end(s, first);
@@ -18005,7 +17007,6 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
                KBI_EXIT_USAGE;
-    if (o->on[KBI_OPTION_resume] && !kbi_resume_open(&s->resume, o->jsonl)) return KBI_EXIT_USAGE;
     if (!kbi_device_option(o, &first, &all) || !kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
@@ -18032,17 +17033,17 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->after && i->on) i->after();
     bool stored = kbi_store_close(&s->store);
-    if (!kbi_outputs_write(&s->outputs, &s->outputs.kept)) stored = false;
+    if (!kbi_outputs_write(&s->outputs, s->outputs.kept, s->outputs.n_kept)) stored = false;
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
         code = kbi_desk.interrupted              ? KBI_EXIT_INTERRUPTED
                : s->failed                       ? KBI_EXIT_FAILED
-               : s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE
-                                                 : kbi_nothing_measured(s);
-    code = kbi_outputs_end(&s->outputs.kept, code);
+               : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
+                                                  : kbi_nothing_measured(s);
+    code = kbi_outputs_end(s->outputs.kept, s->outputs.n_kept, code);
     kbi_outputs_free(&s->outputs);
-    kbi_resume_free(&s->resume);
+    KBENCH_FREE(s->planned);
     KBENCH_FREE(s->session.command);
     return code;
 }
@@ -18586,7 +17587,7 @@ static void kbi_warn_idle(const kbi_options* o) {
     static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_WRITES, &k)) != NULL;)
-        if (!(k - 1 == KBI_OPTION_jsonl && o->on[KBI_OPTION_resume]))
+        if (!(k - 1 == KBI_OPTION_jsonl && kbi_recalls()))
             kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
     for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
         if (o->on[known[i]])
@@ -18676,7 +17677,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o, KBI_IDLE);
     if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
-    if (looks && o->on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o->jsonl)) return KBI_EXIT_USAGE;
+    if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
         fwrite(lists.s, 1, lists.n, stdout);
