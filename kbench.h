@@ -70,7 +70,7 @@ CONTENTS (search for the tag)
     >>lab          measure: all that a measuring process keeps from one case to the next
     >>leftovers    measure: what a function changed in its process: put back before the next one, or the process ends
     >>nvtx         measure: names of cases and phases, for whatever profiler listens
-    >>host         measure: the cpu backend, and the tests' script backend, with their timers
+    >>host         measure: the cpu backend, and the timer by the host's clock
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
     >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
@@ -660,7 +660,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    occupancy_theoretical, kernel, measured(occupancy), \
       "percent of the threads that fit on a multiprocessor") \
     x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
-    x(text,    backend,               machine, machine(backend), "cuda, cpu; script in tests") \
+    x(text,    backend,               machine, machine(backend), "cuda, cpu") \
     x(whole,   device,                machine, code, "number of the GPU") \
     x(text,    gpu,                   machine, code, "its name") \
     x(text,    compute_capability,    machine, code, "9.0") \
@@ -1536,6 +1536,8 @@ static struct kbi_process {
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
+    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const struct kbi_backend* own_backend;
 } kbi_process;
 
 // The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
@@ -4600,7 +4602,7 @@ typedef struct kbi_registered { // what declare gives: the implementations, in t
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_SCRIPT } kbi_target;
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target;
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
@@ -6136,7 +6138,8 @@ static bool kbi_take_warmup(const kb_option* option, void* values, const char* v
 }
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
-    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, "script"); // script: for the tests
+    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, kbi_process.own_device);
+    ((kbi_options*)values)->gpu = 0;
     if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
         return kbi_take_text(option, values, value);
     return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
@@ -7376,7 +7379,9 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 // What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
-    r->target = kbi_is(o->device, "cpu") ? KBI_ON_CPU : kbi_is(o->device, "script") ? KBI_ON_SCRIPT : KBI_ON_GPU;
+    r->target = kbi_is(o->device, "cpu")                     ? KBI_ON_CPU
+                : kbi_is(o->device, kbi_process.own_device) ? KBI_ON_OWN
+                                                            : KBI_ON_GPU;
     r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
     r->timing = kbi_same_name(o->timer, "cupti")  ? KBI_BY_CUPTI
                 : kbi_same_name(o->timer, "both") ? KBI_BY_BOTH
@@ -7494,8 +7499,7 @@ typedef struct kbi_timer {
 // What a device fills in, in five groups. NULL: it has no such thing.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu;       // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
-    bool stands_in; // for any device: GPU work runs here like host work
+    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // facts; false: machine->why says why not
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
@@ -8050,9 +8054,6 @@ typedef struct kbi_nvtx { // slots that a tool's library fills with its function
 } kbi_nvtx;
 
 static struct kbi_lab {
-    double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
-    double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
-    int placement;                                                            // of the recipe, for the script
     kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
     double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
     bool told;                      // them
@@ -8382,7 +8383,7 @@ static void kbi_nvtx_end(uint64_t* range) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>host      measure: the cpu backend, and the tests' script backend, with their timers.
+  >>host      measure: the cpu backend, and the timer by the host's clock.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
@@ -8729,7 +8730,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
     m->boost = -1;
-    m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
+    m->simulated = kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
@@ -8761,54 +8762,9 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 // clang-format off
 #define KBI_HOST_MEMORY { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL }
 static const kbi_backend kbi_cpu = {
-    "cpu", false, false, kbi_cpu_open,
+    "cpu", false, kbi_cpu_open,
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    NULL
-};
-// clang-format on
-
-// The script backend, --device script: blocks run, and their times come from a function that the tests install before
-// kb_main. It may raise flags (1 << KB_FLAG_...), and an ERROR flag ends the case.
-static int64_t kbi_script_begin(kbi_run* run) { return (void)run, 1; }
-
-static void kbi_script_end(kbi_run* run) {
-    uint64_t flags = 0;
-    double ns = kbi_lab.script(run->of->name, run->call.unit == KBI_SAMPLE ? run->m.n : -1, &flags);
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        if (kb_flag_is_error((kb_flag)f))
-            kbi_stop(run, (kb_flag)f, "the script says so");
-        else
-            kbi_raise(run, (kb_flag)f);
-    }
-    run->m.bias_ns = run->m.floor_ns = 0;
-    kbi_add_sample(run, ns);
-}
-
-static const kbi_timer kbi_script_timer = { "events", kbi_script_begin, kbi_script_end, NULL, false, true };
-static const kbi_timer* kbi_script_choose(struct kbi_run* run) { return (void)run, &kbi_script_timer; }
-
-static void kbi_script_roof(kbi_machine* m, int which) {
-    double is = kbi_lab.script_roof ? kbi_lab.script_roof(which) : which == KBI_ROOF_COPY ? 1e12 : 0;
-    kbi_roof_put(&m->roofs, which, is, is, 0);
-}
-
-static bool kbi_script_open(kbi_machine* m, const kbi_recipe* recipe) {
-    kbi_machine_clear(m, "script");
-    kbi_lab.placement = recipe->placement;
-    m->l2 = 1 << 20;
-    if (kbi_nan(m->roofs.of[KBI_ROOF_COPY])) kbi_script_roof(m, KBI_ROOF_COPY);
-    return true;
-}
-
-// clang-format off
-static const kbi_backend kbi_scripted = {
-    "script", false, true, kbi_script_open,
-    KBI_HOST_MEMORY,
-    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     NULL
@@ -9151,7 +9107,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
     kbi_note_call(kb, "KB_ALLOC", false);
-    bool absent = KBI_CUDA && !run->backend->gpu && !run->backend->stands_in && place != KB_HOST;
+    bool absent = KBI_CUDA && !run->backend->gpu && place != KB_HOST;
     if (absent && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
         return NULL;
@@ -11512,7 +11468,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
-    m->core = !run->backend->stands_in && (run->work.host || !run->backend->gpu);
+    m->core = run->work.host || !run->backend->gpu;
     const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
@@ -11663,7 +11619,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
 
 // clang-format off
 static const kbi_backend kbi_cuda = {
-    "cuda", true, false, kbi_gpu_open_measured,
+    "cuda", true, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_broken, kbi_gpu_abandon,
       kbi_gpu_roof },
@@ -11695,7 +11651,7 @@ void kb_not_found(kb_state* kb, const char* format, ...) {
 
 // The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
-    const kbi_backend* b = recipe->target == KBI_ON_SCRIPT ? &kbi_scripted : &kbi_cpu;
+    const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
     if (recipe->target == KBI_ON_GPU) b = &kbi_cuda;
 #endif
@@ -11716,7 +11672,7 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
         if (kbi_nan(m->roofs.of[i]) && b->timing.roof) b->timing.roof(m, i);
-        if (kbi_nan(m->core.of[i]) && !b->stands_in) kbi_core_roof(&m->core, i);
+        if (kbi_nan(m->core.of[i])) kbi_core_roof(&m->core, i);
     }
 }
 
@@ -12261,7 +12217,7 @@ static void kbi_unit_end(kbi_run* run) {
 static bool kbi_can_run(kbi_run* run, bool host) {
     if (run->m.status != KB_OK) return false;
     run->work.host = host;
-    if (host || run->backend->gpu || !KBI_CUDA || run->backend->stands_in) return true;
+    if (host || run->backend->gpu || !KBI_CUDA) return true;
     kb_skip(&run->kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
     return false;
 }
@@ -14125,9 +14081,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     } else if (machine->why[0]) {
         r->no_gpu = kbi_arena_text(r->owned, machine->why);
     } else {
-        r->no_gpu = kbi_is(machine->backend, "script") ? "scripted"
-                    : KBI_CUDA                         ? "--device cpu"
-                                                       : "built without CUDA";
+        r->no_gpu = KBI_CUDA ? "--device cpu" : "built without CUDA";
     }
 }
 
@@ -16356,17 +16310,6 @@ KBI_INLINE void kbi_exec(char** argv, const char* words, bool all, pid_t parent)
     _exit(2);
 }
 
-// "cpu", "all", a number: false after an error message.
-static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
-    *first = 0;
-    *all = kbi_is(o->device, "all");
-    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
-    if (kbi_is(o->device, "script") && kbi_lab.script) return true;
-    if (kbi_is(o->device, "script"))
-        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
-    return *first = o->gpu, true;
-}
-
 static bool kbi_profiled(void) {
     static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
                                          "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
@@ -17843,7 +17786,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->has_truth = false; // another GPU's is another
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
-    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT;
+    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
         if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
@@ -17926,7 +17869,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 // they say themselves; for want of a GPU it is another matter.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     const kbi_machine* m = &s->machine;
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_SCRIPT;
+    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_OWN;
     if (no_gpu && (KBI_CUDA || s->absent)) {
         if (!s->collect)
             kbi_error("nothing was measured: %s", cpu ? "what was selected needs a GPU, and --device cpu uses none"
@@ -17959,8 +17902,7 @@ static void kbi_watch_signals(const kbi_supervisor* s) {
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     kbi_supervisor* s = &kbi_desk.run;
-    int64_t first;
-    bool all, stdout_taken = kbi_outputs_stdout(o);
+    bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
     memset(s, 0, sizeof *s);
     s->o = o;
     s->plan = plan;
@@ -17974,7 +17916,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
                KBI_EXIT_USAGE;
     if (o->on[KBI_OPTION_resume] && !kbi_resume_open(&s->resume, o->jsonl)) return KBI_EXIT_USAGE;
-    if (!kbi_device_option(o, &first, &all) || !kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
+    if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
@@ -17988,7 +17930,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     for (const kb_instrument* i = kbi_process.instruments; i && !kbi_desk.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
-    int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
+    int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
         for (int i = 0; over && i < plan->n; i++)
@@ -18108,21 +18050,18 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
 // --env: what is known of the machine, and what the times are corrected by.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = &kbi_desk.run;
-    int64_t device;
-    bool all;
     static const char* const modes[] = { "cold", "hot" };
     memset(s, 0, sizeof *s);
     s->o = o;
     s->plan = plan;
     kbi_recipe_of(&s->recipe, o);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
-    if (!kbi_device_option(o, &device, &all)) return KBI_EXIT_USAGE;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout);
     kbi_table_open(&s->table, &how);
     signal(SIGPIPE, SIG_IGN);
-    s->worker.device = (int)device;
-    if (!kbi_meet(s, (int)device)) return KBI_EXIT_FAILED;
+    s->worker.device = (int)o->gpu;
+    if (!kbi_meet(s, (int)o->gpu)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
     kbi_print_line(stdout, "  %-34s %s, Linux %s", "host", s->session.host, s->session.kernel_version);

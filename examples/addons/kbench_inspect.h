@@ -2170,8 +2170,6 @@ static bool kbi_look_told(const char* path, int* at, bool* over) {
 static int kbi_look_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_desk.run;
     kbi_plan plan;
-    int64_t device;
-    bool all;
     bool over;
     int first;
     struct stat about;
@@ -2186,14 +2184,13 @@ static int kbi_look_main(const kbi_options* o) {
     if (!f) return kbi_error("%s: %s", KBI_LOOK, strerror(errno)), KBI_EXIT_USAGE;
     unsetenv(KBI_LOOK); // a benchmark that starts programs of kbench's is none of them
     first = over ? 0 : first + 1;
-    if (!kbi_options_pin(o) || !kbi_device_option(o, &device, &all) || !kbi_plan_here(&plan, o))
-        return KBI_EXIT_USAGE;
+    if (!kbi_options_pin(o) || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
-    s->recipe.device = (int)device;
+    s->recipe.device = (int)o->gpu;
     s->recipe.looked = true;
     s->recipe.fresh = false;
     s->backend = kbi_backend_open(&s->recipe, &s->machine);
-    bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_SCRIPT;
+    bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_OWN;
     kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
     for (int i = first; i < plan.n && here; i++) {
         if (!kbi_runs_here(s, &plan.cases[i])) continue;

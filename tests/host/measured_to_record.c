@@ -195,7 +195,7 @@ static kbi_run* new_run(void) {
     static kbi_run run;
     memset(&run, 0, sizeof run);
     kbi_recipe_default(&recipe), kbi_machine_clear(&machine_here, "script"), kbi_measured_clear(&run.m);
-    run.recipe = &recipe, run.machine = &machine_here, run.backend = &kbi_scripted;
+    run.recipe = &recipe, run.machine = &machine_here, run.backend = &kbi_cpu;
     return &run;
 }
 
@@ -562,7 +562,7 @@ static kbi_contest new_contest(int n) {
     for (int i = 0; i < 4; i++) {
         kbi_run* run = &arms_of[i].run;
         kbi_measured_clear(&run->m);
-        run->recipe = &recipe, run->machine = &machine_here, run->backend = &kbi_scripted;
+        run->recipe = &recipe, run->machine = &machine_here, run->backend = &kbi_cpu;
         arms_of[i].index = 10 + i;
     }
     return c;
@@ -761,7 +761,7 @@ static void test_samples(void) {
 static void test_units(void) {
     kbi_run* run = new_run();
     static kbi_timer timer;
-    kbi_backend b = kbi_scripted;
+    kbi_backend b = kbi_cpu;
     run->backend = &b, run->sampling.timer = &timer;
     static const struct {
         int order, settling, open, n, full;
@@ -1112,7 +1112,7 @@ static void test_taken(void) {
                  { 100, 0, 0, 1000, 800, 900, 0, 0, 200 },        { 100, 0, 0, 1000, 800, 700, 0, 0, 300 },
                  { 100, 0, 0, 1000, 800, 700, 50, 0, 250 },       { 100, 0, 0, 1000, 950, 960, 0, 0, 100 },
                  { 100, 0, 0, 1000, 800, 900, 0, 777, 777 } };
-    kbi_backend b = kbi_scripted;
+    kbi_backend b = kbi_cpu;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kbi_run* run = new_run();
         new_state(run);
@@ -1330,7 +1330,7 @@ static void test_inside(void) {
         of[i].close = i == 3 ? closes_3 : closes_0, of[i].next = i < 3 ? &of[i + 1] : NULL;
     }
     of[0].bit = 8; // no instrument's is the first: that is the inspection's
-    kbi_backend b = kbi_scripted;
+    kbi_backend b = kbi_cpu;
     kbi_run* run = new_run();
     kbi_insight* in = &kbi_lab.insight;
     kbi_insight_clear();
@@ -1401,7 +1401,7 @@ static void test_wall(void) {
 // Before a sample of the device's work by the host's clock its errors are looked for; host work waits for none.
 static const char* an_error(void) { return "cudaErrorOfSomeKind"; }
 static void test_wall_begin(void) {
-    kbi_backend b = kbi_scripted;
+    kbi_backend b = kbi_cpu;
     b.timing.wait = an_error;
     for (int i = 0; i < 4; i++) {
         kbi_run* run = new_run();
@@ -1595,7 +1595,7 @@ static void abandon(void) { abandoned++; }
 static void test_threw(void) {
     kbi_run* run = new_run();
     kb_state* kb = new_state(run);
-    kbi_backend b = kbi_scripted;
+    kbi_backend b = kbi_cpu;
     run->backend = &b, b.timing.abandon = NULL;
     kbi_leave(kb), CHECK_INT(abandoned, 0);
     b.timing.abandon = abandon, kbi_leave(kb), CHECK_INT(abandoned, 1), CHECK_INT(run->m.status, KB_OK);
