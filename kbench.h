@@ -67,9 +67,8 @@ CONTENTS (search for the tag)
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
-    >>leftovers    measure: what a function changed in its process: put back before the next one, or the process ends
-    >>nvtx         measure: names of cases and phases, for whatever profiler listens
-    >>host         measure: the cpu backend, and the tests' script backend, with their timers
+    >>leftovers    measure: what a function changed in its process, which ends then
+    >>host         measure: the cpu backend, and the timer by the host's clock
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
     >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
@@ -657,7 +656,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    occupancy_theoretical, kernel, measured(occupancy), \
       "percent of the threads that fit on a multiprocessor") \
     x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
-    x(text,    backend,               machine, machine(backend), "cuda, cpu; script in tests") \
+    x(text,    backend,               machine, machine(backend), "cuda, cpu") \
     x(whole,   device,                machine, code, "number of the GPU") \
     x(text,    gpu,                   machine, code, "its name") \
     x(text,    compute_capability,    machine, code, "9.0") \
@@ -1558,6 +1557,8 @@ static struct kbi_process {
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
+    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const struct kbi_backend* own_backend;
 } kbi_process;
 
 // The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
@@ -1972,10 +1973,12 @@ static void kbi_offer(kbi_nearest* best, const char* name) {
     }
 }
 
-static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
     return h;
 }
+
+static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
 // The slot of a key, its own or the one that it is to have.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
@@ -2106,7 +2109,7 @@ static const char* kbi_show(double x, int digits, char out[40]) {
 }
 
 // A function of a library that was opened; the standard has no cast from object to function pointers.
-static void kbi_find(void* library, const char* name, void* function) {
+KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
 }
@@ -4101,7 +4104,7 @@ typedef struct kbi_registered { // what declare gives: the implementations, in t
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_SCRIPT } kbi_target;
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target;
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
@@ -4227,7 +4230,14 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
-typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
+// What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+typedef enum kbi_kept {
+    KBI_NOT_HOST,
+    KBI_KEPT_NOTHING,
+    KBI_KEPT_CONSTANTS,
+    KBI_KEPT_VALUES,
+    KBI_KEPT_BY_CALL
+} kbi_kept;
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -4255,8 +4265,7 @@ typedef struct kbi_measured {
     double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
     int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
-    int32_t kept;               // kbi_kept, of a block with such samples
+    int32_t kept;               // kbi_kept, of a block that runs many times between two readings of the clock
     double bias_error_ns;       // standard deviation of what the bias may be off
     double bias_apart_ns;       // and of what of that it does not share with launches of another shape
     double bytes, flops, items; // NaN: not said
@@ -5636,7 +5645,8 @@ static bool kbi_take_warmup(const kb_option* option, void* values, const char* v
 }
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
-    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, "script"); // script: for the tests
+    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, kbi_process.own_device);
+    ((kbi_options*)values)->gpu = 0;
     if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
         return kbi_take_text(option, values, value);
     return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
@@ -6874,7 +6884,9 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 // What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
-    r->target = kbi_is(o->device, "cpu") ? KBI_ON_CPU : kbi_is(o->device, "script") ? KBI_ON_SCRIPT : KBI_ON_GPU;
+    r->target = kbi_is(o->device, "cpu")                     ? KBI_ON_CPU
+                : kbi_is(o->device, kbi_process.own_device) ? KBI_ON_OWN
+                                                            : KBI_ON_GPU;
     r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
     r->timing = kbi_same_name(o->timer, "cupti")  ? KBI_BY_CUPTI
                 : kbi_same_name(o->timer, "both") ? KBI_BY_BOTH
@@ -7047,8 +7059,7 @@ typedef struct kbi_timer {
 // What a device fills in, in five groups. NULL: it has no such thing.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu;       // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
-    bool stands_in; // for any device: GPU work runs here like host work
+    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // facts; false: machine->why says why not
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
@@ -7196,7 +7207,6 @@ typedef struct kbi_body_call { // of the body
     bool fresh;                // with other inputs in the memory of the call before
     const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
-    uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -7273,7 +7283,7 @@ typedef struct kbi_run {
     const kbi_sink* sink; // NULL: nobody listens
     int index;            // of the case in the plan, -1: it stands in for one
     int64_t began, shown; // shown: when it was, or would have been
-    uint64_t range;       // of the case, for profilers
+    uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
     kbi_place place;
     kbi_body_call call;
     kbi_work work;
@@ -7282,6 +7292,9 @@ typedef struct kbi_run {
     kbi_memory memory;
     kbi_measured m;
 } kbi_run;
+
+// An add-on's, or NULL: shows profilers which case runs, and its phase. It ends the range, and begins one of that name.
+static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
 static bool kbi_lost(const kbi_run* run) { // the device, by an error of this run's
@@ -7594,18 +7607,7 @@ typedef struct kbi_insight { // what is being looked into
     kbi_verdict verdict;
 } kbi_insight;
 
-enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
-typedef void (*kbi_nvtx_function)(void);
-typedef struct kbi_nvtx { // slots that a tool's library fills with its functions
-    bool asked;
-    void* domain; // NULL: nobody listens
-    kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
-} kbi_nvtx;
-
 static struct kbi_lab {
-    double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
-    double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
-    int placement;                                                            // of the recipe, for the script
     kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
     double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
     bool told;                      // them
@@ -7620,7 +7622,6 @@ static struct kbi_lab {
     int folder;                 // in which calls begin; 0: not opened
     volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
     uintptr_t running;          // the case whose function is at work
-    kbi_nvtx nvtx;
     kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -7667,275 +7668,138 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>leftovers measure: what a function changed in its process: put back before the next one, or the process ends.
+  >>leftovers measure: what a function changed in its process, which ends then.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifndef __cplusplus
 extern char** environ; // strict standards hide it
 #endif
 
-#ifdef SIG_SETMASK
-#define KBI_SETMASK SIG_SETMASK
-#else
-#define KBI_SETMASK 2 // Linux
-#endif
-
-enum { KBI_LIMITS = 16 };           // RLIM_NLIMITS
-enum { KBI_FILES_LEFT = 64 };       // open files that a function may leave behind
-enum { KBI_MEMORY_LEFT_PART = 16 }; // and the part of the machine's memory
+// What a function can change of its process, as numbers that are compared.
+enum {
+    KBI_LEFT_UMASK,
+    KBI_LEFT_BLOCKED,
+    KBI_LEFT_LIMITS,
+    KBI_LEFT_CPUS,
+    KBI_LEFT_PRIORITY,
+    KBI_LEFT_LOCALE,
+    KBI_LEFT_VARIABLES,
+    KBI_LEFT_STANDARD,
+    KBI_LEFT_HANDLERS,
+    KBI_LEFT_COMPARED,
+    KBI_LEFT_THREADS = KBI_LEFT_COMPARED, // from here on: there may not be many more
+    KBI_LEFT_FILES,
+    KBI_LEFT_MEMORY,
+    KBI_LEFT_COUNT
+};
+typedef struct kbi_leftovers {
+    uint64_t of[KBI_LEFT_COUNT];
+} kbi_leftovers;
 
 // The process as it was before the first function ran.
 static struct kbi_before {
-    bool known, shared; // environ holds texts of variables
-    mode_t mode;        // umask
-    uint64_t blocked;
+    bool known;
     fenv_t floats;
-    uint64_t limits[KBI_LIMITS][2]; // soft, hard
-    kbi_cpus cpus;
-    int nice;
-    char *locale, **variables;
-    int64_t files[3][2];                    // device and inode of stdin, stdout, stderr; -1: closed
-    int next_file;                          // the lowest number that no file has
-    int64_t handlers[2], threads, resident; // kbi_status_look
+    kbi_leftovers state;
 } kbi_before;
 
-static void kbi_standard_file(int file, int64_t out[2]) {
-    struct stat about;
-    bool open = fstat(file, &about) == 0;
-    out[0] = open ? (int64_t)about.st_dev : -1;
-    out[1] = open ? (int64_t)about.st_ino : -1;
-}
-
-static int kbi_next_file(void) { // -1: there is none
-    int file = dup(2), other = file < 0 ? kbi_open_file("/dev/null", O_RDONLY) : -1;
-    int next = KBI_MAX(file, other);
-    if (next >= 0) close(next);
-    return next;
-}
-
-// A number of /proc/self/status, such as "Threads:"; KB_NONE: it is not there.
-static int64_t kbi_status_number(const char* status, const char* name, int base) {
+// A number of /proc/self/status, such as "Threads:"; 0: it is not there.
+static uint64_t kbi_status_number(const char* status, const char* name, int base) {
     const char* at = strstr(status, name);
-    return at && at > status && at[-1] == '\n' ? (int64_t)strtoull(at + strlen(name), NULL, base) : KB_NONE;
+    return at && at > status && at[-1] == '\n' ? strtoull(at + strlen(name), NULL, base) : 0;
 }
 
-// handlers: signals that are ignored, and caught, but for those that the C library takes when threads are started.
-static void kbi_status_look(int64_t handlers[2], int64_t* threads, int64_t* resident) {
-    const int64_t library = (int64_t)7 << 31;
+static kbi_leftovers kbi_leftovers_now(void) {
+    const uint64_t library = ~((uint64_t)7 << 31), start = 14695981039346656037u; // signals of the C library's threads
+    const char* locale = setlocale(LC_ALL, NULL);
+    kbi_leftovers now;
+    kbi_cpus cpus;
     char status[4096];
-    int file = kbi_open_file("/proc/self/status", O_RDONLY);
+    memset(&now, 0, sizeof now);
+    int file = kbi_open_file("/proc/self/status", O_RDONLY); // it has the lowest number that is free
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
-    handlers[0] = kbi_status_number(status, "SigIgn:", 16) & ~library;
-    handlers[1] = kbi_status_number(status, "SigCgt:", 16) & ~library;
-    *threads = kbi_status_number(status, "Threads:", 10);
-    *resident = kbi_status_number(status, "VmRSS:", 10) * 1024;
+    now.of[KBI_LEFT_FILES] = (uint64_t)file;
+    now.of[KBI_LEFT_THREADS] = kbi_status_number(status, "Threads:", 10);
+    now.of[KBI_LEFT_MEMORY] = kbi_status_number(status, "VmRSS:", 10) * 1024;
+    now.of[KBI_LEFT_BLOCKED] = kbi_status_number(status, "SigBlk:", 16);
+    now.of[KBI_LEFT_HANDLERS] = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
+                                (kbi_status_number(status, "SigCgt:", 16) & library);
+    const mode_t mode = umask(077);
+    umask(mode);
+    now.of[KBI_LEFT_UMASK] = mode;
+    now.of[KBI_LEFT_PRIORITY] = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    kbi_cpus_allowed(&cpus);
+    now.of[KBI_LEFT_CPUS] = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
+    now.of[KBI_LEFT_LOCALE] = kbi_hash(start, locale ? locale : "");
+#ifdef LC_GLOBAL_LOCALE
+    now.of[KBI_LEFT_LOCALE] ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+#endif
+    for (char** v = environ; v && *v; v++)
+        now.of[KBI_LEFT_VARIABLES] = kbi_hash_bytes(now.of[KBI_LEFT_VARIABLES], *v, strlen(*v) + 1);
+    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+        struct stat about;
+        bool open = fstat(i, &about) == 0;
+        int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
+        now.of[KBI_LEFT_STANDARD] = kbi_hash_bytes(now.of[KBI_LEFT_STANDARD], (const char*)which, sizeof which);
+    }
+    for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
+        uint64_t limit[2] = { 0, 0 };
+        syscall(SYS_prlimit64, 0, i, NULL, limit);
+        now.of[KBI_LEFT_LIMITS] = kbi_hash_bytes(now.of[KBI_LEFT_LIMITS], (const char*)limit, sizeof limit);
+    }
+    return now;
 }
-
-static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
 
 static void kbi_before_note(void) {
-    struct kbi_before* b = &kbi_before;
-    const char* locale = setlocale(LC_ALL, NULL);
-    size_t n = 0, bytes = locale ? strlen(locale) + 1 : 0;
-    b->known = true;
-    b->mode = umask(077);
-    umask(b->mode);
-    fegetenv(&b->floats);
-#ifdef SYS_rt_sigprocmask
-    syscall(SYS_rt_sigprocmask, 0, NULL, &b->blocked, sizeof b->blocked);
-#endif
-#ifdef SYS_prlimit64
-    for (int i = 0; i < KBI_LIMITS; i++) syscall(SYS_prlimit64, 0, i, NULL, b->limits[i]);
-#endif
-    kbi_cpus_allowed(&b->cpus);
-    b->nice = getpriority(PRIO_PROCESS, 0);
-    if (locale) b->locale = (char*)memcpy(kbi_grow(NULL, bytes), locale, bytes);
-    while (environ && environ[n]) n++;
-    b->variables = (char**)kbi_grow(NULL, sizeof(char*) * (n + 1));
-    for (size_t i = 0; i < n; i++) {
-        bytes = strlen(environ[i]) + 1;
-        b->variables[i] = (char*)memcpy(kbi_grow(NULL, bytes), environ[i], bytes);
-    }
-    b->variables[n] = NULL;
-    for (int i = 0; i < 3; i++) kbi_standard_file(i, b->files[i]);
-    b->next_file = kbi_next_file();
-    kbi_status_look(b->handlers, &b->threads, &b->resident);
+    kbi_before.known = true;
+    fegetenv(&kbi_before.floats);
+    kbi_before.state = kbi_leftovers_now();
 }
 
-static void kbi_variables_restore(void) {
-    char** was = kbi_before.variables;
-    size_t n = 0;
-    while (was[n] && environ && environ[n] && kbi_is(was[n], environ[n])) n++;
-    if (!was[n] && environ && !environ[n]) return;
-    while (was[n]) n++;
-    environ = (char**)memcpy(kbi_grow(NULL, sizeof(char*) * (n + 1)), was, sizeof(char*) * (n + 1));
-    kbi_before.shared = true;
-}
-
-// In the user's own process, which may change its state between two groups of cases.
-static void kbi_before_forget(void) {
-    struct kbi_before* b = &kbi_before;
-    for (size_t i = 0; b->known && !b->shared && b->variables[i]; i++) KBENCH_FREE(b->variables[i]);
-    if (b->known && !b->shared) KBENCH_FREE(b->variables);
-    KBENCH_FREE(b->locale);
-    memset(b, 0, sizeof *b);
-}
-
-// Puts back what can be put back for certain. NULL, or what cannot.
-static const char* kbi_before_restore(void) {
-    struct kbi_before* b = &kbi_before;
-    const char *locale = setlocale(LC_ALL, NULL), *why = NULL;
+// Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
+static void kbi_before_restore(void) {
     struct itimerval none;
-    kbi_cpus cpus;
     memset(&none, 0, sizeof none);
     setitimer(ITIMER_REAL, &none, NULL);
     setitimer(ITIMER_VIRTUAL, &none, NULL);
     setitimer(ITIMER_PROF, &none, NULL);
-    if (!b->known) return NULL;
-    umask(b->mode);
-    fesetenv(&b->floats);
-#ifdef SYS_rt_sigprocmask
-    syscall(SYS_rt_sigprocmask, KBI_SETMASK, &b->blocked, NULL, sizeof b->blocked);
-#endif
-#ifdef SYS_prlimit64
-    for (int i = 0; i < KBI_LIMITS; i++) {
-        uint64_t now[2];
-        if (syscall(SYS_prlimit64, 0, i, NULL, now) != 0 || memcmp(now, b->limits[i], sizeof now) == 0) continue;
-        if (syscall(SYS_prlimit64, 0, i, b->limits[i], NULL) != 0) why = "it lowered a limit of its process for good";
-    }
-#endif
-    if (kbi_cpus_allowed(&cpus) && memcmp(&cpus, &b->cpus, sizeof cpus) != 0 && !kbi_cpus_pin(&b->cpus))
-        why = "it changed the processors of its process for good";
-    if (getpriority(PRIO_PROCESS, 0) != b->nice && setpriority(PRIO_PROCESS, 0, b->nice) != 0)
-        why = "it lowered the priority of its process for good";
-#ifdef LC_GLOBAL_LOCALE
-    uselocale(LC_GLOBAL_LOCALE);
-#endif
-    if (b->locale && locale && !kbi_is(locale, b->locale)) setlocale(LC_ALL, b->locale);
-    kbi_variables_restore();
-    return why;
+    if (kbi_before.known) fesetenv(&kbi_before.floats);
 }
 
-// Puts back what can be, and looks at the rest. NULL: this process is as good as a fresh one for the next case; else
-// why it is not.
+static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
+
+// NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
-    const struct kbi_before* b = &kbi_before;
-    const char* why = kbi_before_restore();
-    int64_t handlers[2], threads, resident, physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    if (!b->known || why) return why;
-    for (int i = 0; i < 3; i++) {
-        int64_t now[2];
-        kbi_standard_file(i, now);
-        if (memcmp(now, b->files[i], sizeof now) != 0) return "it closed or replaced stdin, stdout or stderr";
-    }
-    int next = kbi_next_file();
-    if (b->next_file >= 0 && (next < 0 || next > b->next_file + KBI_FILES_LEFT)) return "it left files open";
-    kbi_status_look(handlers, &threads, &resident);
-    if (memcmp(handlers, b->handlers, sizeof handlers) != 0) return "it changed how signals are handled";
-    if (resident - b->resident > physical / KBI_MEMORY_LEFT_PART) return "it left memory allocated";
-    if (threads <= b->threads) return NULL;
+    static const char* const why[] = { "it changed the umask",
+                                       "it blocked signals",
+                                       "it changed the limits of its process",
+                                       "it changed the processors of its process",
+                                       "it changed the priority of its process",
+                                       "it changed the locale",
+                                       "it changed the environment",
+                                       "it closed or replaced stdin, stdout or stderr",
+                                       "it changed how signals are handled" };
+    enum { KBI_MOST_FILES = 64, KBI_MEMORY_PART = 16 }; // that it may leave open; and the part of the machine's memory
+    kbi_before_restore();
+    if (!kbi_before.known) return NULL;
+    const uint64_t* was = kbi_before.state.of;
+    const kbi_leftovers left = kbi_leftovers_now();
+    for (int i = 0; i < KBI_LEFT_COMPARED; i++)
+        if (left.of[i] != was[i]) return why[i];
+    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (left.of[KBI_LEFT_FILES] > was[KBI_LEFT_FILES] + KBI_MOST_FILES) return "it left files open";
+    if (left.of[KBI_LEFT_MEMORY] > was[KBI_LEFT_MEMORY] + physical / KBI_MEMORY_PART)
+        return "it left memory allocated";
+    if (left.of[KBI_LEFT_THREADS] <= was[KBI_LEFT_THREADS]) return NULL;
     int64_t ran = kbi_others_ran();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
     return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>nvtx      measure: names of cases and phases, for whatever profiler listens.
----------------------------------------------------------------------------------------------------------------*/
-
-// NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
-// library asks for a table of slots and puts its functions there. With none of it a range costs a comparison.
-enum {
-    KBI_NVTX_CORE2 = 5, // the module of ranges in a domain; its slots:
-    KBI_NVTX_START = 2,
-    KBI_NVTX_END = 3,
-    KBI_NVTX_REGISTER = 10,
-    KBI_NVTX_DOMAIN = 12
-};
-
-typedef struct kbi_nvtx_event { // nvtxEventAttributes_t
-    uint16_t version, size;
-    uint32_t category;
-    int32_t colour_is;
-    uint32_t colour;
-    int32_t payload_is, gap;
-    uint64_t payload;
-    int32_t message_is;
-    const void* message;
-} kbi_nvtx_event;
-
-static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* size) {
-    if (module < 1 || module >= KBI_NVTX_MODULES) return 0;
-    for (int i = 0; i < KBI_NVTX_SLOTS; i++) kbi_lab.nvtx.table[module][i] = &kbi_lab.nvtx.slots[module][i];
-    static const unsigned sizes[KBI_NVTX_MODULES] = { 0, 16, 9, 15, 7, 16, 7 };
-    *table = kbi_lab.nvtx.table[module];
-    if (size) *size = sizes[module];
-    return 1;
-}
-
-static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library tells its own
-
-static const void* kbi_nvtx_export(uint32_t id) {
-    static const struct {
-        size_t size;
-        int (*module)(int, kbi_nvtx_function***, unsigned*);
-    } functions = { sizeof functions, kbi_nvtx_module };
-    static const struct {
-        size_t size;
-        uint32_t version, gap;
-        void (*told)(uint32_t);
-    } versions = { sizeof versions, 3, 0, kbi_nvtx_told };
-    return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
-}
-
-// The library is looked for once in a process.
-static void kbi_nvtx_open(void) {
-    const char* path = getenv("NVTX_INJECTION64_PATH");
-    void* library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
-    int (*init)(const void* (*)(uint32_t)) = NULL;
-    void* (*domain)(const char*) = NULL;
-    kbi_lab.nvtx.asked = true;
-    if (library) kbi_find(library, "InitializeInjectionNvtx2", &init);
-    if (!init || !init(kbi_nvtx_export)) return;
-    memcpy(&domain, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_DOMAIN], sizeof domain);
-    if (domain) kbi_lab.nvtx.domain = domain("kbench");
-}
-
-// A range that others may overlap, since rivals take turns; 0: none. Tools take their options' texts for registered
-// ones, and read / [ ] * + , and @ in them as signs.
-static uint64_t kbi_nvtx_begin(const char* text, const char* colour_of) {
-    uint64_t (*start)(void*, const kbi_nvtx_event*);
-    void* (*enlist)(void*, const char*);
-    char name[512];
-    kbi_nvtx_event e;
-    if (!kbi_lab.nvtx.asked) kbi_nvtx_open();
-    memcpy(&start, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_START], sizeof start);
-    memcpy(&enlist, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_REGISTER], sizeof enlist);
-    if (!kbi_lab.nvtx.domain || !start) return 0;
-    snprintf(name, sizeof name, "%s", text);
-    for (char* p = name; (p = strpbrk(p, "@/[]*+,")) != NULL;) *p = ' ';
-    memset(&e, 0, sizeof e);
-    e.version = 3;
-    e.size = sizeof e;
-    e.colour_is = 1;
-    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, colour_of) & 0xbfbfbfu);
-    e.message = enlist ? enlist(kbi_lab.nvtx.domain, name) : NULL;
-    e.message_is = e.message ? 3 : 1;
-    if (!e.message) e.message = name;
-    return start(kbi_lab.nvtx.domain, &e);
-}
-
-static void kbi_nvtx_end(uint64_t* range) {
-    void (*end)(void*, uint64_t);
-    memcpy(&end, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_END], sizeof end);
-    if (*range && end) end(kbi_lab.nvtx.domain, *range);
-    *range = 0;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>host      measure: the cpu backend, and the tests' script backend, with their timers.
+  >>host      measure: the cpu backend, and the timer by the host's clock.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
@@ -7959,7 +7823,6 @@ static double kbi_clock_lattice(double* ns, int n) {
 }
 
 static double kbi_clock_step(void) {
-    const int64_t long_enough = 50000000;
     double ns[1000];
     volatile int spent = 0;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -7969,15 +7832,10 @@ static double kbi_clock_step(void) {
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
     if (step > 0) return step;
-    // coarse: the smallest difference of two readings
-    int64_t best = INT64_MAX, began = kbi_now();
-    for (int i = 0; i < 200 && (i < 3 || kbi_now() - began < long_enough); i++) {
-        int64_t a = kbi_now(), b = a;
-        for (int turns = 0; b == a && turns < 1 << 26; turns++) b = kbi_now();
-        if (b > a) best = KBI_MIN(best, b - a);
-        if (b == a) break; // it stands still
-    }
-    return best == INT64_MAX ? 1e9 : (double)best;
+    int64_t from = kbi_now(), to = from, next; // coarse: from one change to the next
+    while (to == from) to = kbi_now();
+    for (next = to; next == to;) next = kbi_now();
+    return (double)(next - to);
 }
 
 // Work behind this begins when that before it has ended.
@@ -7999,131 +7857,46 @@ static double kbi_measure_wall_bias(void) {
     return KBI_MAX(bias, 1e-3); // above 0: it is known
 }
 
-// The system is asked for the thread's time beside every run (kbi_wall_lost): what that leaves behind is in the bias.
-static int64_t kbi_pass_begin(kbi_run* run) {
-    (void)run;
-    kbi_lab.turn = kbi_turn_now();
-    return 1;
-}
-static void kbi_pass_end(kbi_run* run) {
-    run->alike.turns[0] += (double)(kbi_lab.wall_end - kbi_lab.wall_start);
-    kbi_lab.turn = kbi_turn_now();
-}
-static const kbi_timer kbi_pass_timer = { "wall", kbi_pass_begin, kbi_pass_end, NULL, true, true };
-
 // What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
-// since a mean is known more finely than the clock's step.
-KBI_SLOW_END
-KBI_OPTIMISE static double kbi_measure_pass_bias(const kbi_run* like) {
+// since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
+// before and after (kbi_wall_lost).
+static void kbi_pass_begin(void) {
+    kbi_lab.turn = kbi_turn_now();
+    kbi_lab.wall_start = kbi_now();
+    kbi_serialise();
+}
+static void kbi_pass_end(void) {
+    kbi_lab.wall_end = kbi_now();
+    kbi_lab.turn = kbi_turn_now();
+}
+static double kbi_measure_pass_bias(void) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
-    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof *run);
-    memset(run, 0, sizeof *run);
-    run->backend = like->backend, run->machine = like->machine, run->recipe = like->recipe, run->of = like->of;
-    run->kb.run = run;
-    run->sampling.timer = &kbi_pass_timer;
-    run->call.sampled = run->call.looped = true;
-    run->call.phase = KBI_PHASE_SAMPLE;
     for (int i = 0; i < KBI_STRETCHES; i++) {
-        run->alike.turns[0] = 0;
-        run->shown = kbi_now();
+        int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            run->call.ready = KBI_SAMPLE;
-            KBI_TIME(&run->kb, true) __asm__ __volatile__("" : : : "memory");
+            kbi_pass_begin();
+            __asm__ __volatile__("" : : : "memory");
+            kbi_pass_end();
+            sum += kbi_lab.wall_end - kbi_lab.wall_start;
         }
-        mean[i] = run->alike.turns[0] / (double)KBI_PASSES;
+        mean[i] = (double)sum / KBI_PASSES;
     }
-    KBENCH_FREE(run);
     return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
 }
-KBI_SLOW_BEGIN
 
-// How often a loop of KB_TIME's turns, as kbi_next says it: first so often, then no more.
-__attribute__((noinline)) static int64_t kbi_loop_turns(int64_t* turns) {
-    int64_t n = *turns;
-    *turns = 0;
-    return n;
-}
-
-#define KBI_TURN(nops)                                                                  \
-    case nops:                                                                          \
-        __asm__ __volatile__(".p2align 6\n\t.rept " #nops "\n\tnop\n\t.endr");          \
-        for (int64_t left = 0; left > 0 || (left = kbi_loop_turns(&turns)) > 0; --left) \
-            __asm__ __volatile__("# " #nops : : : "memory");                            \
-        break
-
-KBI_SLOW_END
-// KB_TIME's loop with nothing in it, so far behind the beginning of a line of the cache: ns a turn.
-KBI_OPTIMISE static double kbi_time_loop(int place, int64_t turns) {
-    int64_t began = kbi_now(), n = turns;
-    switch (place) {
-        KBI_TURN(0);
-        KBI_TURN(8);
-        KBI_TURN(16);
-        KBI_TURN(24);
-        KBI_TURN(32);
-        KBI_TURN(40);
-        KBI_TURN(48);
-        KBI_TURN(56);
-    }
-    return (double)(kbi_now() - began) / (double)n;
-}
-#undef KBI_TURN
-KBI_SLOW_BEGIN
-
-// A turn is a cycle, and two or four where its jump lies across two lines. Where the compiler puts the user's loop
-// nobody knows: what takes no longer than the slowest may be an empty one. kept: values that it keeps, half a cycle
-// each, which are loaded or stored.
-static double kbi_time_empty_loop(int64_t turns, int kept) {
-    double least = (double)INFINITY, most = 0;
-    for (int place = 0; place < 64; place += 8) {
-        double ns = kbi_time_loop(place, KBI_MAX(turns / 8, (int64_t)1));
-        least = KBI_MIN(least, ns), most = KBI_MAX(most, ns);
-    }
-    // 1.5 times of it, which the caller allows, are no more than 1.2 times the slowest
-    return KBI_MAX(least, 0.8 * most) + least * kept / 3;
-}
-
-// What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where
-// kb_keep stands, though an empty loop takes as long; unless all that is kept are constants that the compiler knew.
-static kbi_kept kbi_keeps(const kb_build* build, int line, int* places) {
-    int end = line + 100, constants = 0;
-    *places = 0;
+// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that the
+// compiler knew: then the compiler may have removed the block, or done its work in advance.
+static int32_t kbi_keeps(const kb_build* build, int line) {
+    int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
         if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
     for (const int32_t* m = build->marks; m < build->marks_end; m++) {
         if (*m % 2 || *m / 8 < line || *m / 8 >= end) continue;
-        *places += 1;
+        places++;
         constants += *m / 4 % 2;
     }
-    return !*places ? KBI_KEPT_NOTHING : constants == *places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
-}
-
-static void kbi_no_function(kb_stream stream, void* user) { (void)stream, (void)user; }
-
-// kb_loop's loop with a function that does nothing: ns a turn.
-static double kbi_time_empty_call(int64_t turns) {
-    volatile kb_function fn = kbi_no_function;
-    kb_function called = fn;
-    int64_t began = kbi_now();
-    for (int64_t left = turns; left > 0; --left) called(NULL, NULL);
-    return (double)(kbi_now() - began) / (double)turns;
-}
-
-// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind.
-static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
-    const int called_ns = 10,
-              loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
-    double loop[3];
-    int places = 0;
-    if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
-    kbi_kept kept =
-        run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
-    run->m.kept = (int32_t)kept;
-    for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
-        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs, KBI_MIN(places, 8));
-    run->m.loops++;
-    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
+    return !places ? KBI_KEPT_NOTHING : constants == places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -8142,11 +7915,7 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
-    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) {
-        const kbi_unit unit = run->call.unit;
-        kbi_lab.pass_bias = kbi_measure_pass_bias(run);
-        run->call.unit = unit;
-    }
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
@@ -8232,7 +8001,9 @@ static void kbi_wall_end(kbi_run* run) {
         run->m.empty = KBI_NO_SHAPE;
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
-    if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
+    if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
+        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
+                                       : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -8282,7 +8053,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
     m->boost = -1;
-    m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
+    m->simulated = kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
@@ -8314,54 +8085,9 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 // clang-format off
 #define KBI_HOST_MEMORY { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL }
 static const kbi_backend kbi_cpu = {
-    "cpu", false, false, kbi_cpu_open,
+    "cpu", false, kbi_cpu_open,
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    NULL
-};
-// clang-format on
-
-// The script backend, --device script: blocks run, and their times come from a function that the tests install before
-// kb_main. It may raise flags (1 << KB_FLAG_...), and an ERROR flag ends the case.
-static int64_t kbi_script_begin(kbi_run* run) { return (void)run, 1; }
-
-static void kbi_script_end(kbi_run* run) {
-    uint64_t flags = 0;
-    double ns = kbi_lab.script(run->of->name, run->call.unit == KBI_SAMPLE ? run->m.n : -1, &flags);
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        if (kb_flag_is_error((kb_flag)f))
-            kbi_stop(run, (kb_flag)f, "the script says so");
-        else
-            kbi_raise(run, (kb_flag)f);
-    }
-    run->m.bias_ns = run->m.floor_ns = 0;
-    kbi_add_sample(run, ns);
-}
-
-static const kbi_timer kbi_script_timer = { "events", kbi_script_begin, kbi_script_end, NULL, false, true };
-static const kbi_timer* kbi_script_choose(struct kbi_run* run) { return (void)run, &kbi_script_timer; }
-
-static void kbi_script_roof(kbi_machine* m, int which) {
-    double is = kbi_lab.script_roof ? kbi_lab.script_roof(which) : which == KBI_ROOF_COPY ? 1e12 : 0;
-    kbi_roof_put(&m->roofs, which, is, is, 0);
-}
-
-static bool kbi_script_open(kbi_machine* m, const kbi_recipe* recipe) {
-    kbi_machine_clear(m, "script");
-    kbi_lab.placement = recipe->placement;
-    m->l2 = 1 << 20;
-    if (kbi_nan(m->roofs.of[KBI_ROOF_COPY])) kbi_script_roof(m, KBI_ROOF_COPY);
-    return true;
-}
-
-// clang-format off
-static const kbi_backend kbi_scripted = {
-    "script", false, true, kbi_script_open,
-    KBI_HOST_MEMORY,
-    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     NULL
@@ -8704,7 +8430,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
     kbi_note_call(kb, "KB_ALLOC", false);
-    bool absent = KBI_CUDA && !run->backend->gpu && !run->backend->stands_in && place != KB_HOST;
+    bool absent = KBI_CUDA && !run->backend->gpu && place != KB_HOST;
     if (absent && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
         return NULL;
@@ -11081,7 +10807,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
-    m->core = !run->backend->stands_in && (run->work.host || !run->backend->gpu);
+    m->core = run->work.host || !run->backend->gpu;
     const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
@@ -11232,7 +10958,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
 
 // clang-format off
 static const kbi_backend kbi_cuda = {
-    "cuda", true, false, kbi_gpu_open_measured,
+    "cuda", true, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_broken, kbi_gpu_abandon,
       kbi_gpu_roof },
@@ -11264,7 +10990,7 @@ void kb_not_found(kb_state* kb, const char* format, ...) {
 
 // The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
-    const kbi_backend* b = recipe->target == KBI_ON_SCRIPT ? &kbi_scripted : &kbi_cpu;
+    const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
     if (recipe->target == KBI_ON_GPU) b = &kbi_cuda;
 #endif
@@ -11285,7 +11011,7 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
         if (kbi_nan(m->roofs.of[i]) && b->timing.roof) b->timing.roof(m, i);
-        if (kbi_nan(m->core.of[i]) && !b->stands_in) kbi_core_roof(&m->core, i);
+        if (kbi_nan(m->core.of[i])) kbi_core_roof(&m->core, i);
     }
 }
 
@@ -11566,14 +11292,13 @@ static void kbi_warm_begin(kbi_run* run) {
         kb_note(&run->kb, "not audited: cannot be captured");
 }
 
-// For profilers: which case this is, and what it is at from here on. Copies of it are at nothing of their own.
+// For profilers: the case, and the phase that it enters. Copies of a case are not shown.
 static void kbi_phase_show(kbi_run* run) {
-    static const char* const names[] = { "check", "audit",   "warm-up", "samples",
-                                         "turns", "compare", "prove",   "look inside" };
-    if (run->place.stand_in) return;
-    if (!run->range) run->range = kbi_nvtx_begin(run->of->name, run->of->entry->operation);
-    kbi_nvtx_end(&run->call.shown);
-    if (run->call.phase < KBI_PHASE_DONE) run->call.shown = kbi_nvtx_begin(names[run->call.phase], "phase");
+    static const char* const names[] = { "check", "audit",   "warm-up", "samples",     "turns",
+                                         "compare", "prove", "look inside", NULL };
+    if (run->place.stand_in || !kbi_show_range) return;
+    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
+    kbi_show_range(&run->ranges[1], names[run->call.phase], "phase");
 }
 
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
@@ -11830,7 +11555,7 @@ static void kbi_unit_end(kbi_run* run) {
 static bool kbi_can_run(kbi_run* run, bool host) {
     if (run->m.status != KB_OK) return false;
     run->work.host = host;
-    if (host || run->backend->gpu || !KBI_CUDA || run->backend->stands_in) return true;
+    if (host || run->backend->gpu || !KBI_CUDA) return true;
     kb_skip(&run->kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
     return false;
 }
@@ -12009,7 +11734,7 @@ static void kbi_body_ended(kbi_run* run) {
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
     if (in_flight && run->backend->timing.abandon) run->backend->timing.abandon();
-    kbi_nvtx_end(&run->call.shown);
+    if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
     if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
@@ -12064,7 +11789,7 @@ static void kbi_run_finish(kbi_run* run) {
     }
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
-    kbi_nvtx_end(&run->range);
+    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->began);
     kbi_want_roofs(run);
 }
@@ -12141,7 +11866,7 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
     kbi_call_function(run);
     kbi_body_ended(run);
-    kbi_nvtx_end(&run->range);
+    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
 
@@ -12982,14 +12707,17 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
         ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    bool empty = usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven;
-    if (empty && (m->kept == KBI_KEPT_NOTHING || m->kept == KBI_KEPT_CONSTANTS)) {
+    // A turn of an empty loop takes up to 2 ns, of an empty function 4 ns; and more beside a busy neighbour.
+    static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 }; // by kbi_kept
+    bool empty = usable && s.median > 0 && s.median <= empty_ms[m->kept] && !m->proven;
+    if (empty && m->kept <= KBI_KEPT_CONSTANTS) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
-        r->message = m->kept
+        r->message = m->kept == KBI_KEPT_CONSTANTS
                          ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
                            "advance; kb_keep(x) of an input, before the work, hides x from it"
-                         : "no longer than an empty loop: nothing of the block is left, or too little to be timed";
+                         : "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
+                           "removed the work; kb_keep(x) of its result keeps it";
         return;
     }
     if (!usable || !(s.median > 0)) {
@@ -13694,9 +13422,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     } else if (machine->why[0]) {
         r->no_gpu = kbi_arena_text(r->owned, machine->why);
     } else {
-        r->no_gpu = kbi_is(machine->backend, "script") ? "scripted"
-                    : KBI_CUDA                         ? "--device cpu"
-                                                       : "built without CUDA";
+        r->no_gpu = KBI_CUDA ? "--device cpu" : "built without CUDA";
     }
 }
 
@@ -15424,17 +15150,6 @@ KBI_INLINE void kbi_exec(char** argv, const char* words, bool all, pid_t parent)
     _exit(2);
 }
 
-// "cpu", "all", a number: false after an error message.
-static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
-    *first = 0;
-    *all = kbi_is(o->device, "all");
-    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
-    if (kbi_is(o->device, "script") && kbi_lab.script) return true;
-    if (kbi_is(o->device, "script"))
-        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
-    return *first = o->gpu, true;
-}
-
 static bool kbi_profiled(void) {
     static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
                                          "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
@@ -15491,6 +15206,7 @@ static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
         if (*ends[i]) return false;
     if (m->n < 0 || m->rounds < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
     if (m->n_counters < 0 || m->n_counters > KBI_COUNTERS) return false;
+    if (m->kept < KBI_NOT_HOST || m->kept > KBI_KEPT_BY_CALL) return false;
     for (int i = 0; i < m->n_counters; i++)
         if (m->counters[i].name[sizeof m->counters[i].name - 1] ||
             m->counters[i].unit[sizeof m->counters[i].unit - 1])
@@ -16398,7 +16114,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
                      s->plan->cases[g->first].name, left);
             snprintf(s->said, sizeof s->said, "%s", left);
         }
-        kbi_before_forget();
+        kbi_before.known = false; // the user's own process may change between two groups
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
         return;
@@ -16877,7 +16593,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->has_truth = false; // another GPU's is another
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
-    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT;
+    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
         if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
@@ -16960,7 +16676,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 // they say themselves; for want of a GPU it is another matter.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     const kbi_machine* m = &s->machine;
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_SCRIPT;
+    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_OWN;
     if (no_gpu && (KBI_CUDA || s->absent)) {
         if (!s->collect)
             kbi_error("nothing was measured: %s", cpu ? "what was selected needs a GPU, and --device cpu uses none"
@@ -16993,8 +16709,7 @@ static void kbi_watch_signals(const kbi_supervisor* s) {
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     kbi_supervisor* s = &kbi_desk.run;
-    int64_t first;
-    bool all, stdout_taken = kbi_outputs_stdout(o);
+    bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
     memset(s, 0, sizeof *s);
     s->o = o;
     s->plan = plan;
@@ -17007,7 +16722,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
                KBI_EXIT_USAGE;
-    if (!kbi_device_option(o, &first, &all) || !kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
+    if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
@@ -17021,7 +16736,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     for (const kb_instrument* i = kbi_process.instruments; i && !kbi_desk.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
-    int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
+    int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
         for (int i = 0; over && i < plan->n; i++)
@@ -17141,21 +16856,18 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
 // --env: what is known of the machine, and what the times are corrected by.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = &kbi_desk.run;
-    int64_t device;
-    bool all;
     static const char* const modes[] = { "cold", "hot" };
     memset(s, 0, sizeof *s);
     s->o = o;
     s->plan = plan;
     kbi_recipe_of(&s->recipe, o);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
-    if (!kbi_device_option(o, &device, &all)) return KBI_EXIT_USAGE;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout);
     kbi_table_open(&s->table, &how);
     signal(SIGPIPE, SIG_IGN);
-    s->worker.device = (int)device;
-    if (!kbi_meet(s, (int)device)) return KBI_EXIT_FAILED;
+    s->worker.device = (int)o->gpu;
+    if (!kbi_meet(s, (int)o->gpu)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
     kbi_print_line(stdout, "  %-34s %s, Linux %s", "host", s->session.host, s->session.kernel_version);

@@ -1416,7 +1416,6 @@ static void test_opened(void) {
     r.target = KBI_ON_GPU, r.device = 7, memset(&none, 0, sizeof none);
     const kbi_backend* b = kbi_backend_open(&r, &none);
     CHECK(b == &kbi_cpu), CHECK_STR(none.why, "no GPU 7: this machine has 1"), CHECK_INT(none.devices, 1);
-    r.target = KBI_ON_SCRIPT, CHECK(kbi_backend_open(&r, &none) == &kbi_scripted);
     r.target = KBI_ON_CPU, CHECK(kbi_backend_open(&r, &none) == &kbi_cpu);
 }
 
