@@ -57,7 +57,6 @@ CONTENTS (search for the tag)
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
     >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
-    >>streams      foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>registry     declare: what the KBENCH macros registered, in the order of the source
@@ -4529,324 +4528,6 @@ static kbi_inside* kbi_inside_without(const char* why) { // to be freed
     in->verdict.flag = -1;
     snprintf(in->message, sizeof in->message, "%s", why);
     return in;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>streams   foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef enum kbi_call_kind {
-    KBI_CALL_OTHER, // of no consequence here
-    KBI_CALL_FAILED,
-    KBI_CALL_LAUNCH, // these submit work to a stream
-    KBI_CALL_GRAPH,
-    KBI_CALL_HOST,
-    KBI_CALL_PREFETCH,
-    KBI_CALL_SET,
-    KBI_CALL_COPY,
-    KBI_CALL_COPY_NOW, // synchronous
-    KBI_CALL_ALLOC,
-    KBI_CALL_ALLOC_LATER, // in the order of a stream
-    KBI_CALL_RECORD,      // object is an event, or the address that a stream writes
-    KBI_CALL_WAIT,        // object as above
-    KBI_CALL_SYNC,        // with the whole context
-    KBI_CALL_SYNC_STREAM,
-    KBI_CALL_SYNC_EVENT,
-    KBI_CALL_QUERY_STREAM,
-    KBI_CALL_QUERY_EVENT,
-    KBI_CALL_CREATE, // a stream
-    KBI_CALL_BEGIN_CAPTURE,
-    KBI_CALL_END_CAPTURE
-} kbi_call_kind;
-
-enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles that the driver gives a meaning
-enum { KBI_ERROR_NOT_READY = 600 };
-
-typedef struct kbi_cuda_call { // of the CUDA API, in the order in which the calls returned
-    int32_t kind, number;      // kbi_call_kind; its place among the block's calls, from 1
-    int32_t error;             // 0: it succeeded
-    int32_t blocking;          // whether its stream waits for the legacy default stream
-    uint64_t stream, object;
-    const char* name;
-    const char* kernel; // NULL: it launches none
-    const char* says;   // the error's name; NULL: not known
-} kbi_cuda_call;
-
-// What lies before the next operation of a stream, or of the host: of each stream so many of its works.
-enum { KBI_STREAMS = 64 };
-typedef struct kbi_front {
-    int64_t done[KBI_STREAMS];
-    bool begun;       // the begin of the timed span on kb->stream does, too
-    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
-} kbi_front;
-
-typedef struct kbi_stream_mark { // an event, or an address that a stream writes
-    uint64_t object;
-    kbi_front front;
-} kbi_stream_mark;
-
-typedef struct kbi_submitted { // work
-    const kbi_cuda_call* call;
-    int32_t stream; // its place in the order
-    bool begun;
-    int64_t number; // among the works of its stream, from 1
-} kbi_submitted;
-
-typedef struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
-    kbi_front host, of[KBI_STREAMS];
-    uint64_t stream[KBI_STREAMS];
-    bool blocking[KBI_STREAMS];
-    int64_t works[KBI_STREAMS];
-    int n;
-    uint32_t captures;
-    bool full; // there were more streams than that
-    kbi_stream_mark* marks;
-    kbi_submitted* submitted;
-    int64_t n_marks, n_submitted;
-} kbi_stream_order;
-
-static void kbi_front_join(kbi_front* to, const kbi_front* from) {
-    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
-    to->begun |= from->begun;
-}
-
-static int kbi_order_add(kbi_stream_order* o, uint64_t stream, bool blocking) {
-    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
-    o->stream[o->n] = stream;
-    o->blocking[o->n] = blocking;
-    return o->n++;
-}
-
-// A stream's place; the latest, since a handle may be given out again.
-static int kbi_order_find(kbi_stream_order* o, uint64_t stream, bool blocking) {
-    for (int i = o->n - 1; i >= 0; i--)
-        if (o->stream[i] == stream) return i;
-    return kbi_order_add(o, stream, blocking);
-}
-
-// The front of a stream for its next operation: behind what the host has waited for, and as the legacy default stream
-// and blocking streams wait for each other.
-static kbi_front* kbi_order_front(kbi_stream_order* o, const kbi_cuda_call* c) {
-    int at = kbi_order_find(o, c->stream, c->blocking == 1);
-    bool legacy = c->stream == KBI_STREAM_LEGACY;
-    kbi_front_join(&o->of[at], &o->host);
-    for (int i = 0; i < o->n; i++)
-        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
-            kbi_front_join(&o->of[at], &o->of[i]);
-    return &o->of[at];
-}
-
-static kbi_stream_mark* kbi_order_mark(const kbi_stream_order* o,
-                                       uint64_t object) { // NULL: not recorded in the block
-    for (int64_t i = o->n_marks - 1; i >= 0; i--)
-        if (o->marks[i].object == object) return &o->marks[i];
-    return NULL;
-}
-
-static void kbi_order_work(kbi_stream_order* o, const kbi_cuda_call* c) {
-    kbi_front* f = kbi_order_front(o, c);
-    int at = (int)(f - o->of);
-    if (f->capture) return;
-    kbi_submitted work = { c, at, f->begun, ++o->works[at] };
-    f->done[at] = work.number;
-    o->submitted[o->n_submitted++] = work;
-}
-
-static void kbi_order_record(kbi_stream_order* o, const kbi_cuda_call* c) {
-    kbi_stream_mark* m = kbi_order_mark(o, c->object);
-    if (!m) m = &o->marks[o->n_marks++];
-    m->object = c->object;
-    m->front = *kbi_order_front(o, c);
-}
-
-static void kbi_order_end_capture(kbi_stream_order* o, uint32_t capture) {
-    for (int i = 0; i < o->n && capture; i++)
-        if (o->of[i].capture == capture) o->of[i].capture = 0;
-    for (int64_t i = 0; i < o->n_marks && capture; i++)
-        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof o->marks[i].front);
-}
-
-static void kbi_order_call(kbi_stream_order* o, const kbi_cuda_call* c) {
-    const kbi_stream_mark* m = NULL;
-    switch (c->kind) {
-    case KBI_CALL_LAUNCH:
-    case KBI_CALL_GRAPH:
-    case KBI_CALL_HOST:
-    case KBI_CALL_PREFETCH:
-    case KBI_CALL_SET:
-    case KBI_CALL_COPY: kbi_order_work(o, c); break;
-    case KBI_CALL_RECORD: kbi_order_record(o, c); break;
-    case KBI_CALL_WAIT: {
-        kbi_front* f = kbi_order_front(o, c);
-        m = kbi_order_mark(o, c->object);
-        if (m && m->front.capture) f->capture = m->front.capture;
-        if (m && !m->front.capture) kbi_front_join(f, &m->front);
-        break;
-    }
-    case KBI_CALL_SYNC:
-        for (int i = 0; i < o->n; i++) kbi_front_join(&o->host, &o->of[i]);
-        break;
-    case KBI_CALL_COPY_NOW:
-    case KBI_CALL_QUERY_STREAM:
-    case KBI_CALL_SYNC_STREAM: kbi_front_join(&o->host, kbi_order_front(o, c)); break;
-    case KBI_CALL_QUERY_EVENT:
-    case KBI_CALL_SYNC_EVENT:
-        m = kbi_order_mark(o, c->object);
-        if (m) kbi_front_join(&o->host, &m->front);
-        break;
-    case KBI_CALL_CREATE: kbi_order_add(o, c->stream, c->blocking == 1); break;
-    case KBI_CALL_BEGIN_CAPTURE: kbi_order_front(o, c)->capture = ++o->captures; break;
-    case KBI_CALL_END_CAPTURE: kbi_order_end_capture(o, kbi_order_front(o, c)->capture); break;
-    default: break;
-    }
-}
-
-// Follows the calls of a block; to be freed.
-static kbi_stream_order* kbi_order_of(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
-    kbi_stream_order* o = (kbi_stream_order*)kbi_grow(NULL, sizeof *o);
-    kbi_cuda_call end;
-    memset(o, 0, sizeof *o);
-    memset(&end, 0, sizeof end);
-    int64_t records = 0;
-    for (int64_t i = 0; i < n; i++) records += calls[i].kind == KBI_CALL_RECORD;
-    o->marks = (kbi_stream_mark*)kbi_grow(NULL, sizeof(kbi_stream_mark) * (size_t)(records + 1));
-    o->submitted = (kbi_submitted*)kbi_grow(NULL, sizeof(kbi_submitted) * (size_t)(n + 1));
-    o->of[kbi_order_add(o, stream, true)].begun = true;
-    for (int64_t i = 0; i < n; i++)
-        if (!calls[i].error) kbi_order_call(o, &calls[i]);
-    end.stream = stream, end.blocking = 1;
-    kbi_order_front(o, &end);
-    return o;
-}
-
-// "cudaLaunchKernel of spin, 2nd call in the block".
-static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
-    static const char* const ends[] = { "th", "st", "nd", "rd" };
-    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
-    snprintf(out, 200, "%.60s%s%.80s, %d%s call in the block", c->name, c->kernel ? " of " : "",
-             c->kernel ? c->kernel : "", c->number, ends[teens || last > 3 ? 0 : last]);
-    return out;
-}
-
-KBI_PRINTF(4, 5)
-static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
-    char call[200];
-    va_list list;
-    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
-    v->flag = (int32_t)flag;
-    va_start(list, format);
-    kbi_vfit(v->message, n, sizeof v->message, format, list);
-    va_end(list);
-    return true;
-}
-
-static bool kbi_call_is_work(const kbi_cuda_call* c) {
-    return c->kind >= KBI_CALL_LAUNCH && c->kind <= KBI_CALL_COPY_NOW;
-}
-static bool kbi_call_allocates(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_ALLOC_LATER;
-}
-static bool kbi_call_waits(const kbi_cuda_call* c) {
-    return c->kind >= KBI_CALL_SYNC && c->kind <= KBI_CALL_QUERY_EVENT;
-}
-static bool kbi_call_copies(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_COPY || c->kind == KBI_CALL_COPY_NOW;
-}
-
-// Calls that stream capture refuses, or that a capture would change.
-static bool kbi_call_breaks_capture(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_GRAPH || c->kind == KBI_CALL_PREFETCH || c->kind == KBI_CALL_COPY_NOW ||
-           c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_BEGIN_CAPTURE || c->kind == KBI_CALL_FAILED ||
-           kbi_call_waits(c);
-}
-
-static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, bool (*is)(const kbi_cuda_call*)) {
-    for (int64_t i = 0; i < n; i++)
-        if (is(&calls[i])) return &calls[i];
-    return NULL;
-}
-
-static bool kbi_call_erred(const kbi_cuda_call* c) { return c->error && c->kind != KBI_CALL_OTHER; }
-
-// An error that the block's function may have swallowed; one of a query says only that work is left.
-static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    for (int64_t i = 0; i < n; i++) {
-        const kbi_cuda_call* c = &calls[i];
-        if (!kbi_call_erred(c) || (kbi_call_waits(c) && c->error == KBI_ERROR_NOT_READY)) continue;
-        if (kbi_call_allocates(c) && !(expect & KB_EXPECT_ALLOC))
-            return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": it failed (%s), and allocation is timed",
-                                    c->says ? c->says : "an error");
-        return kbi_verdict_give(v, KB_FLAG_CUDA_ERROR, c, ": it failed (%s), so its work is missing from the time",
-                                c->says ? c->says : "an error");
-    }
-    return false;
-}
-
-// Work that kb->stream does not wait for, or that can begin before the timed span does.
-static bool kbi_judge_order(kbi_verdict* v, const kbi_stream_order* o, bool strict) {
-    for (int64_t i = 0; i < o->n_submitted && !o->full; i++) {
-        const kbi_submitted* w = &o->submitted[i];
-        bool legacy = strict && o->stream[w->stream] == KBI_STREAM_LEGACY;
-        bool own = o->stream[w->stream] == KBI_STREAM_PER_THREAD;
-        const char* where = own ? "the per-thread default stream" : "another stream";
-        if (legacy) return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call, ": its work went to the default stream");
-        if (o->of[0].done[w->stream] < w->number)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call,
-                                    ": its work went to %s that kb->stream does not wait for", where);
-        if (!w->begun)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call,
-                                    ": its work went to %s that does not wait for kb->stream", where);
-    }
-    return false;
-}
-
-static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    const kbi_cuda_call* c = kbi_call_first(calls, n, kbi_call_allocates);
-    if (c && !(expect & KB_EXPECT_ALLOC))
-        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": allocation is timed");
-    c = kbi_call_first(calls, n, kbi_call_copies);
-    if (c && !(expect & KB_EXPECT_TRANSFER)) return kbi_verdict_give(v, KB_FLAG_TRANSFER, c, ": a copy is timed");
-    for (int64_t i = 0; i < n; i++)
-        if (calls[i].kind == KBI_CALL_COPY_NOW || kbi_call_waits(&calls[i]))
-            return kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, &calls[i], ": the host waits inside the timed block");
-    return false; // where nothing submits work, the capture says so: libraries may have ways of their own
-}
-
-// What the record says of a block that capture would refuse, or change.
-static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
-    const char* seen[4];
-    int count = 0;
-    size_t at = 0;
-    for (int64_t i = 0; i < n && count < KBI_COUNT(seen); i++) {
-        bool told = !kbi_call_breaks_capture(&calls[i]) && calls[i].kind != KBI_CALL_HOST;
-        for (int k = 0; k < count && !told; k++) told = kbi_is(seen[k], calls[i].name);
-        if (told) continue;
-        seen[count++] = calls[i].name;
-        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
-        at = strlen(v->note);
-    }
-    if (at)
-        kbi_fit(v->note, at, sizeof v->note, " in the block%s",
-                v->captures ? "" : ": its calls were inspected, and it was not captured");
-}
-
-// What the calls of a block mean for its time. A block that may wait or allocate is timed by the host's clock up to the
-// end of all work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
-KBI_INLINE void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream,
-                                  unsigned expect) {
-    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
-    memset(v, 0, sizeof *v);
-    v->known = 1;
-    v->flag = -1;
-    kbi_stream_order* o = kbi_order_of(calls, n, stream);
-    v->captures = kbi_call_first(calls, n, kbi_call_breaks_capture) == NULL;
-    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && kbi_call_is_work(&calls[i]);
-    bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, o, strict)) ||
-                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
-    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
-    KBENCH_FREE(o->marks);
-    KBENCH_FREE(o->submitted);
-    KBENCH_FREE(o);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -9955,74 +9636,311 @@ static void kbi_gpu_compare(kbi_run* run) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI's callbacks in a run that is not timed.
+  >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
+// What a call of the CUDA API does, as bits.
+enum {
+    KBI_SUBMITS = 1 << 0, // work, to a stream
+    KBI_KERNEL = 1 << 1,  // and CUPTI gives the kernel's name
+    KBI_COPIES = 1 << 2,
+    KBI_ALLOCATES = 1 << 3,
+    KBI_RECORDS = 1 << 4,         // object: an event, or the address that a stream writes
+    KBI_STREAM_WAITS = 1 << 5,    // object: as above
+    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or asks whether it is done
+    KBI_HOST_EVENT = 1 << 7,      // likewise for object
+    KBI_HOST_ALL = 1 << 8,        // likewise for all streams
+    KBI_HOST_WAITS = 7 << 6,      // one of these three
+    KBI_CREATES = 1 << 9,         // a stream
+    KBI_BEGINS_CAPTURE = 1 << 10, // of a stream
+    KBI_ENDS_CAPTURE = 1 << 11,
+    KBI_HOST_FUNCTION = 1 << 12, // runs in a stream
+    KBI_UNCAPTURED = 1 << 13,    // stream capture refuses the call, or changes what it does
+};
+enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles to which the driver gives a meaning
+enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 18 };
+
+typedef struct kbi_cuda_call { // a call of the CUDA API; they are listed in the order in which they returned
+    int32_t kind, number;      // what it does; its place among the block's calls, from 1
+    int32_t error;             // 0: the call succeeded
+    int32_t blocking;          // whether the stream that it creates waits for the legacy default stream
+    uint64_t stream, object;
+    const char* name;
+    char kernel[80]; // "": it launches none
+    int32_t place;   // of its stream in kbi_stream_order, if it submitted work that runs
+    bool begun;      // whether that work waits for the begin of the timed span
+    int64_t work;    // its number among the works of its stream, from 1; 0: it submitted none
+} kbi_cuda_call;
+
+// --- whether kb->stream waits for the work of these calls ---
+
+// The work that ends before the next operation of a stream, or of the host, begins: how many works of each stream.
+enum { KBI_STREAMS = 64 };
+typedef struct kbi_front {
+    int64_t done[KBI_STREAMS];
+    bool begun;       // the begin of the timed span on kb->stream, too
+    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
+} kbi_front;
+
+typedef struct kbi_stream_mark { // an event, or an address that a stream writes
+    uint64_t object;
+    kbi_front front;
+} kbi_stream_mark;
+
+static struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
+    kbi_front host, of[KBI_STREAMS];
+    uint64_t stream[KBI_STREAMS];
+    bool blocking[KBI_STREAMS];
+    int64_t works[KBI_STREAMS];
+    int n;
+    uint32_t captures;
+    bool legacy, full; // the block uses the legacy default stream; there were more streams than that
+    kbi_stream_mark* marks;
+    int64_t n_marks;
+} kbi_stream_order;
+
+static void kbi_front_join(kbi_front* to, const kbi_front* from) {
+    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
+    to->begun |= from->begun;
+}
+
+static int kbi_order_add(uint64_t stream, bool blocking) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
+    o->stream[o->n] = stream;
+    o->blocking[o->n] = blocking;
+    return o->n++;
+}
+
+// The front of a stream for its next operation. The stream follows what the host has waited for; the legacy default
+// stream and blocking streams wait for each other.
+static kbi_front* kbi_order_front(uint64_t stream) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    const bool legacy = stream == KBI_STREAM_LEGACY;
+    int at = o->n - 1;
+    while (at >= 0 && o->stream[at] != stream) at--; // the latest one: a handle may be given out again
+    if (at < 0) {                                    // the stream is older than the block
+        unsigned flags = cudaStreamNonBlocking;
+        if (o->legacy && !legacy) cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags);
+        cudaGetLastError();
+        at = kbi_order_add(stream, !(flags & cudaStreamNonBlocking));
+    }
+    kbi_front_join(&o->of[at], &o->host);
+    for (int i = 0; i < o->n; i++)
+        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
+            kbi_front_join(&o->of[at], &o->of[i]);
+    return &o->of[at];
+}
+
+static void kbi_order_call(kbi_cuda_call* c) {
+    enum { KBI_HAS_OBJECT = KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_EVENT };
+    enum { KBI_HAS_STREAM = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE };
+    struct kbi_stream_order* o = &kbi_stream_order;
+    kbi_stream_mark* mark = NULL; // of the object; NULL: the block did not record it
+    for (int64_t i = 0; i < o->n_marks && c->kind & KBI_HAS_OBJECT; i++)
+        if (o->marks[i].object == c->object) mark = &o->marks[i];
+    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, c->blocking != 0);
+    for (int i = 0; i < o->n && c->kind & KBI_HOST_ALL; i++) kbi_front_join(&o->host, &o->of[i]);
+    if (c->kind & KBI_HOST_EVENT && mark) kbi_front_join(&o->host, &mark->front);
+    if (!(c->kind & (KBI_HAS_STREAM | KBI_ENDS_CAPTURE))) return;
+    kbi_front* f = kbi_order_front(c->stream);
+    const uint32_t capture = f->capture;
+    if (c->kind & KBI_SUBMITS && !capture) {
+        c->place = (int32_t)(f - o->of);
+        c->begun = f->begun;
+        c->work = f->done[c->place] = ++o->works[c->place];
+    }
+    if (c->kind & KBI_RECORDS && !mark) {
+        o->marks = (kbi_stream_mark*)kbi_grow(o->marks, sizeof *mark * (size_t)(o->n_marks + 1));
+        mark = &o->marks[o->n_marks++];
+        mark->object = c->object;
+    }
+    if (c->kind & KBI_RECORDS) mark->front = *f;
+    if (c->kind & KBI_STREAM_WAITS && mark && mark->front.capture)
+        f->capture = mark->front.capture;
+    else if (c->kind & KBI_STREAM_WAITS && mark)
+        kbi_front_join(f, &mark->front);
+    if (c->kind & KBI_HOST_STREAM) kbi_front_join(&o->host, f);
+    if (c->kind & KBI_BEGINS_CAPTURE) f->capture = ++o->captures;
+    if (!(c->kind & KBI_ENDS_CAPTURE) || !capture) return;
+    for (int i = 0; i < o->n; i++)
+        if (o->of[i].capture == capture) o->of[i].capture = 0;
+    for (int64_t i = 0; i < o->n_marks; i++)
+        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof(kbi_front));
+}
+
+// --- what the calls mean for the time of the block ---
+
+// "cudaLaunchKernel of spin, 2nd call in the block".
+static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
+    static const char* const ends[] = { "th", "st", "nd", "rd" };
+    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
+    snprintf(out, 200, "%.60s%s%s, %d%s call in the block", c->name, *c->kernel ? " of " : "", c->kernel, c->number,
+             ends[teens || last > 3 ? 0 : last]);
+    return out;
+}
+
+KBI_PRINTF(4, 5)
+static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
+    char call[200];
+    va_list list;
+    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
+    v->flag = (int32_t)flag;
+    va_start(list, format);
+    kbi_vfit(v->message, n, sizeof v->message, format, list);
+    va_end(list);
+    return true;
+}
+
+static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, int kinds) { // NULL: there is none
+    for (int64_t i = 0; i < n; i++)
+        if (calls[i].kind & kinds) return &calls[i];
+    return NULL;
+}
+
+// An error that the block's function may have swallowed; one of a query says only that work is left.
+static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
+    for (int64_t i = 0; i < n; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
+        bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
+        if (!c->error || c->kind == 0 || query) continue;
+        return kbi_verdict_give(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
+                                cudaGetErrorName((cudaError_t)c->error),
+                                allocates ? "and allocation is timed" : "so its work is missing from the time");
+    }
+    return false;
+}
+
+// Work that kb->stream does not wait for, or that can begin before the timed span does.
+static bool kbi_judge_order(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, bool strict) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    bool wrong = false;
+    memset(o, 0, sizeof *o);
+    for (int64_t i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
+    o->of[kbi_order_add(stream, true)].begun = true;
+    for (int64_t i = 0; i < n; i++)
+        if (!calls[i].error) kbi_order_call(&calls[i]);
+    const kbi_front* end = kbi_order_front(stream);
+    for (int64_t i = 0; i < n && !o->full && !wrong; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
+        if (!c->work) continue;
+        if (strict && c->stream == KBI_STREAM_LEGACY)
+            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+        else if (end->done[c->place] < c->work || !c->begun)
+            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                     end->done[c->place] < c->work ? "kb->stream does not wait for"
+                                                                   : "does not wait for kb->stream");
+    }
+    KBENCH_FREE(o->marks);
+    return wrong;
+}
+
+// Where nothing submits work, the capture says so: libraries may have ways of their own.
+static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
+    const kbi_cuda_call *allocates = kbi_call_first(calls, n, KBI_ALLOCATES), *copies, *waits;
+    copies = kbi_call_first(calls, n, KBI_COPIES), waits = kbi_call_first(calls, n, KBI_HOST_WAITS);
+    if (allocates && !(expect & KB_EXPECT_ALLOC))
+        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, allocates, ": allocation is timed");
+    if (copies && !(expect & KB_EXPECT_TRANSFER))
+        return kbi_verdict_give(v, KB_FLAG_TRANSFER, copies, ": a copy is timed");
+    return waits && kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, waits, ": the host waits inside the timed block");
+}
+
+// What the record says of a block that capture would refuse, or change.
+static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
+    for (int64_t i = 0, named = 0; i < n && named < 4; i++) {
+        const size_t at = strlen(v->note);
+        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
+        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
+        named++;
+    }
+    if (*v->note)
+        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
+                v->captures ? "" : ": its calls were inspected, and it was not captured");
+}
+
+// A block that may wait or allocate is timed by the host's clock up to the end of all work. With KB_EXPECT_NO_CAPTURE,
+// work on the default stream is allowed if kb->stream waits for it.
+static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
+    memset(v, 0, sizeof *v);
+    v->known = 1;
+    v->flag = -1;
+    v->captures = !kbi_call_first(calls, n, KBI_UNCAPTURED);
+    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && calls[i].kind & (KBI_SUBMITS | KBI_COPIES);
+    bool wrong = kbi_judge_errors(v, calls, n, expect) ||
+                 (!by_host && kbi_judge_order(v, calls, n, stream, strict)) ||
+                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
+    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
+}
+
+// --- the calls, as CUPTI's callbacks tell of them ---
+
 // The driver's functions that submit, order, wait or allocate, and where in CUPTI's structures of their parameters
 // (generated_cuda_meta.h) the stream and the event or address lie, in bytes; KBI_NOWHERE: it has none. The runtime's
 // functions call these.
 enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
-    int8_t kind, stream, object;
+    int16_t kind;
+    int8_t stream, object;
 } kbi_driver_call;
 
 // clang-format off
 static const kbi_driver_call kbi_driver_calls[] = {
-    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_CALL_LAUNCH, 40, KBI_NOWHERE },
-    { "cuLaunchKernelEx", KBI_CALL_LAUNCH, KBI_IN_CONFIG, KBI_NOWHERE },
-    { "cuLaunchGridAsync", KBI_CALL_LAUNCH, 16, KBI_NOWHERE },
-    { "cuGraphLaunch", KBI_CALL_GRAPH, 8, KBI_NOWHERE },
-    { "cuLaunchHostFunc cuStreamAddCallback", KBI_CALL_HOST, 0, KBI_NOWHERE },
-    { "cuMemPrefetchAsync_v2", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
-    { "cuMemPrefetchAsync", KBI_CALL_PREFETCH, 24, KBI_NOWHERE },
-    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_CALL_PREFETCH, 56, KBI_NOWHERE },
-    { "cuMemDiscardBatchAsync cuMemBatchDecompressAsync", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
-    { "cuStreamAttachMemAsync", KBI_CALL_PREFETCH, 0, KBI_NOWHERE },
-    { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync "
-      "cuMemcpy3DBatchAsync_v2", KBI_CALL_COPY, 24, KBI_NOWHERE },
-    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_CALL_COPY, 32, KBI_NOWHERE },
-    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_CALL_COPY, 8, KBI_NOWHERE },
-    { "cuMemcpyPeerAsync", KBI_CALL_COPY, 40, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync_v2", KBI_CALL_COPY, 56, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync", KBI_CALL_COPY, 64, KBI_NOWHERE },
-    { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA "
-      "cuMemcpyAtoH cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer "
-      "cuMemcpyPeer", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_CALL_SET, 24, KBI_NOWHERE },
-    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_CALL_SET, 40, KBI_NOWHERE },
+    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, KBI_NOWHERE },
+    { "cuLaunchKernelEx", KBI_SUBMITS | KBI_KERNEL, KBI_IN_CONFIG, KBI_NOWHERE },
+    { "cuLaunchGridAsync", KBI_SUBMITS | KBI_KERNEL, 16, KBI_NOWHERE },
+    { "cuGraphLaunch", KBI_SUBMITS | KBI_UNCAPTURED, 8, KBI_NOWHERE },
+    { "cuLaunchHostFunc cuStreamAddCallback", KBI_SUBMITS | KBI_HOST_FUNCTION, 0, KBI_NOWHERE },
+    { "cuStreamAttachMemAsync", KBI_SUBMITS | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuMemPrefetchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 24, KBI_NOWHERE },
+    { "cuMemPrefetchAsync_v2 cuMemDiscardBatchAsync cuMemBatchDecompressAsync",
+      KBI_SUBMITS | KBI_UNCAPTURED, 32, KBI_NOWHERE },
+    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 56, KBI_NOWHERE },
+    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_SUBMITS | KBI_COPIES, 8, KBI_NOWHERE },
+    { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync cuMemcpy3DBatchAsync_v2",
+      KBI_SUBMITS | KBI_COPIES, 24, KBI_NOWHERE },
+    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_SUBMITS | KBI_COPIES, 32, KBI_NOWHERE },
+    { "cuMemcpyPeerAsync", KBI_SUBMITS | KBI_COPIES, 40, KBI_NOWHERE },
+    { "cuMemcpyBatchAsync_v2", KBI_SUBMITS | KBI_COPIES, 56, KBI_NOWHERE },
+    { "cuMemcpyBatchAsync", KBI_SUBMITS | KBI_COPIES, 64, KBI_NOWHERE },
+    { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA cuMemcpyAtoH "
+      "cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer cuMemcpyPeer",
+      KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_SUBMITS, 24, KBI_NOWHERE },
+    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_SUBMITS, 40, KBI_NOWHERE },
     { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
-      KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuEventRecord cuEventRecordWithFlags", KBI_CALL_RECORD, 8, 0 },
-    { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_CALL_RECORD, 0, 8 },
-    { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_CALL_WAIT, 0, 8 },
-    { "cuCtxSynchronize", KBI_CALL_SYNC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamSynchronize", KBI_CALL_SYNC_STREAM, 0, KBI_NOWHERE },
-    { "cuStreamQuery", KBI_CALL_QUERY_STREAM, 0, KBI_NOWHERE },
-    { "cuEventSynchronize", KBI_CALL_SYNC_EVENT, KBI_NOWHERE, 0 },
-    { "cuEventQuery", KBI_CALL_QUERY_EVENT, KBI_NOWHERE, 0 },
-    { "cuMemAllocAsync", KBI_CALL_ALLOC_LATER, 16, KBI_NOWHERE },
-    { "cuMemAllocFromPoolAsync", KBI_CALL_ALLOC_LATER, 24, KBI_NOWHERE },
-    { "cuMemFreeAsync", KBI_CALL_ALLOC_LATER, 8, KBI_NOWHERE },
-    { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost "
-      "cuMemHostAlloc cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap "
-      "cuMemUnmap cuArrayCreate cuArray3DCreate cuArrayDestroy", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CALL_CREATE, KBI_NOWHERE, 0 },
-    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_CALL_BEGIN_CAPTURE, 0, KBI_NOWHERE },
-    { "cuStreamEndCapture", KBI_CALL_END_CAPTURE, 0, KBI_NOWHERE },
+      KBI_SUBMITS, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuEventRecord cuEventRecordWithFlags", KBI_RECORDS, 8, 0 },
+    { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_RECORDS, 0, 8 },
+    { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_STREAM_WAITS, 0, 8 },
+    { "cuCtxSynchronize", KBI_HOST_ALL | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuStreamSynchronize cuStreamQuery", KBI_HOST_STREAM | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuEventSynchronize cuEventQuery", KBI_HOST_EVENT | KBI_UNCAPTURED, KBI_NOWHERE, 0 },
+    { "cuMemFreeAsync", KBI_ALLOCATES, 8, KBI_NOWHERE },
+    { "cuMemAllocAsync", KBI_ALLOCATES, 16, KBI_NOWHERE },
+    { "cuMemAllocFromPoolAsync", KBI_ALLOCATES, 24, KBI_NOWHERE },
+    { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost cuMemHostAlloc "
+      "cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap cuMemUnmap cuArrayCreate "
+      "cuArray3DCreate cuArrayDestroy", KBI_ALLOCATES | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CREATES, KBI_NOWHERE, 0 },
+    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_BEGINS_CAPTURE | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuStreamEndCapture", KBI_ENDS_CAPTURE, 0, KBI_NOWHERE },
 };
 // clang-format on
 
-// Functions of the runtime whose errors mean that something is missing from the block, also where the driver was not
-// reached. Others are asked what is so, and may say that it is not.
+// Functions of the runtime whose errors mean that something is missing from the block, also if the driver was not
+// reached. Other functions only ask, and may answer by an error.
 static const char* const kbi_runtime_calls[] = { "cudaLaunch",      "cudaMemcpy",           "cudaMemset",
                                                  "cudaMemPrefetch", "cudaGraphLaunch",      "cudaGraphInstantiate",
                                                  "cudaEventRecord", "cudaStreamWait",       "cudaMalloc",
                                                  "cudaFree",        "cudaHostAlloc",        "cudaDeviceSynchronize",
                                                  "cudaEventSync",   "cudaStreamSynchronize" };
 
-enum { KBI_CALLS_LIMIT = 1 << 20 };
 typedef struct kbi_api_call { // CUpti_CallbackData
     int32_t exits, gap;
     const char* name;
@@ -10037,8 +9955,6 @@ static struct kbi_calls { // of the block that is being inspected
     int32_t number; // of the calls so far
     bool on, lost;  // lost: there were too many
     volatile char busy;
-    kbi_text kernels; // their names, each ended by a zero; a call's kernel is 1 more than an offset in it meanwhile
-    size_t latest;    // of them
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
@@ -10058,24 +9974,21 @@ static bool kbi_has_word(const char* words, const char* word) {
 
 // "cuMemAlloc" of "cuMemAlloc_v2_ptsz"; own: the default stream is the thread's own.
 static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
-    char plain[64];
+    char plain[64], *end;
     snprintf(plain, sizeof plain, "%s", name);
-    char* end = strstr(plain, "_pt");
-    *own = end != NULL;
-    if (end) *end = 0;
+    *own = (end = strstr(plain, "_pt")) != NULL;
     for (int cut = 0; cut < 2; cut++) {
+        if (end) *end = 0;
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
             if (kbi_has_word(kbi_driver_calls[i].names, plain)) return &kbi_driver_calls[i];
         end = strstr(plain, "_v");
-        if (!end) return NULL;
-        *end = 0;
     }
     return NULL;
 }
 
 static uint64_t kbi_word_at(const void* from, int offset) {
     uint64_t word = 0;
-    if (offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
+    if (from && offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
     return word;
 }
 
@@ -10087,24 +10000,21 @@ static void kbi_calls_lock(void) {
 }
 static void kbi_calls_unlock(void) { __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE); }
 
-static void kbi_call_keep(const kbi_cuda_call* c, const char* symbol) {
+static void kbi_call_keep(kbi_cuda_call* c, const char* symbol) {
     struct kbi_calls* all = &kbi_calls;
-    kbi_calls_lock();
-    if (all->n >= KBI_CALLS_LIMIT) {
-        all->lost = true;
-    } else {
-        if (all->n == all->capacity) {
-            all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
-            all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
-        }
-        kbi_cuda_call* kept = &all->of[all->n++];
-        *kept = *c;
-        if (symbol && (!all->kernels.n || !kbi_is(all->kernels.s + all->latest, symbol))) {
-            all->latest = all->kernels.n;
-            kbi_put(&all->kernels, symbol, strlen(symbol) + 1);
-        }
-        kept->kernel = symbol ? (const char*)(uintptr_t)(all->latest + 1) : NULL;
+    char plain[512];
+    if (symbol && *symbol) {
+        kbi_kernel_name(plain, sizeof plain, symbol);
+        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's begins
+        snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
     }
+    kbi_calls_lock();
+    all->lost |= all->n >= KBI_CALLS_LIMIT;
+    if (all->n == all->capacity && !all->lost) {
+        all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
+        all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
+    }
+    if (!all->lost) all->of[all->n++] = *c;
     kbi_calls_unlock();
 }
 
@@ -10112,6 +10022,8 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     kbi_cuda_call c;
     bool own = false;
     const kbi_driver_call* known = kbi_driver_call_of(api->name, &own);
+    const void* config =
+        known && known->stream == KBI_IN_CONFIG ? (const void*)(uintptr_t)kbi_word_at(api->parameters, 0) : NULL;
     if (!known) return;
     memset(&c, 0, sizeof c);
     c.kind = known->kind;
@@ -10119,19 +10031,14 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     c.name = kbi_outer.name ? kbi_outer.name : api->name;
     c.number = kbi_outer.name ? kbi_outer.number : __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
     c.object = kbi_word_at(api->parameters, known->object);
-    if (known->stream == KBI_IN_CONFIG) {
-        const void* config = (const void*)(uintptr_t)kbi_word_at(api->parameters, 0);
-        if (config) c.stream = kbi_word_at(config, KBI_CONFIG_STREAM);
-    } else {
-        c.stream = kbi_word_at(api->parameters, known->stream);
-    }
-    if (c.kind == KBI_CALL_CREATE && !c.error) {
-        c.blocking = !((unsigned)kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
+    c.stream = config ? kbi_word_at(config, KBI_CONFIG_STREAM) : kbi_word_at(api->parameters, known->stream);
+    if (c.kind == KBI_CREATES && !c.error) {
+        c.blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
         c.stream = kbi_word_at((const void*)(uintptr_t)c.object, 0);
     } else if (!c.stream) {
         c.stream = own ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
     }
-    kbi_call_keep(&c, c.kind == KBI_CALL_LAUNCH ? api->symbol : NULL);
+    kbi_call_keep(&c, c.kind & KBI_KERNEL ? api->symbol : NULL);
 }
 
 // An error of the driver's that the runtime made up for is none.
@@ -10146,14 +10053,14 @@ static void kbi_runtime_returned(const kbi_api_call* api) {
         if (error)
             d->error = error, reached = true;
         else
-            d->kind = KBI_CALL_OTHER;
+            d->kind = 0;
     }
     kbi_calls_unlock();
     for (int i = 0; i < KBI_COUNT(kbi_runtime_calls); i++)
         matters |= strncmp(api->name, kbi_runtime_calls[i], strlen(kbi_runtime_calls[i])) == 0;
     if (!error || reached || !matters) return;
     memset(&c, 0, sizeof c);
-    c.kind = KBI_CALL_FAILED;
+    c.kind = KBI_UNCAPTURED;
     c.error = error;
     c.name = api->name;
     c.number = kbi_outer.number;
@@ -10178,106 +10085,57 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
 }
 
 static bool kbi_inspect_open(kb_state* kb) {
-    kbi_run* run = kb->run;
     kbi_verdict* v = &kbi_lab.insight.verdict;
     kbi_cupti* c = &kbi_lab.cupti;
     char why[400];
-    (void)run;
     int error = 0;
-    if (!kbi_cupti_load() || !c->subscribe || !c->follow) {
-        snprintf(v->note, sizeof v->note, "%.300s", kbi_cupti_shut(why));
-        return false;
-    }
-    if (!kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
-    if (error) {
-        kbi_calls.subscriber = NULL;
-        snprintf(v->note, sizeof v->note, "%.300s", kbi_cupti_why("cuptiSubscribe", error, why));
-        return false;
-    }
-    return true;
+    (void)kb;
+    bool here = kbi_cupti_load() && c->subscribe && c->follow;
+    if (here && !kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
+    if (error) kbi_calls.subscriber = NULL;
+    if (!here || error)
+        snprintf(v->note, sizeof v->note, "%.300s",
+                 here ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
+    return here && !error;
+}
+
+// The callbacks of driver and runtime.
+static void kbi_inspect_switch(bool on) {
+    if (!on) kbi_calls.on = false;
+    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(on, kbi_calls.subscriber, domain);
+    if (on) kbi_calls.on = true;
 }
 
 static int64_t kbi_inspect_begin(kb_state* kb) {
-    kbi_run* run = kb->run;
-    (void)run;
+    (void)kb;
     cudaDeviceSynchronize();
     kbi_calls.n = 0;
     kbi_calls.number = 0;
     kbi_calls.lost = false;
-    kbi_calls.kernels.n = 0;
     memset(&kbi_outer, 0, sizeof kbi_outer);
-    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(1, kbi_calls.subscriber, domain);
-    kbi_calls.on = true;
+    kbi_inspect_switch(true);
     return 1;
 }
 
 static bool kbi_inspect_end(kb_state* kb) {
-    kbi_run* run = kb->run;
-    (void)run;
-    kbi_calls.on = false;
-    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(0, kbi_calls.subscriber, domain);
+    (void)kb;
+    kbi_inspect_switch(false);
     cudaGetLastError(); // one that a call left is in the list
     return false;
 }
 
-// Whether a stream that was there before the block waits for the legacy default stream.
-static int kbi_stream_blocks(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
-    unsigned flags = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (calls[i].kind == KBI_CALL_CREATE && calls[i].stream == stream) return 0; // it may be gone
-    if (stream == KBI_STREAM_LEGACY) return 0;
-    bool known = cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags) == cudaSuccess;
-    cudaGetLastError();
-    return known && !(flags & cudaStreamNonBlocking);
-}
-
-// The kernels' names as people write them, in place of where their symbols lie.
-static void kbi_calls_name(struct kbi_calls* all, kbi_text* names) {
-    uintptr_t symbol = 0, at = 0;
-    char plain[512];
-    for (int64_t i = 0; i < all->n; i++) {
-        uintptr_t of = (uintptr_t)all->of[i].kernel;
-        if (of && of != symbol) {
-            kbi_kernel_name(plain, sizeof plain, all->kernels.s + of - 1);
-            symbol = of, at = names->n + 1;
-            const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's says
-            size_t length = 1 + strcspn(name + 1, "(<");
-            kbi_put(names, name, length);
-            kbi_put(names, "", 1);
-        }
-        if (of) all->of[i].kernel = (const char*)at;
-    }
-    for (int64_t i = 0; i < all->n; i++)
-        if (all->of[i].kernel) all->of[i].kernel = names->s + (uintptr_t)all->of[i].kernel - 1;
-}
-
 static void kbi_inspect_close(kb_state* kb) {
+    const struct kbi_calls* all = &kbi_calls;
     kbi_run* run = kb->run;
-    struct kbi_calls* all = &kbi_calls;
     kbi_verdict* v = &kbi_lab.insight.verdict;
-    kbi_text names = KBI_BLANK;
-    uint64_t latest = 0;
-    int blocking = 0;
-    bool legacy = false;
     cudaDeviceSynchronize();
-    kbi_calls_name(all, &names);
-    for (int64_t i = 0; i < all->n; i++) legacy |= all->of[i].stream == KBI_STREAM_LEGACY;
-    for (int64_t i = 0; i < all->n; i++) {
-        kbi_cuda_call* c = &all->of[i];
-        if (c->error) c->says = cudaGetErrorName((cudaError_t)c->error);
-        if (!legacy || c->kind == KBI_CALL_CREATE) continue;
-        if (c->stream != latest) latest = c->stream, blocking = kbi_stream_blocks(all->of, all->n, latest);
-        c->blocking = blocking;
-    }
     if (!kbi_failed(run))
         kbi_streams_judge(v, all->of, all->n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
     else if (!kbi_lost(run)) // what followed an error says nothing
         v->known = kbi_judge_errors(v, all->of, all->n, run->work.expect);
-    if (all->lost) {
-        v->known = 0, v->flag = -1;
-        snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
-    }
-    kbi_text_free(&names);
+    if (!all->lost) return;
+    v->known = 0, v->flag = -1;
+    snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
 }
 
 static const kb_instrument* kbi_inspect_instrument(void) {
