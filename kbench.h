@@ -788,6 +788,9 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // Copies from and to kb_alloc's memory, after everything on kb->stream; untimed places only, and none after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
+// What kb_host(kb, p) calls: a copy on the host of a buffer of kb_alloc, from p to the buffer's end, as it is now; kbench
+// frees it. NULL when the case has failed; a NULL or foreign p fails it (BAD_CASE).
+void* kb_host_copy(kb_state* kb, const void* p);
 
 // --- correctness: after the timed block (before it: BAD_CASE, since it would see nothing of what the block writes).
 // Each returns whether it passed, and false in a case that already failed ---
@@ -1039,6 +1042,17 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_POINTER(T, p) ((T*)(p))
 #endif
 
+// kb_host(kb, p): a host copy of p's buffer, of p's type. Called before KB_TIME it holds what the kernel will read.
+// KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6) after KB_TIME is kb_check with an expression, evaluated on the host as
+// a double for each i from 0 to n - 1. It evaluates nothing in a case that has failed, so hx may be NULL there.
+#define KB_CHECK_EACH(kb, got, n, i, expression, tolerance)                                                      \
+    do {                                                                                                         \
+        const int64_t kbi_n = (n);                                                                               \
+        double* const kbi_want = KB_ALLOC_HOST(kb, double, kbi_n);                                               \
+        for (int64_t i = 0; kbi_want && i < kbi_n; i++) kbi_want[i] = (double)(expression);                      \
+        if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance);                                       \
+    } while (0)
+
 // kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
 // the work it hides them: somebody may have changed them, so that nothing is computed in advance. It takes any
 // expressions, in C up to 8. C hides variables and array elements whose text has at most 24 characters; C++ hides every
@@ -1063,6 +1077,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32,            \
         long long: KB_I64, unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
+#define kb_host(kb, p) ((__typeof__(&(p)[0]))kb_host_copy((kb), (p)))
 #define kb_check(kb, got, want, n, tolerance)                                                                    \
     kb_check_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
 #define kb_check_norm(kb, got, want, n, tolerance)                                                               \
@@ -1210,6 +1225,7 @@ KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 #undef KBI_X
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
+template <class T> T* kb_host(kb_state* kb, const T* p) { return static_cast<T*>(kb_host_copy(kb, p)); }
 // kb_keep: a reference binds to no bit-field, so what may be one is bound as a constant, in memory.
 constexpr bool kbi_has_member(const char* text, size_t n) {
     return n > 1 ? kbi_has_member(text, n / 2) || kbi_has_member(text + n / 2, n - n / 2)
@@ -9160,9 +9176,10 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
 // The tracked block that p lies in, or NULL.
 static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
     const kbi_block* block = run->memory.blocks;
-    for (; block; block = block->next)
-        if ((const char*)p >= block->base + KBI_GUARD && (const char*)p < block->base + KBI_GUARD + block->bytes)
-            break;
+    for (; block; block = block->next) {
+        const char* begin = block->base + KBI_GUARD; // which an empty block has, too
+        if ((const char*)p == begin || ((const char*)p > begin && (const char*)p < begin + block->bytes)) break;
+    }
     return block;
 }
 
@@ -9201,6 +9218,21 @@ void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
         return;
     kbi_mark_read(kb->run, from);
     if (bytes) kb->run->backend->memory.copy(host, from, bytes);
+}
+
+void* kb_host_copy(kb_state* kb, const void* p) {
+    kbi_run* run = kb->run;
+    kbi_note_call(kb, "kb_host", false);
+    if (run->m.status != KB_OK) return NULL;
+    const kbi_block* block = kbi_block_of(run, p);
+    if (!block) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_host takes a pointer of KB_ALLOC, and this one is %s", p ? "not" : "NULL");
+        return NULL;
+    }
+    int64_t bytes = block->base + KBI_GUARD + block->bytes - (const char*)p;
+    void* copy = kb_alloc(kb, KB_HOST, 1, bytes);
+    if (copy) kb_to_host(kb, copy, p, (size_t)bytes);
+    return copy;
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
