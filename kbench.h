@@ -89,10 +89,8 @@ CONTENTS (search for the tag)
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
     >>store        record: files that survive a crash
-    >>columns      render: what render is told beside the records, and what stands in a column
-    >>lines        render: the table being written: its state, and text laid out in its width
-    >>table        render: the terminal table: groups, columns and rows
-    >>summary      render: what stands under the table: what its signs mean, who won, and what is in doubt
+    >>columns      render: what render is told beside the records, widths of text, and what stands in a column
+    >>table        render: the terminal table: text laid out in its width, columns, rows, and what stands under them
     >>csv          render: records as CSV
     >>progress     render: the progress line on stderr
     >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
@@ -569,15 +567,15 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 #define KB_NONE INT64_MIN
 // clang-format off
 //   x(kind, key, group, source, meaning with its unit)
-// Sources: stats, measured, machine, run and planned have a field of the statistics of the samples, of what was
-// measured of the case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
+// Sources: stats, measured, machine and run have a member of the statistics of the samples, of what was measured of the
+// case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
 // What is of stats or timed is withheld where a case has no time.
 #define KB_RECORD(x) \
-    x(text,    name,                  what, planned(name), \
+    x(text,    name,                  what, code, \
       "operation, dir, impl, dtype and axes: unique within a run") \
-    x(text,    operation,             what, planned(entry->operation), "what is computed") \
-    x(text,    direction,             what, planned(direction), "fwd, bwd, ...: the value of the axis dir") \
-    x(text,    implementation,        what, planned(entry->implementation), "how it is computed") \
+    x(text,    operation,             what, code, "what is computed") \
+    x(text,    direction,             what, code, "fwd, bwd, ...: the value of the axis dir") \
+    x(text,    implementation,        what, code, "how it is computed") \
     x(text,    origin,                what, code, "own, vendor or user") \
     x(whole,   rung,                  what, code, "step of the ladder from naive up") \
     x(text,    dtype,                 what, code, "element type") \
@@ -596,7 +594,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    time_ms_raw,           time, timed, "ms: the median before the bias was taken off") \
     x(real,    bias_ms,               time, timed, "ms that the timer reads too much, taken off each sample") \
     x(real,    floor_ms,              time, timed, "ms that an empty kernel reads in this mode") \
-    x(real,    wall_ms,               time, measured(wall_ns * 1e-6), "ms that the case took in all") \
+    x(real,    wall_ms,               time, code, "ms that the case took in all") \
     x(whole,   launches_per_sample,   time, code, "runs of the block whose mean is one sample") \
     x(whole,   samples_retaken,       time, code, "samples taken anew because something disturbed them") \
     x(whole,   processes,             time, timed, "processes that gave a median") \
@@ -701,7 +699,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(whole,   schema,                run, code, "of this table; 3") \
     x(text,    date,                  run, run(date), "UTC, 2026-01-31T23:59:59Z") \
     x(text,    binary,                run, run(binary), "hash of the executable's bytes") \
-    x(text,    command,               run, run(command), "the command line") \
+    x(text,    command,               run, code, "the command line") \
     x(whole,   seed,                  run, run(seed), "of data and order") \
     x(text,    git_commit,            run, run(git_commit), "of the folder in which the program ran") \
     x(text,    build,                 run, code, "compiler and options") \
@@ -4547,24 +4545,45 @@ typedef enum kbi_kind {
     KBI_KIND_verdict
 } kbi_kind;
 
+// --- where a record's values come from ---
+
+enum { KBI_FACTS = 16 };
+typedef struct kbi_facts { // what the system says of itself, by name
+    struct kbi_fact {
+        const char* name;
+        char value[72];
+    } of[KBI_FACTS];
+    int n;
+    char cpu[96]; // the processor's name
+} kbi_facts;
+
+typedef struct kbi_session { // the same for every record of a run
+    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
+    char* command;
+    int64_t seed;
+    kbi_facts facts;
+} kbi_session;
+
+typedef enum kbi_source { KBI_OF_CODE, KBI_OF_STATS, KBI_OF_MEASURED, KBI_OF_MACHINE, KBI_OF_RUN } kbi_source;
 typedef struct kbi_key {
     const char* name;
     kbi_kind kind;
-    size_t offset; // in kb_result
+    size_t offset, size; // in kb_result
     const char *group, *meaning;
     bool withheld; // where the case has no time
+    kbi_source source;
+    size_t from; // offset in the source
 } kbi_key;
 
 static const kbi_key kbi_keys[] = {
-#define KBI_HELD_stats(value) true
-#define KBI_HELD_timed true
-#define KBI_HELD_code false
-#define KBI_HELD_measured(value) false
-#define KBI_HELD_machine(value) false
-#define KBI_HELD_run(value) false
-#define KBI_HELD_planned(value) false
+#define KBI_AT_code false, KBI_OF_CODE, 0
+#define KBI_AT_timed true, KBI_OF_CODE, 0
+#define KBI_AT_stats(member) true, KBI_OF_STATS, offsetof(kb_stats, member)
+#define KBI_AT_measured(member) false, KBI_OF_MEASURED, offsetof(kbi_measured, member)
+#define KBI_AT_machine(member) false, KBI_OF_MACHINE, offsetof(kbi_machine, member)
+#define KBI_AT_run(member) false, KBI_OF_RUN, offsetof(kbi_session, member)
 #define KBI_X(kind, key, group, source, meaning) \
-    { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning, KBI_HELD_##source },
+    { #key, KBI_KIND_##kind, offsetof(kb_result, key), sizeof(kbi_field_##kind), #group, meaning, KBI_AT_##source },
     KB_RECORD(KBI_X)
 #undef KBI_X
 };
@@ -4574,7 +4593,6 @@ enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
 static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
-    KBI_STATIC_ASSERT(KBI_COUNT(names) == KB_UNRESOLVED + 1, "a name for each verdict");
     return names[v];
 }
 
@@ -4601,17 +4619,10 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
 
 static void kbi_field_clear(kb_result* r, const kbi_key* key) { // a cleared samples_ms is an empty list
     void* field = (char*)r + key->offset;
-    switch (key->kind) {
-    case KBI_KIND_real: *(kbi_field_real*)field = NAN; break;
-    case KBI_KIND_whole: *(kbi_field_whole*)field = KB_NONE; break;
-    case KBI_KIND_truth: *(kbi_field_truth*)field = -1; break;
-    case KBI_KIND_text: *(kbi_field_text*)field = NULL; break;
-    case KBI_KIND_params: memset(field, 0, sizeof(kbi_field_params)); break;
-    case KBI_KIND_samples: memset(field, 0, sizeof(kbi_field_samples)); break;
-    case KBI_KIND_flags: *(kbi_field_flags*)field = 0; break;
-    case KBI_KIND_status: *(kbi_field_status*)field = KB_OK; break;
-    case KBI_KIND_verdict: *(kbi_field_verdict*)field = KB_NO_VERDICT; break;
-    }
+    memset(field, 0, key->size);
+    if (key->kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
+    if (key->kind == KBI_KIND_whole) *(kbi_field_whole*)field = KB_NONE;
+    if (key->kind == KBI_KIND_truth) *(kbi_field_truth*)field = -1;
 }
 
 static void kbi_result_clear(kb_result* r) {
@@ -4627,87 +4638,87 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// --- where a record's values come from ---
-
-enum { KBI_FACTS = 16 };
-typedef struct kbi_facts { // what the system says of itself, by name
-    struct kbi_fact {
-        const char* name;
-        char value[72];
-    } of[KBI_FACTS];
-    int n;
-    char cpu[96]; // the processor's name
-} kbi_facts;
-
-typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
-    char* command;
-    int64_t seed;
-    kbi_facts facts;
-} kbi_session;
-
-typedef struct kbi_sources { // NULL: not now
-    const kb_stats* stats;
-    const kbi_measured* measured;
-    const kbi_machine* machine;
-    const kbi_session* run;
-    const kbi_case* planned;
-} kbi_sources;
-
-static void kbi_take(kb_result* r, kbi_kind kind, void* to, const void* from, size_t size) {
-    const char* text = kind == KBI_KIND_text ? *(const char* const*)from : NULL;
-    if (text) *(kbi_field_text*)to = kbi_arena_text(r->owned, *text ? text : NULL);
-    if (kind != KBI_KIND_text) memcpy(to, from, size);
+// Takes what KB_RECORD names of a source: members of the key's own type, and texts as arrays, of which an empty one is
+// none.
+static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        const kbi_key* key = &kbi_keys[i];
+        void* to = (char*)r + key->offset;
+        const char* member = (const char*)from + key->from;
+        if (key->source != source) continue;
+        if (key->kind == KBI_KIND_text)
+            *(kbi_field_text*)to = kbi_arena_text(r->owned, *member ? member : NULL);
+        else
+            memcpy(to, member, key->size);
+    }
 }
 
-// Takes what KB_RECORD names of the sources that are given. An empty text is none.
-static void kbi_result_take(kb_result* r, const kbi_sources* from) {
-#define KBI_FROM_code false, *to
-#define KBI_FROM_timed false, *to
-#define KBI_FROM_stats(value) from->stats, from->stats->value
-#define KBI_FROM_measured(value) from->measured, from->measured->value
-#define KBI_FROM_machine(value) from->machine, from->machine->value
-#define KBI_FROM_run(value) from->run, from->run->value
-#define KBI_FROM_planned(value) from->planned, from->planned->value
-#define KBI_TAKE(kind, known, value)                    \
-    if (known) {                                        \
-        const kbi_field_##kind x = value;               \
-        kbi_take(r, KBI_KIND_##kind, to, &x, sizeof x); \
+// --- parameters: axes of a case, counters, facts ---
+
+static void kbi_param_text(kbi_text* s, const kb_param* p) {
+    char number[40];
+    if (p->type == KB_AXIS_STRINGS)
+        kbi_clean(s, p->s ? p->s : "");
+    else if (p->type == KB_AXIS_REALS)
+        kbi_puts(s, kbi_number(p->r, number));
+    else
+        kbi_putf(s, "%lld", (long long)p->i);
+}
+
+// Whether two lists hold the same values, in whatever order.
+static bool kbi_same_params(const kb_param* a, int64_t n_a, const kb_param* b, int64_t n_b) {
+    bool same = n_a == n_b;
+    for (const kb_param* p = a; same && p < a + n_a; p++) {
+        same = false;
+        for (const kb_param* q = b; q < b + n_b && !same; q++)
+            same = p->type == q->type && kbi_is(p->name, q->name) &&
+                   (p->type == KB_AXIS_STRINGS ? kbi_same_text(p->s, q->s)
+                    : p->type == KB_AXIS_REALS ? memcmp(&p->r, &q->r, sizeof p->r) == 0
+                                               : p->i == q->i);
     }
-#define KBI_EXPAND(macro, ...) macro(__VA_ARGS__)
-#define KBI_X(kind, key, group, source, meaning)      \
-    {                                                 \
-        kbi_field_##kind* to = &r->key;               \
-        KBI_EXPAND(KBI_TAKE, kind, KBI_FROM_##source) \
-    }
-    KB_RECORD(KBI_X)
-#undef KBI_X
+    return same;
+}
+
+static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: there is none
+    for (const kb_param* p = object->of; p < object->of + object->n; p++)
+        if (strcmp(p->name, name) == 0) return p;
+    return NULL;
+}
+
+static double kbi_object_number(const kbi_field_params* object, const char* name) { // NaN: there is none
+    const kb_param* p = kbi_object_find(object, name);
+    return !p ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
+}
+
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
+    const kb_param* p = kbi_object_find(object, name);
+    return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
 // --- by name: the columns of the table, and every key that is a number or a text ---
 
-// Of the table, from left to right: title, key, width, drop. Where a line is too short, the column with drop 1 is left
-// out first, then the one with 2, and so on.
+// Of the table, from left to right: title, key, width, drop, wide. When a line is too short, the column with drop 1 is
+// left out first, then the one with 2, and so on. Wide: only in a line of KBI_WIDE columns or more.
 // clang-format off
 #define KBI_COLUMNS(x) \
-    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0) \
-    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12) \
-    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8) \
-    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6) \
-    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5) \
-    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7) \
-    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2) \
-    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4) \
-    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11) \
-    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) \
-    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9) \
-    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1) \
-    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13) \
-    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3)
+    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
+    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12, false) \
+    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8, false) \
+    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6, false) \
+    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5, false) \
+    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7, false) \
+    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2, true) \
+    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4, false) \
+    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11, false) \
+    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10, false) \
+    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9, false) \
+    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1, true) \
+    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13, false) \
+    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3, true)
 // clang-format on
 
 enum {
-#define KBI_X(name, title, key, width, drop) name,
+#define KBI_X(name, title, key, width, drop, wide) name,
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
@@ -4715,8 +4726,9 @@ enum {
 static const struct {
     const char *title, *key;
     int width, drop;
+    bool wide;
 } kbi_columns[] = {
-#define KBI_X(name, title, key, width, drop) { title, key, width, drop },
+#define KBI_X(name, title, key, width, drop, wide) { title, key, width, drop, wide },
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
@@ -4757,22 +4769,6 @@ static kbi_shown kbi_shown_column(int column) {
     return shown;
 }
 
-// An object's number of a name; NaN: there is none.
-static double kbi_object_number(const kbi_field_params* object, const char* name) {
-    for (int64_t i = 0; i < object->n; i++) {
-        const kb_param* p = &object->of[i];
-        if (strcmp(p->name, name) == 0)
-            return p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
-    }
-    return NAN;
-}
-
-static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
-    for (int64_t i = 0; i < object->n; i++)
-        if (strcmp(object->of[i].name, name) == 0 && object->of[i].type == KB_AXIS_STRINGS) return object->of[i].s;
-    return NULL;
-}
-
 static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
@@ -4784,8 +4780,9 @@ static const char* kbi_shown_title(const kbi_shown* what) {
 // false after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
-    const kbi_key* key = kbi_key_named(name);
     int column = -1;
+    memset(out, 0, sizeof *out);
+    out->column = -1;
     for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
         kbi_offer(&best, kbi_columns[i].title);
         if (kbi_same_name(kbi_columns[i].title, name)) column = i;
@@ -4793,27 +4790,21 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
     for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH; i++)
         if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
             column = kbi_units[i / KBI_UNITS_EACH].column;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
     if (column >= 0) return *out = kbi_shown_column(column), true;
-    memset(out, 0, sizeof *out);
-    out->column = -1;
-    out->key = key;
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        kbi_kind kind = kbi_keys[i].kind;
+        if (kind == KBI_KIND_params || kind == KBI_KIND_samples || kind == KBI_KIND_flags) continue;
+        kbi_offer(&best, kbi_keys[i].name);
+        if (kbi_same_name(kbi_keys[i].name, name)) out->key = &kbi_keys[i];
+    }
     if (strncmp(name, "counter:", 8) == 0 && name[8]) {
         out->key = kbi_key_named("counters");
         snprintf(out->counter, sizeof out->counter, "%s", name + 8);
-        return true;
     }
-    if (key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples && key->kind != KBI_KIND_flags)
-        return true;
-    if (key)
-        kbi_error("--%s: %s is a list, neither a number nor a text; --json has it", option, key->name);
-    else if (!*name)
-        kbi_error("--%s: a name is missing in its list, which is one as in time,GB/s", option);
-    else if (best.distance <= 3)
-        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'; nearest is '%s'", option,
-                  name, best.name);
-    else
-        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'", option, name);
+    if (out->key) return true;
+    kbi_error("--%s: '%s' is neither a column of the table nor a key of --json with one value%s%s%s", option, name,
+              best.distance <= 3 ? "; nearest is '" : "", best.distance <= 3 ? best.name : "",
+              best.distance <= 3 ? "'" : "");
     return false;
 }
 
@@ -4831,11 +4822,6 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
         p += length + down;
         if (!*p) return n;
     }
-}
-
-static bool kbi_shown_check(const char* option, const char* list) {
-    kbi_shown shown[KBI_SHOWN];
-    return kbi_shown_parse(option, list, shown) > 0;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5314,7 +5300,8 @@ static bool kbi_take_axis(const kb_option* option, void* values, const char* val
 }
 
 static bool kbi_take_columns(const kb_option* option, void* values, const char* value) {
-    return kbi_take_text(option, values, value) && kbi_shown_check(option->name, value);
+    kbi_shown shown[KBI_SHOWN];
+    return kbi_take_text(option, values, value) && kbi_shown_parse(option->name, value, shown) > 0;
 }
 
 static bool kbi_take_warmup(const kb_option* option, void* values, const char* value) {
@@ -12585,8 +12572,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
                             : "the clock gave a time that is none";
         return;
     }
-    kbi_sources from = { &s, NULL, NULL, NULL, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
     kbi_judge_process_ms(r, &s.median, 1);
@@ -13190,8 +13176,10 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
 
 static void kbi_record_identity(kb_result* r, const kbi_case* c) {
     kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
-    kbi_sources from = { NULL, NULL, NULL, NULL, c };
-    kbi_result_take(r, &from);
+    r->name = kbi_arena_text(r->owned, c->name);
+    r->operation = kbi_arena_text(r->owned, c->entry->operation);
+    r->direction = kbi_arena_text(r->owned, c->direction);
+    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
     r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
     if (c->entry->rung) r->rung = c->entry->rung;
     if (c->place) r->place = c->place;
@@ -13244,8 +13232,8 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
 
 static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     kbi_record_counters(r, m->counters, m->n_counters);
-    kbi_sources from = { NULL, m, NULL, NULL, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_MEASURED, m);
+    r->wall_ms = m->wall_ns * 1e-6;
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
     if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
@@ -13260,8 +13248,7 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
 }
 
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
-    kbi_sources from = { NULL, NULL, machine, NULL, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_MACHINE, machine);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
     for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE; i++) {
@@ -13450,8 +13437,8 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
 }
 
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
-    kbi_sources from = { NULL, NULL, NULL, s, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_RUN, s);
+    r->command = kbi_arena_text(r->owned, s->command);
     kbi_record_facts(r, &s->facts);
     r->kbench_version = KBENCH_VERSION;
     r->schema = KBI_SCHEMA;
@@ -13556,62 +13543,51 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>columns   render: what render is told beside the records, and what stands in a column.
+  >>columns   render: what render is told beside the records, widths of text, and what stands in a column.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What render is told beside the records.
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet, counters; // what was counted of cases stands below them
+    bool colour, utf8, verbose, quiet, counters; // counters: what was counted in a case stands below its row
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
-// Whether that is a terminal that knows colours and how to clear a line.
+// Whether this is a terminal that knows colours and how to clear a line.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
 // A terminal's own, else what COLUMNS says.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
-    const char* said = getenv("COLUMNS");
+    const char* columns = getenv("COLUMNS");
     bool known = ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    long width = known ? KBI_MAX((int)size.ws_col, 40) : said ? strtol(said, NULL, 10) : 0;
+    long width = known ? KBI_MAX((int)size.ws_col, 40) : columns ? strtol(columns, NULL, 10) : 0;
     return width >= 40 && width <= 1000 ? (int)width : 80;
-}
-
-static bool kbi_is_set(const char* name) { // in the environment, to something that does not deny it
-    const char* value = getenv(name);
-    return value && *value && !kbi_is(value, "0");
 }
 
 // "always" and "never" decide; else what the environment asks for, and last what f is.
 static bool kbi_colour(FILE* f, const char* when) {
+    static const char* const forced[] = { "CLICOLOR_FORCE", "FORCE_COLOR" };
     if (when && !kbi_same_name(when, "auto")) return kbi_same_name(when, "always");
     if (getenv("NO_COLOR") && *getenv("NO_COLOR")) return false;
-    return kbi_is_set("CLICOLOR_FORCE") || kbi_is_set("FORCE_COLOR") || kbi_terminal(f);
-}
-
-// What the locale says, without its library: whether more than ASCII can be drawn.
-static bool kbi_locale_utf8(void) {
-    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
-    for (int i = 0; i < KBI_COUNT(names); i++) {
-        const char *locale = getenv(names[i]), *set = locale ? strchr(locale, '.') : NULL;
-        if (!locale || !*locale) continue; // the next has the say
-        return set && (tolower((unsigned char)set[1]) == 'u' && tolower((unsigned char)set[2]) == 't' &&
-                       tolower((unsigned char)set[3]) == 'f' && set[4 + (set[4] == '-')] == '8');
-    }
-    return false;
+    for (int i = 0; i < KBI_COUNT(forced); i++)
+        if (getenv(forced[i]) && *getenv(forced[i]) && !kbi_is(getenv(forced[i]), "0")) return true;
+    return kbi_terminal(f);
 }
 
 static void kbi_how_default(kbi_how* how, FILE* out) {
+    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" }; // the first that is set decides
+    const char* locale = NULL;
+    for (int i = 0; i < KBI_COUNT(names) && (!locale || !*locale); i++) locale = getenv(names[i]);
     memset(how, 0, sizeof *how);
     how->out = out;
     how->width = kbi_terminal_width(out);
     how->colour = kbi_colour(out, NULL);
-    how->utf8 = kbi_locale_utf8();
+    how->utf8 = locale && (strstr(locale, "UTF") || strstr(locale, "utf"));
 }
 
-// Columns of a character of n bytes: two where the script is written in squares, none for marks upon the one before.
+// Columns of a character of n bytes: 2 for scripts written in squares, 0 for marks on the character before.
 static int kbi_character_width(const char* s, int n) {
     static const struct {
         unsigned from, to;
@@ -13626,7 +13602,7 @@ static int kbi_character_width(const char* s, int n) {
     return 1;
 }
 
-// The bytes of s, of n, that take no more than so many columns; used: how many those take.
+// The bytes of s, of n, that take no more than so many columns; used: how many columns they take.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t at = 0;
     *used = 0;
@@ -13644,38 +13620,20 @@ static int kbi_width(const char* s, size_t n) { // of n bytes, in columns
     kbi_fitting(s, n, 1 << 30, &used);
     return used;
 }
-static int kbi_text_width(const char* s) { return kbi_width(s, strlen(s)); }
 
-// Adds a text, cut in its middle where it takes more than so many columns: names differ at either end.
+// Adds a text, cut in its middle when it takes more than so many columns: names differ at either end.
 static void kbi_cut(kbi_text* t, const char* s, int columns) {
-    size_t n = strlen(s), tail = n;
+    size_t n = strlen(s), tail = 0;
     int used, width = kbi_width(s, n);
-    if (width <= columns) {
-        kbi_puts(t, s);
-        return;
+    bool whole = columns < 5 || width <= columns;
+    kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
+    if (whole) return;
+    for (int room = columns - 3 - used; width > room;) {
+        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + tail), 1);
+        width -= kbi_character_width(s + tail, bytes);
+        tail += (size_t)bytes;
     }
-    kbi_put(t, s, kbi_fitting(s, n, columns < 5 ? columns : (columns - 2) / 2, &used));
-    if (columns < 5) return;
-    kbi_puts(t, "...");
-    for (int left = columns - 3 - used; tail > 0;) { // back over whole characters
-        size_t begin = tail - 1;
-        while (begin > 0 && (s[begin] & 0xc0) == 0x80) begin--;
-        int wide = kbi_width(s + begin, tail - begin);
-        if (wide > left) break;
-        left -= wide;
-        tail = begin;
-    }
-    kbi_puts(t, s + tail);
-}
-
-static void kbi_param_text(kbi_text* s, const kb_param* p) {
-    char number[40];
-    if (p->type == KB_AXIS_STRINGS)
-        kbi_clean(s, p->s ? p->s : "");
-    else if (p->type == KB_AXIS_REALS)
-        kbi_puts(s, kbi_number(p->r, number));
-    else
-        kbi_putf(s, "%lld", (long long)p->i);
+    kbi_putf(t, "...%s", s + tail);
 }
 
 // --- a column under a heading ---
@@ -13688,8 +13646,8 @@ typedef struct kbi_cell { // a column under the heading above
     bool utf8;
 } kbi_cell;
 
-// The unit for all of these: the largest in which all have a digit before the point. One larger yet where the others
-// would have more than five, as long as that loses nothing of the smallest.
+// The unit for all of these: the largest in which all have a digit before the point. One larger yet when the others
+// would have more than five, as long as this loses nothing of the smallest.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     double most = 0, least = INFINITY, before = 0; // before: the scale of the unit below
     for (int i = 0; i < n; i++) {
@@ -13727,7 +13685,7 @@ static const char* kbi_show_count(double x, char out[40]) {
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// A share of the whole as a bar of so many columns; what is beyond the whole is the whole.
+// A share of the whole as a bar of so many columns; more than the whole is the whole.
 static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
     int parts = utf8 ? 8 : 1, filled = (int)(KBI_MIN(KBI_MAX(share, 0.0), 1.0) * columns * parts + 0.5);
     for (int i = 0; i < columns; i++, filled -= parts) {
@@ -13743,41 +13701,38 @@ static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
 // Text of a field of a record in its column, "-" for none.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
+    int column = cell->what.column;
     const kbi_key* key = cell->what.key;
     const char* words = kbi_field_words(r, key);
     double x = kbi_shown_number(r, &cell->what);
-    if (!words && !kbi_finite(x))
-        kbi_puts(s, cell->what.column == KBI_COLUMN_BAR ? "" : "-");
-    else if (cell->what.column == KBI_COLUMN_SPREAD)
-        kbi_puts(s, kbi_show_percent(x, out));
-    else if (cell->what.column == KBI_COLUMN_ROOF)
-        kbi_puts(s, kbi_show_percent(x / 100, out));
-    else if (cell->what.column == KBI_COLUMN_MEMORY)
-        kbi_puts(s, x > 0 ? kbi_digits(x * cell->scale, 3, out) : "-");
-    else if (cell->what.column == KBI_COLUMN_BAR)
+    if (words)
+        kbi_clean(s, words);
+    else if (!kbi_finite(x) || (column == KBI_COLUMN_MEMORY && x <= 0))
+        kbi_puts(s, column == KBI_COLUMN_BAR ? "" : "-");
+    else if (column == KBI_COLUMN_SPREAD || column == KBI_COLUMN_ROOF)
+        kbi_puts(s, kbi_show_percent(column == KBI_COLUMN_ROOF ? x / 100 : x, out));
+    else if (column == KBI_COLUMN_BAR)
         kbi_share_bar(s, x / 100, cell->width, cell->utf8);
-    else if (cell->what.column == KBI_COLUMN_INTERVAL)
+    else if (column == KBI_COLUMN_INTERVAL)
         kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
-    else if (cell->what.column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
+    else if (column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
         kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
                  r->verdict == KB_EQUIVALENT   ? "="
                  : r->verdict == KB_UNRESOLVED ? "~"
                                                : "");
-    else if (words)
-        kbi_clean(s, words);
-    else if (key->kind == KBI_KIND_whole)
-        kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
     else if (cell->what.counter[0])
         kbi_puts(s, kbi_show_count(x, out));
+    else if (key->kind == KBI_KIND_whole && column != KBI_COLUMN_MEMORY)
+        kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
     else { // four digits, or as many as have room behind the zeros of a small number
-        int digits = 4;
+        int digits = column == KBI_COLUMN_MEMORY ? 3 : 4;
         while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
         kbi_puts(s, out);
     }
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>lines     render: the table being written: its state, and text laid out in its width.
+  >>table     render: the terminal table: text laid out in its width, columns, rows, and what stands under them.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
@@ -13787,15 +13742,15 @@ enum {
     KBI_LABEL_MIN = 8,
     KBI_WIDE = 100,      // a line so long has room for more columns
     KBI_WINNER_ROOM = 9, // " fastest?"
-    KBI_MARK_ROOM = 4    // " UV+": of a flag, and that there are more
+    KBI_MARK_ROOM = 4,   // " UV+": of a flag, and that there are more
+    KBI_AXES_NAMES = 14, // longer names of several axes stand once above the rows
+    KBI_WINNERS_ALL = 30 // operations whose winner is told in any event
 };
 
 // Who won how many of an operation's groups, and by how much: what the summary is made of.
 typedef struct kbi_wins {
-    char operation[96], winner[64], over[64]; // winner empty: nobody surely
-    char perhaps[64];                         // who then did best in the last of them
+    char operation[96], winner[64], over[64]; // winner empty: none is significant
     int groups;
-    bool various;                  // over another one each time
     double least, most, low, high; // speedups, and how far their intervals reach; NAN: none is known
 } kbi_wins;
 
@@ -13806,7 +13761,6 @@ typedef struct kbi_table {
     int n_chosen, n_order;
     bool bare;                   // records alone, without their machine
     bool alone;                  // the heading above is that of operations with one case each
-    bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
     bool cold;                   // a share of the memory's bandwidth, of a cold case on a GPU, was shown
     bool apart;                  // a case was measured without interleaved rounds
@@ -13816,7 +13770,7 @@ typedef struct kbi_table {
     int n_cells, label;     // label: width of the first column
     int most_label;         // what it could be
     unsigned wanted;        // a bit for each of kbi_columns that the heading above was made for
-    uint64_t heading, axes; // hashes: the operation above; axes that rows leave out, 0: none
+    uint64_t heading, axes; // hashes: the operation above; the axes that rows have no names of, 0: none
     uint64_t machine;       // of the line above; 0: none
     int64_t ok, failed, skipped;
     int64_t flagged[KB_FLAG_COUNT]; // cases beside, or in place of, whose number it stands
@@ -13834,29 +13788,14 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
-// Wrapping may have put "::" at the start of a line, which a CI system's log would obey.
 static void kbi_table_flush(kbi_table* t) {
-    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
-        char spelled[16];
-        size_t n = strcspn(s, "\n"), before = 0;
-        while (before < n && kbi_starts_on(true, s[before])) before++;
-        fwrite(s, 1, before, t->how.out);
-        if (before < n) {
-            const char* p = s + before;
-            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
-            fwrite(piece, 1, first, t->how.out);
-            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
-        }
-        s += n;
-        if (*s) fputc(*s++, t->how.out);
-    }
+    fwrite(t->text.n ? t->text.s : "", 1, t->text.n, t->how.out);
     fflush(t->how.out);
     kbi_text_free(&t->text);
     kbi_arena_free(&t->scratch);
 }
 
-// These last until the table is flushed. What was put into a text, which is freed; a format; a text as it may be shown;
-// its columns that have room.
+// These last until the table is flushed: a text, which is freed; a format; a text as it may be shown.
 static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
     const char* kept = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
     kbi_text_free(text);
@@ -13878,12 +13817,6 @@ static const char* kbi_table_clean(kbi_table* t, const char* s) {
     return kbi_table_keep(t, &text);
 }
 
-static const char* kbi_table_cut(kbi_table* t, const char* s, int columns) {
-    kbi_text text = KBI_BLANK;
-    kbi_cut(&text, s, columns);
-    return kbi_table_keep(t, &text);
-}
-
 static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
@@ -13895,13 +13828,20 @@ static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     return n + room;
 }
 
+static void kbi_table_cut(kbi_table* t, int width, const char* s) { // at the left, and no longer
+    kbi_text text = KBI_BLANK;
+    kbi_cut(&text, s, width);
+    kbi_table_pad(t, -width, kbi_table_keep(t, &text));
+}
+
 static void kbi_table_line_end(kbi_table* t) { // without spaces before it
     while (t->text.n && t->text.s[t->text.n - 1] == ' ') t->text.s[--t->text.n] = 0;
     kbi_puts(&t->text, "\n");
 }
 
 // Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
-// line is parted.
+// line is parted. Each part is cleaned again: wrapping may have put "::" at the start of a line, which a CI system's
+// log would obey.
 static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
@@ -13910,7 +13850,7 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
         int before = at ? gap : indent, used;
         size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
         kbi_putf(&t->text, "%*s", before, "");
-        kbi_put(&t->text, s, fits);
+        kbi_clean(&t->text, kbi_arena_text_n(&t->scratch, s, fits));
         at += before + used;
         s += fits;
         s += strspn(s, " ");
@@ -13921,20 +13861,6 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
 
 // --- what was counted of a case, below its row ---
-
-// What is remarked of it; on a line of its own, and first, what binds it.
-static void kbi_table_message(kbi_table* t, const char* message) {
-    const char* bound = strncmp(message, "bound by ", 9) == 0 ? message : strstr(message, "; bound by ");
-    int before = bound ? (int)(bound - message) : 0;
-    if (!bound) {
-        kbi_table_wrap(t, 4, message);
-        return;
-    }
-    bound += before ? 2 : 0;
-    const char* behind = strstr(bound, "; ");
-    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s", behind ? (int)(behind - bound) : (int)strlen(bound), bound));
-    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s%s", before, message, behind ? behind + (before ? 0 : 2) : ""));
-}
 
 // Three digits and a prefix; in full what is whole and small, and what has a unit that nobody here knows.
 static void kbi_table_count(kbi_text* s, double x, const char* unit) {
@@ -13956,23 +13882,22 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) {
     }
 }
 
-// Those that are not 0, in columns, each from top to bottom.
+// Counters that are not 0, in columns, each from top to bottom.
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     enum { KBI_INDENT = 4, KBI_GAP = 3, KBI_MOST = 4 };
-    size_t size = sizeof(char*) * (size_t)(r->counters.n + 1);
-    const char **names = (const char**)kbi_arena_alloc(&t->scratch, size),
-               **values = (const char**)kbi_arena_alloc(&t->scratch, size);
-    int n = 0, name = 0, value = 0; // the widest
+    size_t size = sizeof(char*) * (size_t)(2 * r->counters.n + 1);
+    const char** cells = (const char**)kbi_arena_alloc(&t->scratch, size); // name, value, name, ...
+    int n = 0, name = 0, value = 0;                                        // the widest
     for (int64_t i = 0; i < r->counters.n; i++) {
         const char* raw = r->counters.of[i].name;
         double x = kbi_object_number(&r->counters, raw);
         kbi_text text = KBI_BLANK;
         if (!kbi_finite(x) || !(fabs(x) > 0) || !*raw) continue;
         kbi_table_count(&text, x, kbi_object_text(&r->counter_units, raw));
-        names[n] = kbi_table_clean(t, raw);
-        values[n] = kbi_table_keep(t, &text);
-        name = KBI_MAX(name, kbi_text_width(names[n]));
-        value = KBI_MAX(value, kbi_text_width(values[n]));
+        value = KBI_MAX(value, kbi_width(text.s, text.n));
+        cells[2 * n] = kbi_table_clean(t, raw);
+        cells[2 * n + 1] = kbi_table_keep(t, &text);
+        name = KBI_MAX(name, kbi_width(cells[2 * n], strlen(cells[2 * n])));
         n++;
     }
     name = KBI_MIN(name, KBI_MAX(t->how.width - KBI_INDENT - 1 - value, 8));
@@ -13980,32 +13905,16 @@ static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     columns = KBI_MAX(1, KBI_MIN(columns, (int)KBI_MOST));
     int rows = (n + columns - 1) / columns;
     for (int i = 0; i < rows; i++) {
-        kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
         for (int k = i; k < n; k += rows) {
-            kbi_table_pad(t, -name, kbi_table_cut(t, names[k], name));
-            kbi_puts(&t->text, " ");
-            kbi_table_pad(t, value, values[k]);
-            kbi_putf(&t->text, "%*s", (int)KBI_GAP, "");
+            kbi_putf(&t->text, "%*s", (int)(k == i ? KBI_INDENT : KBI_GAP), "");
+            kbi_table_cut(t, name, cells[2 * k]);
+            kbi_table_pad(t, value + 1, cells[2 * k + 1]);
         }
         kbi_table_line_end(t);
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>table     render: the terminal table: groups, columns and rows.
----------------------------------------------------------------------------------------------------------------*/
-
 // --- groups: which records belong together ---
-
-static bool kbi_same_param(const kb_param* a, const kb_param* b) {
-    kbi_text x = KBI_BLANK, y = KBI_BLANK;
-    kbi_param_text(&x, a);
-    kbi_param_text(&y, b);
-    bool same = kbi_is(a->name, b->name) && kbi_is(x.s ? x.s : "", y.s ? y.s : "");
-    kbi_text_free(&x);
-    kbi_text_free(&y);
-    return same;
-}
 
 static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
@@ -14013,49 +13922,14 @@ static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
 
 // Whether two differ in nothing but the implementation, and come from one run on one device.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
-    if (a->planned == KB_NONE || b->planned == KB_NONE || !kbi_is(a->run_id, b->run_id)) return false;
-    if (a->device != b->device || a->params.n != b->params.n || !kbi_same_operation(a, b)) return false;
-    for (int64_t i = 0; i < a->params.n; i++) {
-        bool found = false;
-        for (int64_t j = 0; j < b->params.n && !found; j++)
-            found = kbi_same_param(&a->params.of[i], &b->params.of[j]);
-        if (!found) return false;
-    }
-    return true;
+    return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
+           kbi_same_operation(a, b) && kbi_same_params(a->params.of, a->params.n, b->params.of, b->params.n);
 }
 
-// An operation that has no other case shares its heading; a record of no plan does likewise.
+// An operation that has no other case shares its heading; a record of no plan does as well.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 // --- columns ---
-
-// Whether a joule is told in operations: where these are what limits, or all that is known. Else in bytes.
-static bool kbi_table_by_flops(const kb_result* r) {
-    bool memory = r->roof && kbi_roof_is_memory(r->roof);
-    return kbi_finite(r->flops_per_joule) && !(memory && kbi_finite(r->bytes_per_joule));
-}
-
-// Which of the table's own columns these records have something for.
-static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows, int n) {
-    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
-    bool wide = t->how.width >= KBI_WIDE;
-    if (wide) wanted |= 1u << KBI_COLUMN_SAMPLES;
-    for (int i = 0; i < n; i++) {
-        const kb_result* r = rows[i];
-        if (kbi_finite(r->bytes) || kbi_finite(r->throughput_gbps)) wanted |= 1u << KBI_COLUMN_GBPS;
-        if (kbi_finite(r->flops) || kbi_finite(r->gflops)) wanted |= 1u << KBI_COLUMN_GFLOPS;
-        if (kbi_finite(r->items_per_second)) wanted |= 1u << KBI_COLUMN_ITEMS;
-        if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF | (unsigned)wide << KBI_COLUMN_BAR;
-        if (r->memory_bytes > 0) wanted |= 1u << KBI_COLUMN_MEMORY;
-        if (kbi_finite(r->energy_mj)) wanted |= 1u << KBI_COLUMN_ENERGY;
-        if (kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_FLOP_J;
-        if (kbi_finite(r->bytes_per_joule) && !kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_BYTE_J;
-        if (kbi_finite(r->speedup)) wanted |= 1u << KBI_COLUMN_SPEEDUP;
-        if (kbi_finite(r->speedup_low)) wanted |= (unsigned)wide << KBI_COLUMN_INTERVAL;
-        if (r->baseline) wanted |= KBI_CONTEST;
-    }
-    return wanted;
-}
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
     kbi_text text = KBI_BLANK;
@@ -14070,103 +13944,110 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     cell->scale = 1;
     cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&cell->what);
-    cell->width = what.column < 0 ? KBI_MAX(kbi_text_width(kbi_table_clean(t, cell->title)), 8)
-                                  : kbi_columns[what.column].width;
+    cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
-    for (int i = 0; i < n && what.column < 0; i++)
-        cell->width = KBI_MAX(cell->width, kbi_text_width(kbi_table_value(t, cell, rows[i])));
+    for (int i = -1; i < n && what.column < 0; i++) {
+        const char* s = i < 0 ? kbi_table_clean(t, cell->title) : kbi_table_value(t, cell, rows[i]);
+        cell->width = KBI_MAX(cell->width, kbi_width(s, strlen(s)));
+    }
 }
 
-static int kbi_table_label_room(const kbi_table* t) { // of the first column, if names are not long
-    return KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
-}
-
-// What stands beside the first column.
-static int kbi_table_beside(const kbi_table* t, unsigned columns) {
-    int used = KBI_MARK_ROOM + (columns & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0);
-    for (int i = 0; i < t->n_chosen; i++) used += t->cells[i].width + 1;
-    for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
-        if (columns >> i & 1) used += kbi_columns[i].width + 1;
-    return used;
-}
-
-// Columns for these records, with a first column as wide as label if it may be, and as need if it must. Where the line
-// is too short for all of them those that say least are left out, the first of these first.
+// Columns for these records, with a first column as wide as label if it may be, and as need if it must. When the line
+// is too short for all of them, those that say least are left out, in the order of kbi_columns[].drop.
 static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
                               int need) {
+    int used = KBI_MARK_ROOM + (wanted & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0), columns = KBI_COUNT(kbi_columns);
     need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
-    for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
-    for (int drop = 1; drop < KBI_COUNT(kbi_columns) && !t->n_chosen; drop++)
-        for (int i = 0; i < KBI_COUNT(kbi_columns) && kbi_table_beside(t, wanted) + need > t->how.width; i++)
-            if (kbi_columns[i].drop == drop) wanted &= ~(1u << i);
-    for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
+    for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n), used += t->cells[i].width + 1;
+    if (t->n_chosen) wanted = 0;
+    for (int i = 0; i < columns; i++) used += wanted >> i & 1 ? kbi_columns[i].width + 1 : 0;
+    for (int drop = 1; drop < columns; drop++)
+        for (int i = 0; i < columns && used + need > t->how.width; i++)
+            if (kbi_columns[i].drop == drop && wanted >> i & 1)
+                wanted &= ~(1u << i), used -= kbi_columns[i].width + 1;
+    for (int i = 0; i < columns; i++)
         if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
-    t->most_label =
-        KBI_MAX(KBI_MIN(t->how.width - kbi_table_beside(t, wanted), KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
-    t->label = KBI_MIN(KBI_MAX(kbi_table_label_room(t), label), t->most_label);
+    t->most_label = KBI_MAX(KBI_MIN(t->how.width - used, KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
+    int room = KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
+    t->label = KBI_MIN(KBI_MAX(room, label), t->most_label);
 }
 
 // --- the first column ---
 
-// The axes of a record, "rows=16 cols=4096"; or "16x4096" with their names in axes, false if not all are numbers.
-static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
-    bool numbers = true;
+// The axes of a record, "rows=16 cols=4096"; when the names are long, "16x4096", and the names are in axes, else "".
+static const char* kbi_table_shape(kbi_table* t, const kb_result* r, const char** axes) {
+    kbi_text full = KBI_BLANK, values = KBI_BLANK, names = KBI_BLANK;
+    bool brief = axes != NULL;
+    int n = 0;
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
-        bool elsewhere = kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS);
-        if (elsewhere) continue;
-        numbers &= p->type != KB_AXIS_STRINGS;
-        if (s->n) kbi_puts(s, axes ? "x" : " ");
-        if (axes && axes->n) kbi_puts(axes, " x ");
-        kbi_clean(axes ? axes : s, p->name);
-        if (!axes) kbi_puts(s, "=");
-        kbi_param_text(s, p);
+        if (kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS)) continue;
+        kbi_putf(&names, "%s%s", n ? " x " : "", p->name);
+        kbi_putf(&full, "%s%s=", n ? " " : "", p->name), kbi_param_text(&full, p);
+        kbi_puts(&values, n++ ? "x" : ""), kbi_param_text(&values, p);
+        brief = brief && p->type != KB_AXIS_STRINGS;
     }
-    return s->n && numbers;
+    brief = brief && n > 1 && names.n >= KBI_AXES_NAMES;
+    if (axes) *axes = brief ? kbi_table_clean(t, names.s) : "";
+    const char* shape = kbi_table_clean(t, brief ? values.s : full.s);
+    kbi_text_free(&full), kbi_text_free(&values), kbi_text_free(&names);
+    return shape;
 }
 
-static const char* kbi_table_names(kbi_table* t, const kb_result* r, bool contest, bool shape) {
-    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !shape);
-    const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
-                            named ? r->implementation : NULL, contest ? NULL : r->dtype };
-    kbi_text names = KBI_BLANK;
-    for (int i = 0; i < KBI_COUNT(parts); i++)
-        if (parts[i]) kbi_clean(&names, parts[i]), kbi_puts(&names, " ");
-    while (names.n && names.s[names.n - 1] == ' ') names.n--;
-    return kbi_table_keep(t, &names);
-}
-
-// What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
-// without the names of its axes, which are left in axes and then stand once above the row. Room: where it is still too
-// long, the names are cut, since the shape is what rows differ in; 0: there is enough.
-static const char* kbi_table_label(kbi_table* t, const char** axes, const kb_result* r, bool contest, int room) {
-    kbi_text full = KBI_BLANK, numbers = KBI_BLANK, by = KBI_BLANK;
-    if (!contest) kbi_table_params(&full, NULL, r);
-    const char *names = kbi_table_names(t, r, contest, full.n > 0), *shape = kbi_table_keep(t, &full);
-    int indent = t->alone ? 0 : 1, wide = kbi_text_width(names), between = *names && *shape ? 1 : 0;
+// What a row begins with: the implementation, and the shape when no line above says it.
+static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool contest, const char** axes) {
     *axes = "";
-    if (!contest && r->params.n > 1 &&
-        (t->by || indent + wide + between + kbi_text_width(shape) > kbi_table_label_room(t))) {
-        t->by = kbi_table_params(&numbers, &by, r);
-        const char *said = kbi_table_keep(t, &numbers), *above = kbi_table_keep(t, &by);
-        if (t->by) shape = said, *axes = above;
-    }
-    int left = room - indent - between - kbi_text_width(shape);
-    names = kbi_table_cut(t, names, !room || left < 5 ? wide : left);
-    return kbi_table_text(t, "%s%s%s", names, between ? " " : "", shape);
+    const char* shape = contest ? "" : kbi_table_shape(t, r, axes);
+    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
+    const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
+                            named ? r->implementation : NULL, contest ? NULL : r->dtype, shape };
+    kbi_text label = KBI_BLANK;
+    for (int i = 0; i < KBI_COUNT(parts); i++)
+        if (parts[i] && *parts[i]) kbi_puts(&label, label.n ? " " : ""), kbi_puts(&label, parts[i]);
+    return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
 // --- lines ---
 
-// The names of the columns, beside the operation's own name when it has more than one case.
-static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    const char* name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
-                                      r->direction ? r->direction : "");
+// A new heading for each operation (those with a single case share one), and when other columns, other units or a
+// wider first column are needed.
+static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
+    const kb_result* r = rows[0];
+    const char *axes, *name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
+                                             r->direction ? r->direction : "");
+    bool alone = kbi_table_single(r), numbers = false, reads = true;
+    uint64_t heading = kbi_hash(0, name);
+    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == heading);
+    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
+    int longest = same ? t->label : 0;
+    t->alone = alone;
+    for (int i = 0; i < n; i++) {
+        const char* label = kbi_table_label(t, rows[i], contest, &axes);
+        longest = KBI_MAX(longest, kbi_width(label, strlen(label)) + !alone);
+        numbers |= rows[i]->status == KB_OK;
+        if (rows[i]->baseline) wanted |= KBI_CONTEST;
+        for (int c = 0; c < KBI_COUNT(kbi_columns); c++) {
+            double x = kbi_field_number(rows[i], kbi_key_named(kbi_columns[c].key));
+            if (!kbi_finite(x) || (kbi_columns[c].wide && t->how.width < KBI_WIDE)) continue;
+            if (x > 0 || c != KBI_COLUMN_MEMORY) wanted |= 1u << c;
+        }
+    }
+    if (wanted >> KBI_COLUMN_FLOP_J & 1) // a joule is told in bytes if memory is what limits, else in operations
+        wanted &= ~(1u << (r->roof && kbi_roof_is_memory(r->roof) ? KBI_COLUMN_FLOP_J : KBI_COLUMN_BYTE_J));
+    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
+    t->heading = heading;
+    bool fits = longest <= t->label || t->label == t->most_label;
+    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
+    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
+    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
+    t->axes = 0;
+    kbi_text cut = KBI_BLANK;
+    kbi_cut(&cut, alone ? "" : kbi_table_clean(t, name), t->how.width);
     kbi_puts(&t->text, "\n");
     kbi_table_colour(t, "\033[1m");
-    int used = kbi_table_pad(t, -t->label, kbi_table_cut(t, t->alone ? "" : kbi_table_clean(t, name), t->how.width));
+    int used = kbi_table_pad(t, -t->label, kbi_table_keep(t, &cut));
     kbi_table_colour(t, "\033[0m");
     if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
     for (int i = 0; i < t->n_cells; i++) {
@@ -14178,51 +14059,10 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
     kbi_table_line_end(t);
 }
 
-// A new heading for each operation (those with a single case share one), and where other columns, other units or a
-// wider first column are needed.
-static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
-    const kb_result* r = rows[0];
-    const char* axes;
-    bool alone = kbi_table_single(r), numbers = false, reads = true;
-    uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
-    operation = kbi_hash(operation, r->direction ? r->direction : "");
-    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == operation);
-    unsigned wanted = kbi_table_wants(t, rows, n);
-    int longest = same ? t->label : 0;
-    t->alone = alone;
-    t->by = same && t->by;
-    for (int i = 0; i < n; i++) {
-        numbers |= rows[i]->status == KB_OK;
-        int label = kbi_text_width(kbi_table_label(t, &axes, rows[i], contest, 0)) + (alone ? 0 : 1);
-        longest = KBI_MAX(longest, label);
-    }
-    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
-    t->heading = operation;
-    bool fits = longest <= t->label || t->label == t->most_label;
-    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
-    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
-    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
-    kbi_table_heading(t, r);
-    t->axes = 0;
-}
-
-// The marks of the flags that stand beside a number: as many as have room, and a + where there are more.
-static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
-    int left = 0, room = (t->how.width - used) / 3;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flags[f].mark;
-    if (left > room) room = (t->how.width - used - 1) / 3;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
-        t->flagged[f]++;
-        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark), left--;
-    }
-    if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
-}
-
 // won: nobody knows (0), this one, perhaps (1) or surely (2).
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->label;
-    bool compared = false;
+    bool compared = false, memory = r->roof && kbi_roof_is_memory(r->roof);
     for (int i = 0; i < t->n_cells; i++) {
         int column = t->cells[i].what.column;
         const char* s = kbi_table_value(t, &t->cells[i], r);
@@ -14231,8 +14071,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += 1 + kbi_table_pad(t, t->cells[i].width, s);
         compared |= column == KBI_COLUMN_SPEEDUP;
         t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
-        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && r->roof &&
-                   kbi_roof_is_memory(r->roof);
+        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && memory;
         if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
             int64_t processes = KBI_MAX(r->processes, (int64_t)1);
             t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
@@ -14248,18 +14087,27 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         kbi_table_colour(t, "\033[0m");
         used += won > 1 ? 8 : 9;
     }
-    kbi_table_marks(t, r, used);
+    // the marks of the flags: as many as have room, and a + when there are more
+    int marks = 0, room = t->how.width - used;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) marks += r->flags >> f & 1 && *kbi_flags[f].mark;
+    room = room / 3 >= marks ? marks : KBI_MAX((room - 1) / 3, 1);
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
+        t->flagged[f]++;
+        if (room > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark);
+        if (room-- == 0) kbi_puts(&t->text, "+");
+    }
     kbi_table_line_end(t);
     // these two flags have numbers of their own
     bool numbers =
         (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->timer, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
-    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_message(t, r->message);
+    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
     for (const kb_output* o = kbi_process.outputs; o; o = o->next)
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// A word instead of a number, and what happened: on the line where it has room, else below it.
+// A word instead of a number, and what happened: on the line when it has room, else below it.
 static void kbi_table_word(kbi_table* t, const kb_result* r) {
     const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
@@ -14271,39 +14119,23 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
     kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
     kbi_puts(&t->text, word);
     kbi_table_colour(t, "\033[0m");
-    const char* why = kbi_is(r->message, r->no_gpu) ? NULL : r->message; // the line above the table says it for all
-    why = kbi_table_clean(t, why);
-    if (*why && t->label + 3 + (int)strlen(word) + kbi_text_width(why) <= t->how.width)
+    // what the line above the table says for all is not repeated
+    const char* why = kbi_table_clean(t, kbi_is(r->message, r->no_gpu) ? NULL : r->message);
+    if (*why && t->label + 3 + (int)strlen(word) + kbi_width(why, strlen(why)) <= t->how.width)
         kbi_putf(&t->text, ": %s\n", why);
     else
         kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why);
 }
 
-static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int won) {
-    int indent = t->alone ? 0 : 1;
-    const char *axes, *label = kbi_table_label(t, &axes, r, contest, t->label);
-    uint64_t left_out = *axes ? kbi_hash(14695981039346656037u, axes) : t->axes;
-    if (t->axes != left_out) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
-    t->axes = left_out;
-    kbi_putf(&t->text, "%*s", indent, "");
-    if (won) kbi_table_colour(t, "\033[1m");
-    kbi_table_pad(t, indent - t->label, kbi_table_cut(t, label, t->label - indent));
-    if (r->status == KB_OK)
-        kbi_table_numbers(t, r, won);
-    else
-        kbi_table_word(t, r);
-    t->ok += r->status == KB_OK;
-    t->failed += r->status == KB_FAILED;
-    t->skipped += r->status == KB_SKIPPED;
-    t->gpu |= r->gpu != NULL;
-}
-
 // --- order ---
 
-// Less than 0: a stands above b by --sort; what has no value stands last either way.
-static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_result* b) {
-    for (int i = 0; i < t->n_order; i++) {
-        const kbi_shown* by = &t->order[i];
+static const kbi_table* kbi_table_sorted; // for qsort
+
+// Below 0: a stands above b by --sort. Records without a value stand last either way; equal ones stay in order.
+static int kbi_table_compare(const void* left, const void* right) {
+    const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
+    for (int i = 0; i < kbi_table_sorted->n_order; i++) {
+        const kbi_shown* by = &kbi_table_sorted->order[i];
         const char *x = kbi_field_words(a, by->key), *y = kbi_field_words(b, by->key);
         double p = kbi_shown_number(a, by), q = kbi_shown_number(b, by);
         bool has = x || kbi_finite(p), other = y || kbi_finite(q);
@@ -14311,19 +14143,7 @@ static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_re
         if (has != other) return has ? -1 : 1;
         if (order) return by->down ? -order : order;
     }
-    return 0;
-}
-
-static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { // by merging: equals stay in order
-    int half = n / 2, at = 0, a = 0, b = half;
-    if (n < 2 || !t->n_order) return;
-    kbi_table_sort(t, rows, half);
-    kbi_table_sort(t, rows + half, n - half);
-    if (kbi_table_compare(t, rows[half], rows[half - 1]) >= 0) return;
-    const kb_result** first = (const kb_result**)kbi_grow(NULL, sizeof *first * (size_t)half);
-    memcpy(first, rows, sizeof *first * (size_t)half);
-    while (a < half) rows[at++] = b < n && kbi_table_compare(t, rows[b], first[a]) < 0 ? rows[b++] : first[a++];
-    KBENCH_FREE((void*)first);
+    return (a > b) - (a < b); // of one array
 }
 
 // Whether two stand under one heading, so that --sort orders them together.
@@ -14335,21 +14155,11 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
 
 // --- records ---
 
-// The machine, above everything else and wherever it changes. Its roof is no part of what it is: who measures it
-// again, after a crash, finds it a little different.
+// The machine, above everything else and wherever it changes. Its roof does not identify it: measured again, after a
+// crash, it is a little different.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
-    char id[32], roof[40];
+    char roof[40];
     kbi_text line = KBI_BLANK;
-    snprintf(id, sizeof id, "%lld", (long long)r->device);
-    const char* parts[] = {
-        r->kbench_version, r->backend, id, r->gpu, r->driver, r->cuda, r->tool, r->no_gpu, r->cpu
-    };
-    uint64_t machine = 14695981039346656037u;
-    for (int i = 0; i < KBI_COUNT(parts); i++) machine = kbi_hash(kbi_hash(machine, "|"), parts[i] ? parts[i] : "");
-    if (t->bare || machine == t->machine) return;
-    if (t->machine) kbi_puts(&t->text, "\n");
-    t->machine = machine;
-    t->n_cells = 0;
     kbi_putf(&line, "kbench %s  ", r->kbench_version ? r->kbench_version : "");
     if (r->gpu) {
         const char* capability = r->compute_capability ? r->compute_capability : "";
@@ -14357,52 +14167,55 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
         kbi_putf(&line, "%s  sm_%.*s%s  driver %s  CUDA %s  ", r->gpu, major, capability,
                  capability[major] ? capability + major + 1 : "", r->driver ? r->driver : "-",
                  r->cuda ? r->cuda : "-");
-        if (r->tool)
-            kbi_putf(&line, "under %s: not timed", r->tool);
-        else
-            kbi_putf(&line, "copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
+        if (r->tool) kbi_putf(&line, "under %s: not timed", r->tool);
     } else {
         kbi_putf(&line, "CPU times (%s)  %s", r->no_gpu ? r->no_gpu : "no GPU",
                  r->cpu ? r->cpu : "processor unknown");
     }
-    kbi_table_wrap(t, 0, line.s);
+    uint64_t machine = kbi_hash((uint64_t)r->device, line.s) | 1;
+    if (r->gpu && !r->tool) kbi_putf(&line, "copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
+    if (!t->bare && machine != t->machine) {
+        if (t->machine) kbi_puts(&t->text, "\n");
+        t->machine = machine;
+        t->n_cells = 0;
+        kbi_table_wrap(t, 0, line.s);
+    }
     kbi_text_free(&line);
 }
 
-// Counts a group for the summary: who won it, and over whom by how much. The first implementation has no speedup over
-// itself: there it is what the best of the others has, the other way round.
-static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int best) {
+// Counts a group for the summary: who won it, and by how much over the baseline. The baseline itself has no speedup:
+// if it won, the next one's is turned round.
+static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, const kb_result* best) {
     kbi_wins w;
-    int timed = 0, other = -1;
+    int timed = 0;
+    const kb_result* next = NULL;
     memset(&w, 0, sizeof w);
     for (int i = 0; i < n; i++) {
-        timed += rows[i]->status == KB_OK;
-        if (i != best && rows[i]->status == KB_OK && kbi_finite(rows[i]->speedup) &&
-            (other < 0 || rows[i]->speedup > rows[other]->speedup))
-            other = i;
+        bool good = rows[i]->status == KB_OK;
+        timed += good;
+        if (good && rows[i] != best && kbi_finite(rows[i]->speedup) && (!next || rows[i]->speedup > next->speedup))
+            next = rows[i];
     }
-    if (timed < 2 || best < 0) return; // no contest
-    const kb_result* r = rows[best];
-    snprintf(w.operation, sizeof w.operation, "%s%s%s", rows[0]->operation ? rows[0]->operation : "",
-             rows[0]->direction ? " " : "", rows[0]->direction ? rows[0]->direction : "");
+    if (timed < 2 || !best) return;
+    snprintf(w.operation, sizeof w.operation, "%s%s%s", best->operation ? best->operation : "",
+             best->direction ? " " : "", best->direction ? best->direction : "");
+    snprintf(w.winner, sizeof w.winner, "%s",
+             best->winner_certain == 1 && best->implementation ? best->implementation : "");
     w.groups = 1;
-    w.least = w.most = w.low = w.high = NAN;
-    snprintf(r->winner_certain == 1 ? w.winner : w.perhaps, sizeof w.winner, "%s",
-             r->implementation ? r->implementation : "");
-    if (r->baseline && !kbi_is(r->implementation, r->baseline)) {
-        snprintf(w.over, sizeof w.over, "%s", r->baseline);
-        w.least = r->speedup, w.low = r->speedup_low, w.high = r->speedup_high;
-    } else if (other >= 0 && rows[other]->implementation) {
-        snprintf(w.over, sizeof w.over, "%s", rows[other]->implementation);
-        w.least = 1 / rows[other]->speedup, w.low = 1 / rows[other]->speedup_high,
-        w.high = 1 / rows[other]->speedup_low;
+    w.least = w.low = w.high = NAN;
+    if (best->baseline && !kbi_is(best->implementation, best->baseline)) {
+        snprintf(w.over, sizeof w.over, "%s", best->baseline);
+        w.least = best->speedup, w.low = best->speedup_low, w.high = best->speedup_high;
+    } else if (next && next->implementation) {
+        snprintf(w.over, sizeof w.over, "%s", next->implementation);
+        w.least = 1 / next->speedup, w.low = 1 / next->speedup_high, w.high = 1 / next->speedup_low;
     }
     w.most = w.least;
     for (int i = t->n_wins - 1; i >= 0; i--) {
         kbi_wins* a = &t->wins[i];
         if (!kbi_is(a->operation, w.operation) || !kbi_is(a->winner, w.winner)) continue;
         a->groups++;
-        a->various |= !kbi_is(a->over, w.over);
+        if (!kbi_is(a->over, w.over)) snprintf(a->over, sizeof a->over, "the next");
         a->least = KBI_MIN(a->least, w.least), a->low = KBI_MIN(a->low, w.low); // a NAN makes one of NAN
         a->most = KBI_MAX(a->most, w.most), a->high = KBI_MAX(a->high, w.high);
         return;
@@ -14413,24 +14226,37 @@ static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int
 
 // Records that stand together: a contest, whose cases differ in nothing but the implementation, or cases without one.
 static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
-    int best = -1;
+    const kb_result* best = NULL;
     kbi_table_machine(t, rows[0]);
     kbi_table_follow(t, rows, n, contest);
     if (contest) {
-        kbi_text params = KBI_BLANK;
-        if (rows[0]->dtype) kbi_putf(&params, "%s ", rows[0]->dtype);
-        kbi_text shape = KBI_BLANK;
-        kbi_table_params(&shape, NULL, rows[0]);
-        kbi_puts(&params, kbi_table_keep(t, &shape));
-        kbi_table_wrap(t, 1, kbi_table_keep(t, &params));
+        const char *dtype = rows[0]->dtype ? rows[0]->dtype : "", *shape = kbi_table_shape(t, rows[0], NULL);
+        kbi_table_wrap(t, 1, kbi_table_text(t, "%s%s%s", dtype, *dtype && *shape ? " " : "", shape));
     }
-    for (int i = 0; i < n; i++)
-        if (contest && rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
-            (best < 0 || rows[i]->time_ms < rows[best]->time_ms))
-            best = i;
+    for (int i = 0; i < n && contest; i++)
+        if (rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
+            (!best || rows[i]->time_ms < best->time_ms))
+            best = rows[i];
     if (contest) kbi_table_won(t, rows, n, best);
-    for (int i = 0; i < n; i++)
-        kbi_table_row(t, rows[i], contest, i != best ? 0 : rows[i]->winner_certain == 1 ? 2 : 1);
+    for (int i = 0; i < n; i++) {
+        const kb_result* r = rows[i];
+        int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1;
+        const char *axes, *label = kbi_table_label(t, r, contest, &axes);
+        uint64_t names = *axes ? kbi_hash(0, axes) : t->axes;
+        if (t->axes != names) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
+        t->axes = names;
+        kbi_puts(&t->text, t->alone ? "" : " ");
+        if (won) kbi_table_colour(t, "\033[1m");
+        kbi_table_cut(t, t->label - !t->alone, label);
+        if (r->status == KB_OK)
+            kbi_table_numbers(t, r, won);
+        else
+            kbi_table_word(t, r);
+        t->ok += r->status == KB_OK;
+        t->failed += r->status == KB_FAILED;
+        t->skipped += r->status == KB_SKIPPED;
+        t->gpu |= r->gpu != NULL;
+    }
 }
 
 static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
@@ -14442,18 +14268,15 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
             end++;
         const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(end - first));
         for (int64_t i = first; i < end; i++) rows[i - first] = &records[i];
-        kbi_table_sort(t, rows, (int)(end - first));
+        kbi_table_sorted = t;
+        qsort(rows, (size_t)(end - first), sizeof *rows, kbi_table_compare);
         kbi_table_block(t, rows, (int)(end - first), contest);
         KBENCH_FREE(rows);
     }
     kbi_table_flush(t);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
----------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
+// --- what stands under the table: what its signs mean, who won, and what is in doubt ---
 
 static void kbi_summary_signs(kbi_table* t) {
     char text[80] = "+-: 95 % of the median and its bias within one process (--procs N: over N)";
@@ -14461,77 +14284,64 @@ static void kbi_summary_signs(kbi_table* t) {
     if (t->most > t->fewest)
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
-    bool intervals = t->most > 0 && !t->how.quiet;
-    if (t->equivalent || t->unresolved || t->apart || t->energy || t->cold || intervals) kbi_puts(&t->text, "\n");
-    if (intervals) kbi_table_wrap(t, 0, text);
-    if (t->cold && !t->how.quiet)
-        kbi_table_wrap(t, 0, "cold: a time ends before up to an L2 of what was written last reaches memory");
-    if (t->energy && !t->how.quiet)
-        kbi_table_wrap(t, 0,
-                       "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
-    if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
-    if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
-    if (t->apart) kbi_table_wrap(t, 0, kbi_apart_note);
+    const struct {
+        bool shown;
+        const char* text;
+    } signs[] = {
+        { t->most > 0 && !t->how.quiet, text },
+        { t->cold && !t->how.quiet, "cold: a time ends before up to an L2 of what was written last reaches memory" },
+        { t->energy && !t->how.quiet,
+          "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included" },
+        { t->equivalent, "=: within 1 % of the baseline." },
+        { t->unresolved, "~, fastest?: not certain at 95 %." },
+        { t->apart, kbi_apart_note },
+    };
+    bool any = false;
+    for (int i = 0; i < KBI_COUNT(signs); i++) {
+        if (!signs[i].shown) continue;
+        if (!any) kbi_puts(&t->text, "\n");
+        any = true;
+        kbi_table_wrap(t, 0, signs[i].text);
+    }
 }
 
-// "8.66x naive [8.61, 8.71]", or how far it goes over several groups.
-static void kbi_summary_margin(kbi_text* line, const kbi_wins* w) {
-    char least[40], most[40], low[40], high[40];
-    if (!kbi_finite(w->least) || !kbi_finite(w->most)) return;
-    kbi_putf(line, "%s%s%s%sx", *w->winner ? ", " : "; ", w->perhaps, *w->winner ? "" : " ",
-             kbi_digits(w->least, 3, least));
-    if (!kbi_is(kbi_digits(w->most, 3, most), least)) kbi_putf(line, " to %sx", most);
-    kbi_putf(line, " %s", w->various ? "the next" : w->over);
-    if (kbi_finite(w->low) && kbi_finite(w->high))
-        kbi_putf(line, " [%s, %s]", kbi_digits(w->low, 3, low), kbi_digits(w->high, 3, high));
-}
-
-// The groups of one operation in a sentence: who won most of them, who the others, and of how many nobody knows.
+// The groups of one operation in a sentence: who won most of them and by how much, who won others, and how many have
+// no significant winner.
 static void kbi_summary_winner(kbi_table* t, const char* operation) {
+    char least[40], most[40], low[40], high[40];
     kbi_text line = KBI_BLANK;
-    const kbi_wins *first = NULL, *open = NULL;
-    int all = 0;
+    const kbi_wins* first = NULL;
+    int all = 0, open = 0;
     for (int i = 0; i < t->n_wins; i++) {
         const kbi_wins* w = &t->wins[i];
         if (!kbi_is(w->operation, operation)) continue;
         all += w->groups;
         if (!*w->winner)
-            open = w;
+            open = w->groups;
         else if (!first || w->groups > first->groups)
             first = w;
     }
     kbi_putf(&line, "%s: %s", operation, first ? first->winner : "nobody is surely the fastest");
     if (first) kbi_puts(&line, " is fastest");
-    if (first && all > 1) kbi_putf(&line, " in %d of %d", first->groups, all);
-    if (first || all == 1) kbi_summary_margin(&line, first ? first : open);
+    if (all > 1) kbi_putf(&line, " in %d of %d", first ? first->groups : all, all);
+    if (first && kbi_finite(first->least)) {
+        kbi_putf(&line, ", %sx", kbi_digits(first->least, 3, least));
+        if (!kbi_is(kbi_digits(first->most, 3, most), least)) kbi_putf(&line, " to %sx", most);
+        kbi_putf(&line, " %s", first->over);
+        if (kbi_finite(first->low) && kbi_finite(first->high))
+            kbi_putf(&line, " [%s, %s]", kbi_digits(first->low, 3, low), kbi_digits(first->high, 3, high));
+    }
     for (int i = 0; i < t->n_wins && first; i++)
         if (&t->wins[i] != first && *t->wins[i].winner && kbi_is(t->wins[i].operation, operation))
             kbi_putf(&line, "; %s in %d", t->wins[i].winner, t->wins[i].groups);
-    if (first && open) kbi_putf(&line, "; nobody surely in %d", open->groups);
-    if (!first && all > 1) kbi_putf(&line, " in %d of %d", all, all);
+    if (first && open) kbi_putf(&line, "; nobody surely in %d", open);
     kbi_table_wrap(t, 0, line.s);
     kbi_text_free(&line);
 }
 
-static void kbi_summary_winners(kbi_table* t) {
-    int shown = 0, left = 0;
-    for (int i = 0; i < t->n_wins; i++) {
-        bool told = false;
-        for (int k = 0; k < i && !told; k++) told = kbi_is(t->wins[k].operation, t->wins[i].operation);
-        if (told) continue;
-        if (shown == KBI_WINNERS_ALL && !t->how.verbose) {
-            left++;
-            continue;
-        }
-        if (!shown++) kbi_puts(&t->text, "\n");
-        kbi_summary_winner(t, t->wins[i].operation);
-    }
-    if (left) kbi_putf(&t->text, "and so on for %d more operation%s: -v tells of all\n", left, left == 1 ? "" : "s");
-}
-
-// Each flag that was raised, once: what happened, why that matters, and what mends it.
+// Each flag that was raised, once: what happened, why that matters, and what to do.
 static void kbi_summary_flags(kbi_table* t) {
-    char head[80], text[256];
+    char head[80];
     bool any = false;
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         int64_t n = t->flagged[f];
@@ -14546,18 +14356,25 @@ static void kbi_summary_flags(kbi_table* t) {
         kbi_table_colour(t, "\033[0m");
         kbi_puts(&t->text, t->how.quiet ? "\n" : ":");
         if (t->how.quiet) continue;
-        snprintf(text, sizeof text, "%s; %s", kbi_flags[f].what, kbi_flags[f].why);
-        kbi_table_hang(t, (int)strlen(head) + 1, 3, text);
-        snprintf(text, sizeof text, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu));
-        kbi_table_wrap(t, 3, text);
+        kbi_table_hang(t, (int)strlen(head) + 1, 3, kbi_table_text(t, "%s; %s", kbi_flags[f].what, kbi_flags[f].why));
+        kbi_table_wrap(t, 3, kbi_table_text(t, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu)));
     }
 }
 
-// All of it, and how many there were of what.
+// All of it, and how many cases there were.
 static void kbi_table_end(kbi_table* t) {
     int64_t n = t->ok + t->failed + t->skipped;
+    int operations = 0;
     kbi_summary_signs(t);
-    if (!t->how.quiet) kbi_summary_winners(t);
+    for (int i = 0; i < t->n_wins && !t->how.quiet; i++) {
+        int k = 0;
+        while (!kbi_is(t->wins[k].operation, t->wins[i].operation)) k++;
+        if (k < i || (operations++ >= KBI_WINNERS_ALL && !t->how.verbose)) continue;
+        if (operations == 1) kbi_puts(&t->text, "\n");
+        kbi_summary_winner(t, t->wins[i].operation);
+    }
+    if (operations > KBI_WINNERS_ALL && !t->how.verbose)
+        kbi_putf(&t->text, "and %d more: -v tells of all\n", operations - KBI_WINNERS_ALL);
     kbi_summary_flags(t);
     kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
     if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
@@ -14585,9 +14402,8 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis and counter:NAME for each counter ---
-
-// A cell of text of others' making: one line, and behind an apostrophe where a spreadsheet would take it for a formula.
+// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A cell of text
+// of others' making is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -14609,22 +14425,6 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
     }
 }
 
-static void kbi_csv_field(kbi_text* t, const kb_result* r, const kbi_key* key) {
-    char number[40];
-    const char* words = kbi_field_words(r, key);
-    double x = kbi_field_number(r, key);
-    if (key->kind == KBI_KIND_flags)
-        kbi_csv_flags(t, r->flags);
-    else if (key->kind == KBI_KIND_truth)
-        kbi_puts(t, !words ? "" : kbi_is(words, "yes") ? "true" : "false");
-    else if (words)
-        kbi_csv_text(t, words);
-    else if (key->kind == KBI_KIND_whole && kbi_finite(x))
-        kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-    else if (kbi_finite(x))
-        kbi_puts(t, kbi_number(x, number));
-}
-
 // The names of all values of such an object, in the order in which they turn up; to be freed.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
@@ -14643,63 +14443,55 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
     return names;
 }
 
-static bool kbi_csv_has(const kbi_key* key) { return key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples; }
-
-// A column for each name of these objects.
-enum { KBI_CSV_OBJECTS = 3 };
-static const struct {
-    const char *key, *before;
-} kbi_csv_objects[KBI_CSV_OBJECTS] = { { "params", "params." },
-                                       { "counters", "counter:" },
-                                       { "environment", "environment." } };
-
-static void kbi_csv_heading(kbi_text* t, const char* before, const char* const* names, int n) {
-    for (int i = 0; i < n; i++) {
-        kbi_text name = KBI_BLANK;
-        kbi_putf(&name, "%s%s", before, names[i]);
-        kbi_puts(t, ","), kbi_csv_text(t, name.s);
-        kbi_text_free(&name);
-    }
-}
-
-static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const char* const* names, int n) {
-    for (int i = 0; i < n; i++) {
-        const kb_param* p = NULL;
-        kbi_text value = KBI_BLANK;
-        for (int64_t k = 0; k < object->n && !p; k++)
-            if (strcmp(object->of[k].name, names[i]) == 0) p = &object->of[k];
-        kbi_puts(t, ",");
-        if (p && p->type == KB_AXIS_STRINGS)
-            kbi_csv_text(t, p->s ? p->s : "");
-        else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
-            kbi_param_text(&value, p), kbi_puts(t, value.s);
-        kbi_text_free(&value);
+// A row: of a record, or the heading (NULL).
+static void kbi_csv_keys(kbi_text* t, const kb_result* r) {
+    char number[40];
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        const kbi_key* key = &kbi_keys[i];
+        if (key->kind == KBI_KIND_params || key->kind == KBI_KIND_samples) continue;
+        const char* words = r ? kbi_field_words(r, key) : key->name;
+        double x = r ? kbi_field_number(r, key) : (double)NAN;
+        kbi_puts(t, i ? "," : "");
+        if (r && key->kind == KBI_KIND_flags)
+            kbi_csv_flags(t, r->flags);
+        else if (words)
+            kbi_csv_text(t, key->kind != KBI_KIND_truth || !r ? words : kbi_is(words, "yes") ? "true" : "false");
+        else if (key->kind == KBI_KIND_whole && kbi_finite(x))
+            kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
+        else if (kbi_finite(x))
+            kbi_puts(t, kbi_number(x, number));
     }
 }
 
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
-    const char** names[KBI_CSV_OBJECTS];
-    const kbi_key* keys[KBI_CSV_OBJECTS];
-    int count[KBI_CSV_OBJECTS];
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
-        if (kbi_csv_has(&kbi_keys[i])) kbi_putf(t, "%s%s", i ? "," : "", kbi_keys[i].name);
-    for (int o = 0; o < KBI_CSV_OBJECTS; o++) {
-        keys[o] = kbi_key_named(kbi_csv_objects[o].key);
-        names[o] = kbi_object_names(records, n, keys[o], &count[o]);
-        kbi_csv_heading(t, kbi_csv_objects[o].before, names[o], count[o]);
-    }
-    kbi_puts(t, "\r\n");
-    for (int64_t r = 0; r < n; r++) {
-        for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-            if (!kbi_csv_has(&kbi_keys[i])) continue;
-            if (i) kbi_puts(t, ",");
-            kbi_csv_field(t, &records[r], &kbi_keys[i]);
+    static const struct {
+        const char *key, *before;
+    } objects[] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
+    const char** names[KBI_COUNT(objects)];
+    int count[KBI_COUNT(objects)];
+    for (int64_t i = -1; i < n; i++) {
+        const kb_result* r = i < 0 ? NULL : &records[i];
+        kbi_csv_keys(t, r);
+        for (int o = 0; o < KBI_COUNT(objects); o++) {
+            const kbi_key* key = kbi_key_named(objects[o].key);
+            if (!r) names[o] = kbi_object_names(records, n, key, &count[o]);
+            for (int k = 0; k < count[o]; k++) {
+                kbi_text value = KBI_BLANK;
+                const kb_param* p =
+                    r ? kbi_object_find((const kbi_field_params*)kbi_field(r, key), names[o][k]) : NULL;
+                kbi_puts(t, ",");
+                if (!r)
+                    kbi_putf(&value, "%s%s", objects[o].before, names[o][k]), kbi_csv_text(t, value.s);
+                else if (p && p->type == KB_AXIS_STRINGS)
+                    kbi_csv_text(t, p->s ? p->s : "");
+                else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
+                    kbi_param_text(&value, p), kbi_puts(t, value.s);
+                kbi_text_free(&value);
+            }
         }
-        for (int o = 0; o < KBI_CSV_OBJECTS; o++)
-            kbi_csv_object(t, (const kbi_field_params*)kbi_field(&records[r], keys[o]), names[o], count[o]);
         kbi_puts(t, "\r\n");
     }
-    for (int o = 0; o < KBI_CSV_OBJECTS; o++) KBENCH_FREE((void*)names[o]);
+    for (int o = 0; o < KBI_COUNT(objects); o++) KBENCH_FREE((void*)names[o]);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -14712,7 +14504,7 @@ typedef struct kbi_pace {
     double all, over, now; // allowed to every group, to those that are over, to the one that is being measured
     double took;           // by those that are over
     double began;          // the one that is being measured
-    double said, said_at;  // the time left that was shown last, negative: none, and when
+    double said;           // the time left that was shown last; infinite: none
 } kbi_pace;
 
 static double kbi_time_estimated(const kbi_pace* p, double at) {
@@ -14722,13 +14514,11 @@ static double kbi_time_estimated(const kbi_pace* p, double at) {
     return rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
 }
 
-// What is shown of it never rises: groups differ, and a time left that goes up and down is of no use. An estimate above
-// what was said slows the count down, so that both end together; to one below it falls within seconds.
+// What is shown never rises, nor above what all the groups that are left may take: a time left that goes up and down is
+// of no use.
 static double kbi_time_left(const kbi_pace* p, double at) {
-    double left = kbi_time_estimated(p, at), gone = at - p->said_at, promised = KBI_MAX(p->said - gone, 0.0);
-    if (p->said < 0 || left + gone <= 0) return left;
-    double shown = left >= promised ? p->said * left / (left + gone) : left + (promised - left) * exp(-2 * gone);
-    return KBI_MIN(shown, KBI_MAX(p->all - p->over, 0.0)); // all that is left takes no longer
+    double most = KBI_MAX(p->all - p->over, 0.0);
+    return KBI_MIN(KBI_MIN(kbi_time_estimated(p, at), p->said), most);
 }
 
 typedef struct kbi_progress {
@@ -14748,7 +14538,7 @@ static void kbi_progress_open(kbi_progress* p, bool wanted) {
 static void kbi_progress_begin(kbi_progress* p, double allowed) {
     memset(&p->pace, 0, sizeof p->pace);
     p->pace.all = allowed;
-    p->pace.said = -1;
+    p->pace.said = INFINITY;
     p->began = kbi_now();
 }
 
@@ -14787,7 +14577,6 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
     double seconds = (double)(now - p->began) * 1e-9;
     if (seconds > 1) {
         double shown = p->pace.said = kbi_time_left(&p->pace, seconds);
-        p->pace.said_at = seconds;
         if (kbi_time_estimated(&p->pace, seconds) > 2 * shown + 5) // no number that is known to be wrong
             snprintf(left, sizeof left, "  longer than planned");
         else
