@@ -9535,7 +9535,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_simt     Matrix product without tensor cores: what a tile is for, at every level of memory.
+  >>matmul_simt     Matrix product without tensor cores: tiling for shared memory, warps and registers.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd -----------------------------------------------------------------------------------------------
@@ -9546,21 +9546,22 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
            sqrt(sum_k (A[m,k] B[k,n])^2), the size of a sum of random signs. K = 0: zeros
     backward is this operation again: dA = dC B' (NT of an NN product), dB = A' dC (TN)
-    1 naive    one thread per element of C       <- slow: every FMA fetches both operands from cache
-    2 shared   32 x 32 tiles in shared memory    <- global reads drop 32-fold; now shared memory limits: two
-               reads per FMA
-    3 regblock 8 x 8 results per thread          <- 16 numbers from shared memory feed 64 FMAs
-    4 vec      16-byte accesses, A transposed on its way in
-                                                 <- a quarter of the instructions that are not FMAs
-    5 cpasync  cp.async ring of four tiles       <- loads run under the FMAs and pass through no register
-    6 warptile CTA, warp and thread tiles; fragments of the next step are read during this one; CTAs in
-               bands; K split where tiles are few
-                                                 <- 128 FMAs per six 16-byte reads that nothing waits for;
-               a band's rows and columns stay in L2; a small product fills the device too
+    1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches
+    2 shared   32 x 32 tiles in shared memory    <- 32 times fewer global loads. Shared memory is the new limit:
+    two
+               loads per FMA
+    3 regblock 8 x 8 results per thread          <- register blocking (Volkov 2010, "Better Performance at Lower
+               Occupancy"): 16 values from shared memory feed 64 FMAs
+    4 vec      16-byte accesses, A transposed when it is stored
+                                                 <- a quarter of the load and store instructions
+    5 cpasync  cp.async pipeline of four tiles   <- loads overlap with FMAs and bypass the registers
+    6 warptile tiles per CTA, warp and thread; fragments double-buffered in registers; CTAs in bands;
+               split-K if there are few tiles    <- 128 FMAs per six 16-byte loads, which are issued one step early
+               (the tiling hierarchy of CUTLASS). Operands of a band stay in L2, and a small product fills the GPU
     4 to 6 of f16 and bf16: >>matmul_steps.   7, 8: >>matmul_mma: mma.sync.   9 to 16: >>matmul_hopper,
     >>matmul_select: wgmma
     99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
-    bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with everything else */
+    bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with all other instructions */
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
      1 naive       46.85 ms    5 %      -  one thread per element of C
      2 shared      22.41 ms   10 % 2.09 x  32 x 32 tiles in shared memory
@@ -9590,27 +9591,29 @@ KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s, int elem) {
     double m = (double)s->rows, n = (double)s->cols, k = (double)s->depth;
     return (m * k + k * n + m * n) * elem;
 }
-/*  Into how many pieces K is cut, so that few tiles of 128 x 256 become enough CTAs: one for each of 132
-    multiprocessors, but no piece shorter than 64. The answer depends on the shape alone: so does the result,
-    to the last bit. */
+/*  The split-K factor for tiles of 128 x 256: enough CTAs for 132 SMs, at most 32 slices, and no slice of K
+    shorter
+    than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit. */
 KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->depth / 64;
     int64_t n = down > 0 && across > 0 ? 132 / down / across : 1;
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
 }
-// 16-bit lines that do not start on 16 bytes are copied to such that do: so many elements of room.
+// 16-bit operands whose rows are not multiples of 16 bytes are copied to padded rows. Elements of the copy.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     int64_t whole = (b ? s->cols : s->rows) * s->depth, line = s->depth;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
-KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) { // bytes, of one product of a batch; a multiple of 256
+// bytes of both copies, for one product of a batch; a multiple of 256
+KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
-/*  The same for mmapipe and its tiles of 128 x 128, where they are so few that most multiprocessors would have none:
-    two CTAs for each of 132, no piece shorter than 512. */
+/*  The split-K factor of mmapipe (tiles of 128 x 128). Splitting starts when the tiles would leave most SMs idle.
+    The
+    aim is two CTAs on each of 132 SMs. No slice of K is shorter than 512. */
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->depth / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -9638,7 +9641,7 @@ KBKI_REF(matmul_fwd) {
         double *c = out[0] + (m - u0) * cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * cols : NULL;
         for (int64_t n = 0; n < cols; n++) c[n] = 0;
         for (int64_t n = 0; size && n < cols; n++) size[n] = 0;
-        if (s->layout == KBK_NT) // lines of B are along k, and are read that way
+        if (s->layout == KBK_NT) // B is K-major, and is read in that order
             for (int64_t n = 0; n < cols; n++, b += depth) {
                 double sum = 0, squares = 0;
                 for (int64_t k = 0; k < depth; k++) sum += a[k] * b[k], squares += a[k] * b[k] * (a[k] * b[k]);
@@ -9662,12 +9665,14 @@ template <> struct kbki_mm_factors<kbk_e4m3> {
 template <class T> struct kbki_mm : kbki_mm_factors<T> {
     const T *a, *b;
     kbki_result<T>* c;
-    int64_t m, n, k, am, ak, bk, bn; // A[i,k] at i * am + k * ak, B[k,j] at k * bk + j * bn
-    int64_t lda, ldb;                // whichever of them is not 1
-    int64_t across, down;            // tiles per row and column of tiles; grid.x numbers them, since grid.y is short
-    int64_t sa, sb, sc;              // from one product of a batch to the next, in grid.z
-    float* part;                     // K in pieces: piece y of the grid adds up deep products and leaves them here
-    int64_t deep, layers, whole; // in >>matmul_hopper: products of a batch, or pieces; units that are not in pieces
+    int64_t m, n, k, am, ak, bk, bn; // strides: A[i,k] is at i * am + k * ak, B[k,j] at k * bk + j * bn
+    int64_t lda, ldb;                // leading dimensions: the stride that is not 1
+    // tiles in each direction; grid.x numbers them all, because grid.y ends at 65535
+    int64_t across, down;
+    int64_t sa, sb, sc;              // strides from one product of a batch to the next; grid.z is the product
+    float* part;                     // split-K: CTA (., y) sums `deep` values of k and writes its partial C here
+    // in >>matmul_hopper: products of a batch, or slices of K; tiles that are not split
+    int64_t deep, layers, whole;
 };
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
@@ -9693,11 +9698,11 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
-// Lines of memory that all start on a 16-byte boundary; they are then whole 16-byte packs, too.
+// Whether every row starts on a 16-byte boundary; rows are then whole 16-byte vectors, too.
 template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
     return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
 }
-// A batch of products: z of the grid, 65535 at a time.
+// A batch of products, one per grid.z; at most 65535 per launch.
 template <class T, class Launch>
 const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch launch) {
     const int64_t most = 65535;
@@ -9707,7 +9712,7 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
     }
     return kbki_launched();
 }
-// A sum as C has it. K = 0: 0, whatever it is multiplied by.
+// Scales a sum for C (e4m3 only). K = 0 gives 0, even if a scale is infinite or NaN.
 template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm<T>& io, float sum) {
     if constexpr (sizeof(T) == 1) return io.k ? sum * (*io.scale_a * *io.scale_b) : 0.0f;
     return sum;
@@ -9715,7 +9720,7 @@ template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm
 template <class T> __device__ __forceinline__ kbki_result<T> kbki_mm_result(const kbki_mm<T>& io, float sum) {
     return kbki_type<kbki_result<T>>::from(kbki_mm_scaled(io, sum));
 }
-// Which operands have lines along k: A in NN and NT, B in NT.
+// Which operands are K-major (contiguous along k): A in NN and NT, B in NT.
 template <bool AlongA, bool AlongB> struct kbki_lines { static constexpr bool a = AlongA, b = AlongB; };
 template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     if (layout == KBK_NT) return run(kbki_lines<true, true>());
@@ -9733,10 +9738,10 @@ template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
 }
 
 template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared_k(kbki_mm<T> io) {
-    __shared__ float a[32][33], b[32][33]; // 33: a tile is written across the grain without bank conflicts
+    __shared__ float a[32][33], b[32][33]; // 33 columns: the transposing write of a tile has no bank conflicts
     int x = threadIdx.x, y = threadIdx.y;
     int64_t i0 = blockIdx.x / io.across * 32, j0 = blockIdx.x % io.across * 32;
-    // Threads run along whichever index is contiguous in memory.
+    // Coalescing: neighbouring threads load along the contiguous index.
     int ay = io.ak == 1 ? y : x, ax = io.ak == 1 ? x : y;
     int by = io.bn == 1 ? y : x, bx = io.bn == 1 ? x : y;
     float sum = 0;
@@ -9745,7 +9750,8 @@ template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared
         a[ay][ax] = ina ? kbki_float(io.a[(i0 + ay) * io.am + (k0 + ax) * io.ak]) : 0.0f;
         b[by][bx] = inb ? kbki_float(io.b[(k0 + by) * io.bk + (j0 + bx) * io.bn]) : 0.0f;
         __syncthreads();
-        int depth = io.k - k0 < 32 ? (int)(io.k - k0) : 32; // padding times infinity would be NaN
+        // stops at K: a padding zero times infinity would be NaN
+        int depth = io.k - k0 < 32 ? (int)(io.k - k0) : 32;
         if (depth == 32) {
 #pragma unroll
             for (int k = 0; k < 32; k++) sum = fmaf(a[y][k], b[k][x], sum);
@@ -9758,8 +9764,9 @@ template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared
 }
 
 #define KBKI_MM_BAND 16
-// Which tile a CTA takes: down a band of 16 rows of tiles first, so that CTAs that run together share
-// operands.
+// Tile of a CTA. Numbering runs down bands of 16 tile rows, so that CTAs resident together share operands in L2
+// (grouped
+// ordering; CUTLASS calls it threadblock swizzle).
 template <class T>
 __device__ __forceinline__ void kbki_mm_where(const kbki_mm<T>& io, int tm, int tn, int64_t* i0, int64_t* j0) {
     int64_t band = KBKI_MM_BAND * io.across, first = blockIdx.x / band * KBKI_MM_BAND;
@@ -9773,7 +9780,7 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Four neighbours in row i of an m x n matrix, as one access where rows allow it.
+// Writes four neighbours of row i of an m x n matrix; wide: with one 16-byte store.
 __device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
                                             bool wide) {
     if (i >= m) return;
@@ -9788,10 +9795,11 @@ __device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int6
 }
 
 template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regblock_k(kbki_mm<T> io) {
-    __shared__ float a[8][129], b[8][129]; // odd: tiles are written without bank conflicts either way round
+    // odd pitch: tiles are written without bank conflicts in either direction
+    __shared__ float a[8][129], b[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
     int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
-    bool along_a = io.ak == 1, along_b = io.bk == 1; // threads run along whichever index is contiguous
+    bool along_a = io.ak == 1, along_b = io.bk == 1; // coalescing: threads run along the contiguous index
     float c[8][8] = {};
     io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
@@ -9805,7 +9813,7 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
         }
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 8; k++) { // past the end of K both factors are 0, never 0 times infinity
+        for (int k = 0; k < 8; k++) { // beyond K both factors are 0, so no 0 times infinity occurs
             float u[8], v[8];
 #pragma unroll
             for (int e = 0; e < 8; e++) u[e] = a[k][y + e], v[e] = b[k][x + e];
@@ -9821,11 +9829,12 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
                 io.c[(i0 + y + i) * io.n + j0 + x + j] = kbki_type<T>::from(c[i][j]);
 }
 
-/*  From here on tiles lie in shared memory as [k][i] and [k][j], 132 wide: what comes along k is transposed
-    on the way, and lands in 32 different banks. A thread's 8 x 8 results are four pieces of 4 x 4, 64 apart,
-    so that the 16-byte reads of neighbouring threads are neighbours. */
+/*  The f32 kernels below store tiles in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A K-major
+    operand is transposed by the store; the pitch sends the stores of a warp to 32 different banks. The 8 x 8
+    results of
+    a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of neighbouring threads are adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
-template <bool Along> // the lines of this operand run along k
+template <bool Along> // this operand is K-major
 __device__ __forceinline__ float4 kbki_mm_load(const float* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
                                                int64_t depth) {
     int64_t x = x0 + (Along ? threadIdx.x / 2 : threadIdx.x % 32 * 4);
@@ -9842,7 +9851,7 @@ template <bool Along> __device__ __forceinline__ void kbki_mm_keep(float (*s)[KB
         *reinterpret_cast<float4*>(&s[t / 32][t % 32 * 4]) = v;
     }
 }
-// One step of 8 along k.
+// Multiplies one tile of depth 8.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
                                               float (*c)[8]) {
     int y = threadIdx.x / 16 * 4, x = threadIdx.x % 16 * 4;
@@ -9917,23 +9926,35 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_steps     Matrix product of 16-bit types: the first kernel on tensor cores, and the first whose tiles come
-                     by tensor copies, and the first with wgmma, each with one new instruction and nothing else.
+  >>matmul_steps     Matrix product of 16-bit types: the first kernels with tensor cores (mma.sync), with TMA and
+                     with
+                     wgmma. Each adds one instruction and nothing else.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
-    4 warpmma  128 x 128 tile, eight warps of 64 x 32; mma.sync m16n8k16, its operands by ldmatrix; tiles are
-               loaded number by number, as in rung 2
-               <- one instruction of a warp multiplies 16 x 16 by 16 x 8: 4096 FLOPs instead of 64; its 32
-               lanes hold the operands' parts in a fixed order, and ldmatrix brings them from shared memory
-    5 tmaload  the same, but one thread has the copy engine fetch both tiles, 64 deep, and all wait at a barrier
-               that counts the bytes
-               <- no thread computes addresses, looks for edges or moves numbers; but still nothing is fetched
-               while products are computed. A and B with lines that all start on 16 bytes only
-    6 warpgroup  the same tiles, multiplied by wgmma: four warps at a time, 64 x 128 x 16 by one instruction
-               <- no fragment passes through a register, and none is read once per warp that wants it
-    bound by   waiting: tiles are fetched, then multiplied, in turn; what else runs on the SM meanwhile are other
-               CTAs. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where fetching overlaps */
+    4 warpmma  128 x 128 tile, eight warps of 64 x 32; mma.sync m16n8k16 on fragments that ldmatrix loads; tiles
+    are
+               copied element by element, as in rung 2
+               <- one mma.sync multiplies 16 x 16 by 16 x 8: 4096 FLOPs per warp instruction; an FMA does 64. The
+               32
+               lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and
+               ldmatrix
+               loads them in that order from shared memory
+    5 tmaload  the same, but one thread starts TMA copies of both tiles, 64 deep; all threads then wait on an
+    mbarrier
+               that counts the arriving bytes
+               <- no thread computes addresses, checks edges or moves data. Loads and products still do not
+               overlap.
+               A and B need rows that are 16-byte aligned
+    6 warpgroup  the same tiles, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per
+    instruction
+               <- operands come straight from shared memory: no fragment passes through registers, and no warp
+               reads
+               again what another warp has read
+    bound by   latency: each CTA loads a tile, waits, and multiplies; there is no pipeline. Only other CTAs on the
+    same
+               SM hide the wait. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where loads overlap
+               with products */
 /*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
      1 naive       43.11 ms    0 %      -  one thread per element of C
      2 shared      22.10 ms    1 % 1.95 x  32 x 32 tiles in shared memory
@@ -9970,8 +9991,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     end of measured */
 #ifdef __CUDACC__
 
-// 128 lines of 32 along k, zeros where the tensor ends. Threads run along whichever index is contiguous in memory.
-// 40: a line begins 20 banks after the one before, so that ldmatrix reads eight of them without bank conflicts.
+// Loads a tile of 128 rows of x by 32 of k, with zeros outside the tensor. Loads are coalesced for either layout.
+// Pitch 40: each row starts 20 banks after the previous one, so ldmatrix reads eight rows without bank conflicts.
 template <class T>
 __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
                                                int64_t k0, int64_t depth, int64_t next_k) {
@@ -9982,7 +10003,7 @@ __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x
         s[x][k] = in ? p[(x0 + x) * next_x + (k0 + k) * next_k] : kbki_type<T>::from(0.0f);
     }
 }
-// A warp's results: of each 16 x 8, lane l has columns 2 (l % 4) and one more of the rows l / 4 and l / 4 + 8.
+// Stores a warp's sums. Lane l has columns 2 (l % 4) and the next, of rows l / 4 and l / 4 + 8, of each 16 x 8.
 template <class T>
 __device__ __forceinline__ void kbki_step_put(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float (*c)[4][4]) {
     int lane = threadIdx.x % 32;
@@ -10005,10 +10026,12 @@ template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma
         for (int k = 0; k < 32; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            for (int i = 0; i < 4; i++) // 16 lines of 16 k: upper left, lower left, upper right, lower right
+            // 16 x 16 of A as four 8 x 8: upper left, lower left, upper right, lower right
+            for (int i = 0; i < 4; i++)
                 kbki_ldmatrix<false>(kbki_shared(&a[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
 #pragma unroll
-            for (int j = 0; j < 2; j++) // two times 8 lines of 16 k: left, right, left, right
+            // 16 of n by 16 of k as four 8 x 8: left and right half of k, for two blocks of n
+            for (int j = 0; j < 2; j++)
                 kbki_ldmatrix<false>(kbki_shared(&b[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
                                      v[j]);
 #pragma unroll
@@ -10030,9 +10053,11 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     return kbki_launched();
 }
 
-/*  A tile of 128 by 64 k as tensor copies leave it (see kbki_map): where lines run along k, 128 lines of 64; else two
-    panels, each 64 lines, one per k, of 64 numbers. Lines have 128 bytes, 16-byte pack p of line l in place
-    p ^ l % 8. */
+/*  A tile of 128 by 64 k as TMA writes it, with the 128-byte swizzle (see kbki_map). K-major: 128 rows of 64.
+    Otherwise:
+    two panels, each with one row of 64 elements per k. A row has 128 bytes; its 16-byte vector p is stored in
+    place
+    p ^ row % 8, which avoids bank conflicts. */
 template <bool Along>
 __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -10042,7 +10067,7 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
         for (int half = 0; half < 128; half += 64) kbki_tma_load<false>(tile + half * 128, map, full, x + half, k);
 #endif
 }
-// 16 of x by 16 of k, from such a tile. Second: whether registers 1 and 2 are swapped, as the second operand wants it.
+// A fragment, 16 of x by 16 of k. Second: for operand B, whose order swaps registers 1 and 2.
 template <bool Along, bool Second>
 __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint32_t* r) {
     int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
@@ -10064,7 +10089,8 @@ __global__ void __launch_bounds__(256)
     __syncthreads();
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
-            kbki_bar_expect(&full, sizeof a + sizeof b); // all of both, where the tensor ends as well: zeros arrive
+            // always full tiles: TMA writes zeros outside the tensor, and counts them
+            kbki_bar_expect(&full, sizeof a + sizeof b);
             kbki_step_fetch<AlongA>(a, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(b, &map_b, &full, j0, k0);
         }
         kbki_bar_wait(&full, k0 / 64 % 2);
@@ -10085,7 +10111,7 @@ __global__ void __launch_bounds__(256)
     kbki_step_put(io, (int64_t)i0 + y, (int64_t)j0 + x, c);
 #endif
 }
-// The arguments of a product on such tiles and the maps of its operands, or why it is not for TMA. K = 0: no maps.
+// Arguments and tensor maps of a product on such tiles, or why TMA cannot load the operands. K = 0: no maps.
 template <class T> struct kbki_step_maps {
     kbki_mm<T> io;
     kbki_map a, b;
@@ -10116,9 +10142,11 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
     });
 }
 
-/*  wgmma: four warps multiply together, both operands straight from shared memory; what it is told of them is an
-    address and a pattern (see kbki_wg_operand). It runs on its own: a fence orders it behind what the threads did with
-    its registers, a group ends what belongs together, and the results are there when the group is done. */
+/*  wgmma: a warpgroup of four warps multiplies operands in shared memory. A descriptor gives an operand's address
+    and
+    layout (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous wgmma Instructions"): wgmma.fence
+    orders it
+    after earlier accesses to its registers, commit_group closes a group, and wait_group waits for its results. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -10129,7 +10157,8 @@ __global__ void __launch_bounds__(128)
     int depth = (int)io.k, i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
-    float d[2][64]; // two times 64 x 128; thread t of warp w has rows 16 w + t / 4 and 8 more, two columns of every 8
+    // two blocks of 64 x 128; thread t of warp w has rows 16 w + t / 4 and + 8, two columns of every 8
+    float d[2][64];
     u.set(a), v.set(b);
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
@@ -10142,7 +10171,8 @@ __global__ void __launch_bounds__(128)
         kbki_bar_wait(&full, k0 / 64 % 2);
         kbki_wg_fence();
 #pragma unroll
-        for (int step = 0; step < 4; step++) // 16 of k each; the first product does not add, it sets
+        // 16 of k each; the first product overwrites the sums instead of adding
+        for (int step = 0; step < 4; step++)
 #pragma unroll
             for (int half = 0; half < 2; half++)
                 kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
@@ -10177,22 +10207,25 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; its card is in >>matmul_simt.
+  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; their card is in >>matmul_simt.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A CTA's way through one operand, tile after tile: Breadth by Depth, the latter along k. Lines along k are copied
-    number by number, which transposes them and takes any address; others in 16 bytes, or in 4 where they must. */
+/*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
+    Breadth by
+    Depth elements, Depth along k. A K-major operand is copied element by element, which transposes it and accepts
+    any
+    address. Any other is copied 16 bytes at a time if it is aligned (Wide), else 4. */
 template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
     static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
-    static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // lines per pass
+    static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // rows per pass
     static constexpr int passes = (Along ? Breadth : Depth) / per_pass, step = Along ? per_pass : per_pass * pitch;
     static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "threads take whole passes");
     const float *p, *base;
     int64_t ld;
-    int left, k, at; // of the tile's width from this thread's place on; that place
+    int left, k, at; // elements from this thread's place to the end of the tensor; its k; its offset in the tile
     bool whole;
     __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
         int t = threadIdx.x, x = Along ? t / Depth : t % (Breadth / width) * width;
@@ -10200,17 +10233,17 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
         base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    __device__ __forceinline__ void next(uint32_t s,
-                                         int64_t depth) { // depth: what there is of K from here on
+    // depth: what is left of K
+    __device__ __forceinline__ void next(uint32_t s, int64_t depth) {
         const float* q = p;
         s += at * 4;
         if (whole && depth >= Depth) {
 #pragma unroll
             for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
         } else {
-            // Flat: unrolled, which makes the compiler issue both loops and switch one of them off; FMAs then
-            // fill the gaps between copies. Rolled, it stays a branch. NN gains by the one, others by the
-            // other.
+            // Flat: unrolled, the compiler issues both loops and predicates one of them off; FMAs then fill the
+            // gaps
+            // between copies. Not unrolled, this stays a branch. NN is faster unrolled, the other layouts are not.
 #pragma unroll Flat ? passes : 1
 
             for (int i = 0; i < passes; i++, q += per_pass * ld) {
@@ -10239,10 +10272,11 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     int now = 0, then = Stages - 1;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
         kbki_ahead_wait<Stages - 2>();
-        __syncthreads(); // this tile is there for all; and all are done with the one before, filled again now
+        // this tile has arrived for all threads; the previous tile has been read by all and may be overwritten
+        __syncthreads();
         int64_t left = io.k - k0 - 8 * (Stages - 1);
         fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        kbki_ahead_close(); // counted even where empty, so that the same wait fits the last tiles
+        kbki_ahead_close(); // an empty group counts, too, so that the same wait is right for the last tiles
         kbki_mm_step8(a[now], b[now], c);
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
@@ -10250,18 +10284,20 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     kbki_mm_finish8(io, i0, j0, c);
 }
 
-// The CTA's tile, rows by columns, and its depth; the warp's tile; how many of a warp's lanes lie along M; stages of
-// the ring; CTAs per SM.
+// Configuration: tile of the CTA (M, N, K), tile of a warp, lanes of a warp along M, stages of the cp.async
+// pipeline,
+// CTAs per SM (occupancy).
 template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
 struct kbki_mm_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
     static constexpr int warp_m = WarpM, warp_n = WarpN, threads = TileM / WarpM * (TileN / WarpN) * 32;
     static constexpr int lanes_m = LanesM, lanes_n = 32 / LanesM;
     static constexpr int thread_m = WarpM / lanes_m, thread_n = WarpN / lanes_n;
-    static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4); // a's share; all
+    // floats of A's tile; of both
+    static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4);
     static constexpr int bytes = Stages * stage * 4;
 };
-// A thread's numbers for one k: pieces of four, a warp's width apart.
+// Loads a thread's operand values for one k: vectors of four, spaced by the width of the warp.
 template <int Count, int Apart> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
 #pragma unroll
     for (int e = 0; e < Count; e += 4)
@@ -10310,7 +10346,7 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
 #pragma unroll
         for (int k = 0; k < Plan::tile_k; k++) {
             constexpr int LastStep = Plan::tile_k - 1;
-            if (k == LastStep) { // everyone has read all of this tile; the next has arrived
+            if (k == LastStep) { // all threads have read this tile, and the next has arrived
                 now = now + Plan::stage == end ? ring : now + Plan::stage;
                 kbki_ahead_wait<Plan::stages - 2>();
                 __syncthreads();
@@ -10331,7 +10367,7 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
     if (io.part) kbki_follow_me(); // kbki_mm_sum_k
     kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
-// The pieces of K, added in order: the same bits every time. Eight of them are on their way at once.
+// Adds the split-K slices in a fixed order: the same bits every time. Eight loads are in flight per thread.
 template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
     int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
     float sum = 0;
@@ -10401,35 +10437,42 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, which every GPU since
-                   compute capability 8.0 has.
+  >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, for compute capability 8.0 and
+                   later.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 ----------------------------------------------------------------------
-    7 mma      128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one stage
-               <- 4096 FLOPs per instruction of a warp instead of 64, on operands of half the size; but the
-               tensor cores wait for every tile
-    8 mmapipe  cp.async ring of three tiles, fragments one step ahead, CTAs in bands; 128 x 256 tile, or
-               128 x 128 where tiles are few or K is short
-               <- nothing waits for memory: copies and reads stand among the products, and the loop for whole
-               tiles has no branch. Lines whose length is no multiple of 8 are first copied to lines that
-               start on 16 bytes (workspace: 2*(M*K + K*N) bytes and padding); a base that does not start on
-               16 bytes sends the product to rung 7, which takes anything. A few tiles of a long K are cut into
-               pieces of K, added up in order (workspace: 4*M*N bytes per piece)
-    bound by   arithmetic, and by mma.sync itself: on compute capability 9.0 it reaches some 62 % of what
-               wgmma does, because all operands pass through registers
+    7 mma      128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
+               <- 4096 FLOPs per warp instruction (an FMA: 64), on operands of half the size. The tensor cores wait
+               for every tile
+    8 mmapipe  cp.async pipeline of three tiles (multistage), fragments double-buffered in registers, CTAs in
+    bands;
+               128 x 256 tile, or 128 x 128 if there are few tiles or K is short
+               <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The
+               loop
+               over whole tiles has no branch. Rows whose length is no multiple of 8 are first copied to padded
+               rows
+               (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16 bytes selects
+               rung 7, which accepts any. If there are few tiles and K is long, split-K is used: the slices are
+               added
+               in order (workspace: 4*M*N bytes per slice)
+    bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches some 62 % of the rate
+    of
+               wgmma, because all operands pass through registers
 
-    Both keep tiles in shared memory as they lie in memory, 64 deep in k: an operand whose lines run along k
-    as [x][64], the other as [64][x]; ldmatrix transposes the latter. 16-byte pack c of a line is stored in
-    place c ^ (line % 8): eight lines' packs of the same c then lie in different banks, which is what ldmatrix
-    reads and what copies write. */
+    Both kernels keep the memory layout in shared memory. Tiles are 64 deep in k: [x][64] for a K-major operand,
+    else
+    [64][x], which ldmatrix transposes. Swizzle: the 16-byte vector c of a row is stored in place c ^ (row % 8).
+    Vectors
+    c of eight rows then lie in different banks, so neither ldmatrix nor the copies have bank conflicts. */
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 #define KBKI_MMA_DEPTH 64
-// Eight numbers of a line that may start anywhere: single ones until a 4-byte boundary, pairs, and a single
-// one. n: how many there are; the rest is 0.
+// Loads n elements of 16 bits (at most 8) from an address with any alignment, by aligned 4-byte loads if n is 8.
+// The
+// rest is 0.
 template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, int n) {
     const unsigned short* h = reinterpret_cast<const unsigned short*>(p);
     uint32_t w[5] = {};
@@ -10449,34 +10492,37 @@ template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, 
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/*  A CTA's way through one operand, tile after tile: Breadth by 64, the latter along k. Thread t carries pack t %
-    packs of some lines. Along: the lines run along k. */
+/*  Copies the tiles of one operand, one after the other along k. A tile has Breadth by 64 elements, 64 along k.
+    Thread t
+    carries the 16-byte vector t % packs of some rows. Along: the operand is K-major. */
 template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
-    static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // per line
+    static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // 16-byte vectors per row
     static constexpr int per_pass = Threads / packs, lines = Along ? Breadth : KBKI_MMA_DEPTH,
                          passes = lines / per_pass;
     static constexpr int bytes = Breadth * KBKI_MMA_DEPTH * 2;
     static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "a thread's lines share their swizzle");
     const T *p, *base;
-    int64_t jump, turn; // from pass to pass, and after the last one
-    int left, k, at;    // of the width from this thread's place on; its k; its byte in the tile
-    bool whole;         // the tile's width is in the tensor
+    int64_t jump, turn; // distance from pass to pass, and after the last one
+    // elements from this thread's place to the end of the tensor; its k; its byte offset in the tile
+    int left, k, at;
+    bool whole;         // the tile's whole width is inside the tensor
     __device__ __forceinline__ void start(const T* tensor, int64_t ld, int64_t x0, int64_t size) {
         int t = threadIdx.x, row = t / packs, pack = t % packs, x = Along ? row : pack * 8;
         base = tensor, jump = per_pass * ld, turn = Along ? KBKI_MMA_DEPTH - Breadth * ld : 0,
         k = Along ? pack * 8 : row;
         p = tensor + (Along ? (x0 + x) * ld + k : k * ld + x0 + x);
-        asm volatile("" : "+l"(jump)); // keeps it in registers: the compiler would fetch ld each time
+        asm volatile("" : "+l"(jump)); // keeps jump in registers; the compiler would load ld each time
         at = row * packs * 16 + (pack ^ row % 8) * 16;
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // How many of the eight numbers of pass i are in the tensor; at most 0: none.
+    // How many of the eight elements of pass i are inside the tensor; 0 or less: none.
     __device__ __forceinline__ int there(int i, int64_t depth) const {
-        int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k; // along k, from here
+        int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k; // left along k, from here
         return Along ? (i * per_pass < left ? n : 0) : (i * per_pass < n ? left : 0);
     }
-    // A quarter of a tile that is in the tensor altogether; and of any other. Lines on 16-byte boundaries are
-    // whole packs: all of a pack is there, or nothing.
+    // Copy a quarter of a tile: inside(), if the whole tile is inside the tensor; edge(), otherwise. Rows are
+    // aligned to
+    // 16 bytes, so a vector is either inside the tensor or outside.
     __device__ __forceinline__ void inside(uint32_t s, int quarter) {
         s += at + quarter * (bytes / 4);
 #pragma unroll
@@ -10484,14 +10530,15 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
     __device__ __forceinline__ void edge(uint32_t s, int quarter, int64_t depth) {
         s += at + quarter * (bytes / 4);
-#pragma unroll 1 // a loop stays a branch; unrolled, it would be issued with the other and switched off
+// not unrolled, so that it stays a branch; unrolled, it would be issued with the other loop, predicated off
+#pragma unroll 1
         for (int i = 0; i < passes / 4; i++, p += jump) {
             bool in = depth > 0 && there(quarter * (passes / 4) + i, depth) > 0;
             kbki_ahead_copy_if<16>(s + i * per_pass * packs * 16, in ? p : base, in);
         }
     }
     __device__ __forceinline__ void onward() { p += turn; }
-    // The same through registers; Wide as above, or lines that start anywhere.
+    // Copies a tile through registers. Wide: 16-byte loads; otherwise any alignment is accepted.
     template <bool Wide> __device__ __forceinline__ void now(char* s, int64_t depth) {
         uint4 v[passes];
 #pragma unroll
@@ -10506,7 +10553,7 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
 };
 template <bool Yes> struct kbki_flag { static constexpr bool yes = Yes; };
-// A quarter of both tiles; Sure: they are in the tensors altogether.
+// Copies a quarter of both tiles. Sure: both tiles are known to be inside their tensors.
 template <bool Sure, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, int quarter, int64_t depth) {
     if (Sure || (a.whole && b.whole && depth >= KBKI_MMA_DEPTH))
@@ -10515,13 +10562,15 @@ __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, in
         a.edge(s, quarter, depth), b.edge(s + FeedA::bytes, quarter, depth);
 }
 
-/*  A lane's addresses in a tile, for the fragments of 16 numbers of x and 16 of k. First: lanes 8 to 15 point
-    to the next eight lines and lanes 16 to 31 to the next pack, else the other way about; which of the two
-    gives the registers the order that mma.sync wants depends on the operand and on how its lines run. */
+/*  The addresses at which a lane reads the fragments of 16 of x by 16 of k. First: lanes 8 to 15 read the next
+    eight
+    rows and lanes 16 to 31 the next vector; otherwise the reverse. mma.sync needs its registers in a fixed order;
+    which
+    choice gives that order depends on the operand and on its layout. */
 template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     static constexpr bool transpose = !Along;
-    uint32_t at[4]; // of steps 0 to 3, or of i = 0 to 3 where lines run across k; the rest is constant
-    // x: where this warp begins in the tile, a multiple of 64.
+    uint32_t at[4]; // for steps 0 to 3 along k if K-major, else for i = 0 to 3; all other offsets are constants
+    // x: the first row or column of this warp in the tile, a multiple of 64.
     __device__ __forceinline__ void set(uint32_t tile, int x) {
         int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
         int row = lane % 8 + (First ? low : high) * 8, pack = First ? high : low;
@@ -10533,17 +10582,17 @@ template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
 #pragma unroll
         for (int e = 0; e < 4; e++) at[e] += bytes;
     }
-    // Numbers 16 i.. of x, 16 step.. of k.
+    // Loads the fragment of 16 of x from 16 i, and 16 of k from 16 step.
     __device__ __forceinline__ void read(int i, int step, uint32_t* r) const {
         kbki_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2, r);
     }
 };
-// The products of 16 rows of a warp's 64 x 64 with one step of 16 along k.
+// Multiplies 16 rows of a warp's 64 x 64 by one step of 16 along k.
 template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
     for (int j = 0; j < 8; j++) kbki_mma_fixed<T>(c[j], a, b[j / 2] + j % 2 * 2);
 }
-// Four neighbouring lanes q hold four words each, of columns 0 to 3; lane q gets column q of all four.
+// Transposes 4 x 4 words over four neighbouring lanes: lane q gets word q of all four.
 __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
     bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
     uint32_t a = __shfl_xor_sync(~0u, odd ? w[0] : w[1], 1), b = __shfl_xor_sync(~0u, odd ? w[2] : w[3], 1);
@@ -10551,8 +10600,9 @@ __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
     a = __shfl_xor_sync(~0u, high ? w0 : w2, 2), b = __shfl_xor_sync(~0u, high ? w1 : w3, 2);
     return high ? make_uint4(a, b, w2, w3) : make_uint4(w0, w1, a, b);
 }
-// A thread's results are pairs of neighbours, in rows lane / 4 and 8 more of every 16. Stored as 16 bytes
-// where the rows of C allow it.
+// Epilogue: stores a warp's 64 x 64 sums. A thread holds pairs of neighbours in rows lane / 4 and + 8 of every 16.
+// With
+// aligned rows of C, four lanes exchange words and store 16 bytes each.
 template <class T>
 __device__ __forceinline__ void kbki_mma_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
     bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
@@ -10581,7 +10631,7 @@ __device__ __forceinline__ void kbki_mma_finish(const kbki_mm<T>& io, int64_t i0
     }
 }
 
-// The same of a piece of K, in f32, to where the pieces are added up.
+// Epilogue of split-K: stores the sums of a slice in f32; kbki_mm_sum_k adds the slices.
 template <class T>
 __device__ __forceinline__ void kbki_mma_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
 #pragma unroll
@@ -10635,7 +10685,7 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     kbki_mma_finish(io, i0 + warp / 2 * 64, j0 + warp % 2 * 64, c);
 }
 
-// Starts on all tiles of the ring but the last; of that a quarter, since the loop is always one ahead.
+// Prologue of the pipeline: starts the loads of all stages but one, and a quarter of that one.
 template <int Stages, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, int64_t depth) {
     for (int i = 0; i < Stages - 1; i++) {
@@ -10649,11 +10699,11 @@ __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, i
 template <class T>
 __device__ __forceinline__ void kbki_mma_out(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
     if (io.part)
-        kbki_follow_me(), kbki_mma_leave(io, i0, j0, c); // kbki_mm_sum_k comes
+        kbki_follow_me(), kbki_mma_leave(io, i0, j0, c); // then kbki_mm_sum_k
     else
         kbki_mma_finish(io, i0, j0, c);
 }
-// A CTA's product of a batch, or its piece of K.
+// Selects a CTA's product of the batch and its slice of K.
 template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbki_mma_share(kbki_mm<T>& io) {
     int64_t k0 = blockIdx.y * io.deep;
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
@@ -10661,7 +10711,7 @@ template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbk
 }
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
-    typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // two rows of TileN / 64 warps: TileN threads
+    typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
     typedef kbki_mma_feed<T, AlongB, TileN, TileN> FeedB;
     constexpr int StageBytes = FeedA::bytes + FeedB::bytes, Steps = KBKI_MMA_DEPTH / 16, LastStep = Steps - 1;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -10683,12 +10733,12 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
-    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1); // from the tile on that is being fetched
+    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1); // what is left of K, from the tile that is being loaded
     auto turn = [&](auto sure) {
 #pragma unroll
         for (int step = 0; step < Steps; step++) {
             int more = (step + 1) % Steps;
-            if (step == LastStep) { // everyone has read all of this tile; the next has arrived
+            if (step == LastStep) { // all threads have read this tile, and the next has arrived
                 slot = slot + 1 == Stages ? 0 : slot + 1;
                 const int onward = slot ? StageBytes : -(Stages - 1) * StageBytes;
                 la.move(onward), lb.move(onward);
@@ -10697,7 +10747,8 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
                 __syncthreads();
             }
 #pragma unroll
-            for (int i = 0; i < 4; i++) { // reads and copies among the products, so that no queue fills up
+            // fragment loads and copies are spread over the products, so that no queue fills up
+            for (int i = 0; i < 4; i++) {
                 la.read(i, more, a[more % 2][i]), lb.read(i, more, b[more % 2][i]);
                 kbki_mma_fma<T>(a[step % 2][i], b[step % 2], c[i]);
                 if (i == 1) kbki_mma_part<sure.yes>(fa, fb, then, more, depth);
@@ -10733,8 +10784,8 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
         });
     });
 }
-#define KBKI_MMA_FEW 120 // CTAs: nearly one for each multiprocessor of a large device
-// Lines of any length, copied to ones that start on 16 bytes; zeros up to there. A warp takes a line.
+#define KBKI_MMA_FEW 120 // CTAs: nearly one per SM of a large GPU
+// Copies rows of any length to rows that are padded to 16 bytes, with zeros. One warp per row.
 template <class T>
 __global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length) {
     int64_t line = blockIdx.x * (int64_t)8 + threadIdx.x / 32, pitch = (length + 7) / 8 * 8;
@@ -10744,7 +10795,7 @@ __global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, in
         *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + line * length + i, n);
     }
 }
-// Moves an operand of `batch` products to `room` and makes io's view of it (p, ld, stride) that of the copy.
+// Copies an operand of `batch` products to `room`; p, ld, stride and room are changed to use the copy.
 template <class T>
 const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room, kbk_stream st) {
     int64_t length = *ld, lines = length ? *stride / length : 0, pitch = kbki_mm_pitch(length);
@@ -10754,9 +10805,9 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
     *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
     return kbki_launched();
 }
-// Whether its lines start on 16 bytes, or do so once they are copied.
+// Whether rows are 16-byte aligned, or will be after the copy.
 template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
-// Of both operands, where it takes copies; they take a's workspace, which is what is left of it afterwards.
+// Aligns both operands if they need it. The copies are taken off the front of a's workspace.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
@@ -10775,7 +10826,7 @@ const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, in
         size_t bytes = Stages * (128 + TileN) * KBKI_MMA_DEPTH * 2;
         const char* why = kbki_want_shared(kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, TileN, Stages>, &bytes);
         if (why) return why;
-        if (bytes == 0) // an SM without that much
+        if (bytes == 0) // the SM has less shared memory than that
             return TileN == 256 ? kbki_mmapipe_run<T, 128>(a, io, batch, splits, st) : kbki_mma<T>(a, batch, st);
         why = kbki_mm_batch(io, io.across * io.down, batch, [&](const kbki_mm<T>& part, dim3 grid) {
             grid.y = (unsigned)splits;
@@ -10800,7 +10851,7 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), KBKI_MMA_DEPTH) * KBKI_MMA_DEPTH;
         return kbki_mmapipe_run<T, 128>(a, io, 1, kbki_ceil(io.k, io.deep), st);
     }
-    // The wide tile needs half the copies per product, but enough tiles and enough of K to be worth filling.
+    // The 256-wide tile halves the traffic of A, but pays off only with enough tiles and a long K.
     bool wide = io.down * kbki_ceil(io.n, 256) * batch >= KBKI_MMA_FEW && io.k >= 512;
     return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, 1, st) : kbki_mmapipe_run<T, 128>(a, io, batch, 1, st);
 }
@@ -10811,10 +10862,11 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_results     Where the sums of wgmma go: from registers to memory, straight or by tensor copies.
+  >>matmul_results     Epilogues of wgmma: sums go from registers to memory, directly or through shared memory by
+                       TMA.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// 64 rows of results from registers to memory, in 16 bytes where lines of C start on such; (i0, j0): their corner.
+// Epilogue: stores 64 rows from registers, as 16-byte vectors if rows of C are aligned. (i0, j0): first element.
 template <class T, int TileN>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
@@ -10844,8 +10896,8 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
         }
     }
 }
-/*  The same of a piece of K, in f32, to where pieces are added up: tile after tile, and in it what a thread has beside
-    what its neighbours have, since kbki_wg_sum_k can tell where that belongs. */
+/*  Epilogue of split-K and stream-K: stores partial sums in f32. Sums are kept tile by tile in the order of the
+    registers, so that stores are coalesced; kbki_wg_sum_k knows which element of C each one is. */
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int64_t room, const float* d) {
     if (i0 >= io.m) return;
@@ -10854,7 +10906,7 @@ __device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int64
     for (int x = 0; x < Plan::tile_n / 8; x++)
         to[x * 128] = make_float4(d[x * 4], d[x * 4 + 1], d[x * 4 + 2], d[x * 4 + 3]);
 }
-// The same where C is of f32; Turned: where rows of the product are columns of C.
+// Epilogue for C in f32. Turned: C is the transpose of the product.
 template <class T, int TileN, bool Turned>
 __device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, int layer,
                                               const float* d) {
@@ -10881,14 +10933,15 @@ __device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, 
         }
     }
 }
-// 64 rows by 128 bytes of results to shared memory, with the swizzle that a tensor copy takes out again. Turned: each
-// column is a line.
+// Writes 64 rows by 128 bytes of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA
+// store
+// undoes. Turned: transposed, each column becomes a row.
 template <class T, bool Turned> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
     int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
     int line = Turned ? lane / 16 * 8 + lane % 8 : warp * 16 + lane % 16;
     int pack = Turned ? warp * 2 + lane / 8 % 2 : lane / 16;
 #pragma unroll
-    for (int x = 0; x < 8; x += 2) { // packs of eight columns
+    for (int x = 0; x < 8; x += 2) { // vectors of eight columns
         uint32_t w[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
@@ -10898,8 +10951,9 @@ template <class T, bool Turned> __device__ __forceinline__ void kbki_wg_stage(ch
             kbki_stmatrix(kbki_shared(to + line * 128 + ((x + pack) ^ line % 8) * 16), w);
     }
 }
-/*  The same of f32, which are 32 columns. Turned: each of them is a line, of the first 32 rows, and 4096 bytes on of
-    the others. No two lanes want the same bank at once: lanes of odd rows bring their columns in another order. */
+/*  The same for f32: 64 rows by 32 columns. Turned: each column becomes two rows of 32 elements, 4096 bytes apart.
+    To
+    avoid bank conflicts, lanes with odd rows write their columns in another order. */
 template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
     int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
     if (Turned) {
@@ -10919,16 +10973,20 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
         }
     }
 }
-/*  Results of one block of 64 rows by tensor copies, 128 bytes of columns at a time through two buffers of the
-    warpgroup's own: a buffer is free when the copy before the last has read it, which the thread that started it knows.
-    The copies are not waited for. Where columns do not come out even, some are stored twice. Turned: rows of the
-    product are columns of C, and of f32 a buffer is two boxes. */
+/*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time, through two staging buffers of the
+    warpgroup (double buffering). A buffer is free when the store before the previous one has read it; the thread
+    that
+    started that store waits for it (cp.async.bulk.wait_group.read). The stores are asynchronous. If the width is
+    no
+    multiple of 128 bytes, some columns are stored twice. Turned: C is the transpose; in f32 a buffer then has two
+    boxes. */
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
                                               int block, const float* d) {
     constexpr bool Two = Turned && sizeof(T) == 4;
     constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
-    constexpr bool Odd = Many * Plan::blocks % 2; // the tile before ended with the buffer that this one begins with
+    // the previous tile ended with the buffer that this tile starts with
+    constexpr bool Odd = Many * Plan::blocks % 2;
     bool first = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int i = 0; i < Many; i++) {
@@ -10950,84 +11008,101 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_hopper     Matrix product through wgmma and tensor copies, for compute capability 9.0 alone: kernels of rungs
-                      9 to 14 of matmul.
+  >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: kernels of rungs 9 to 14
+                      of
+                      matmul. Warp specialization, persistent kernel, cluster multicast, ping-pong schedule.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    9 wgmma      128 x 128 tile, 64 deep, two buffers; one thread starts the copies, four warps multiply what has
-                 arrived and then wait for one another
-                 <- operands go from shared memory into the tensor cores, through no register and by one
-                 instruction for 64 x 128 x 16; addresses, edges and swizzle are the copy engine's work
-    10 ws        a thread of other warps keeps a ring of four stages full; barriers say which are full, which empty
-                 <- nobody who multiplies waits for anything but data, and the next 16 products are in the queue
-                 when the last are done
-    11 coop      128 x 256 tile, a warpgroup for each half of its rows, registers taken from the one that loads
-                 <- 128 x 256 needs three quarters of the shared memory traffic that 128 x 128 needs per FLOP
-    12 persist   one CTA per SM, which goes through the tiles in bands of 16 rows of them
-                 <- the ring stays full from tile to tile while results are written; a band's operands stay in L2
-    13 multicast pairs of CTAs, one below the other: each loads half of a tile of B, for both
-                 <- two thirds of the traffic between L2 and shared memory
-    14 tma       results go to shared memory, 64 columns at a time, and from there by tensor copies
-                 <- whole lines are written, nobody waits for them, and the next tile is multiplied meanwhile
+    The rungs follow CUTLASS's kernels for Hopper: TMA pipeline, warp specialization, persistent cooperative
+    schedule.
+    9 wgmma      128 x 128 tile, 64 deep, double buffering; one thread starts the TMA loads, a warpgroup multiplies
+    the
+                 tile that has arrived, and then all threads synchronise
+                 <- operands go from shared memory to the tensor cores without registers, 64 x 128 x 16 per
+                 instruction; TMA computes addresses, handles edges and applies the swizzle
+    10 ws        warp specialization: one producer thread, in a warpgroup of its own, keeps a pipeline of four
+    stages
+                 full. Two mbarriers per stage tell that it is full, and that it is empty
+                 <- the consumer waits for data only, and the next products are queued before the last have
+                 finished
+    11 coop      128 x 256 tile, a consumer warpgroup for each half of its rows (cooperative schedule); the
+    producer
+                 gives registers to the consumers (setmaxnreg)
+                 <- per FLOP, a 128 x 256 tile needs three quarters of the shared memory traffic of 128 x 128
+    12 persist   persistent kernel: one CTA per SM, which takes tile after tile in bands of 16 tile rows
+                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
+    13 multicast clusters of two CTAs, one above the other: each loads half of a tile of B and multicasts it to
+    both
+                 <- two thirds of the traffic from L2 to shared memory
+    14 tma       the epilogue writes 64 columns at a time to shared memory, and TMA stores them
+                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
     15           >>matmul_select
-    bound by     arithmetic: compare with flops / rate of the tensor cores; large products by the power that they draw
+    bound by     arithmetic: compare with flops / rate of the tensor cores; large products by the power limit
 
-    9 to 14 take A and B of any size whose lines all start on 16 bytes, which is what tensor copies can do, and refuse
-    others; C may lie anywhere (14 writes it as 13 does where its lines do not start on 16 bytes). Edges are
+    9 to 14 take A and B of any size if every row is 16-byte aligned, because TMA requires that. They return an
+    error
+    otherwise. C may have any alignment: if rows of C are not 16-byte aligned, 14 runs as 13. Edges of tiles are
     multiplied as zeros. */
 #define KBKI_TEXT_TMA "TMA wants A and B with lines that all start on 16 bytes: use mmapipe or select"
-#define KBKI_WG_RUN 4        // stages that a piece of K takes together
-#define KBKI_TT (KBK_TN + 1) // A across k and B along it: C' = B' A', so that rows of the product are columns of C
+#define KBKI_WG_RUN 4        // stages in a row that one slice of K takes
+// A not K-major, B K-major: computes C' = B' A', so that rows of the product are columns of C
+#define KBKI_TT (KBK_TN + 1)
 #ifdef __CUDACC__
 
-/*  How a product is cut: tiles of TileM x TileN, by 1 or 2 warpgroups, Stages of 128 bytes of k under way at once;
-    Pair: 2 for clusters of two CTAs, one below the other, that share B, else 1; Store: C by TMA; Turns: a tile belongs
-    to one warpgroup, which stores it while the other multiplies the next; Split: able to take K in pieces; Panels: of
-    64 columns, that are fetched of a B across k, where TileN is no whole ones. */
+/*  Configuration. TileM x TileN: tile of the CTA. Groups: consumer warpgroups, 1 or 2. Stages: of the TMA
+    pipeline, each
+    128 bytes deep in k. Pair: 2 for clusters of two CTAs, one above the other, that share B; else 1. Store: the
+    epilogue
+    stores C by TMA. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer warpgroup, and one
+    warpgroup
+    runs its epilogue while the other multiplies. Split: can split K. Panels: panels of 64 columns to load if B is
+    not
+    K-major and TileN is no multiple of 64. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Store, bool Turns = false, bool Split = false,
           int Panels = 0>
 struct kbki_wg_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
-    static constexpr int panels = Panels, columns = Panels ? Panels * 64 : TileN; // of B, that are fetched
+    static constexpr int panels = Panels, columns = Panels ? Panels * 64 : TileN; // columns of B that are loaded
     static constexpr bool store = Store, turns = Turns, split = Split;
-    static constexpr int workers = Turns ? 1 : Groups;  // warpgroups of a tile
-    static constexpr int blocks = TileM / 64 / workers; // of 64 rows, that a warpgroup has
-    static constexpr int threads = 128 * (1 + Groups);  // the first 128 load
+    static constexpr int workers = Turns ? 1 : Groups;  // warpgroups that share a tile
+    static constexpr int blocks = TileM / 64 / workers; // blocks of 64 rows per warpgroup
+    static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
     static constexpr int a_bytes = TileM * 128, b_bytes = columns * 128, stage_bytes = a_bytes + b_bytes;
     static constexpr int staging = Store ? 2 * 64 * 128 : 0;                     // per warpgroup
-    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: to align
-    static constexpr int keep = 232, spare = 40; // registers: 128 * (40 + 2 * 232) of 65536
+    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: for alignment
+    // registers per thread of consumers and producer: 128 * (40 + 2 * 232) of 65536
+    static constexpr int keep = 232, spare = 40;
 };
 struct kbki_wg_maps {
     kbki_map a, b, c;
 };
-template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // of a stage
-// Lines of a box of B: its share of the tile's columns, or of 64 k where these are no whole panels.
+template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // elements of k per stage
+// Rows of a TMA box of B: a CTA's share of the tile's columns, or of 64 k if the columns are no whole panels.
 template <class Plan, bool Along>
 constexpr int kbki_wg_high = Along                                  ? Plan::columns / Plan::pair
                              : Plan::columns / Plan::pair % 64 != 0 ? 64 / Plan::pair
                                                                     : 64;
-// The tile that CTA `rank` of a pair, or of none, has of unit number `index`: down bands of 16 rows of tiles.
+// Tile of CTA `rank` of a cluster for work unit `index`: down bands of 16 tile rows.
 template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>& io, int pair, int index, int rank) {
     int most = KBKI_MM_BAND / pair, across = (int)io.across, down = ((int)io.down + pair - 1) / pair;
     int band = index / (most * across), in = index - band * (most * across);
     int high = min(most, down - band * most), column = in / high;
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
-// Units of a layer that is in pieces, or of any.
+// Work units of one layer (product or slice) of the part that is split.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_cuts(const kbki_mm<T>& io, int pair) {
     return (io.down + pair - 1) / pair * io.across - io.whole;
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
-// A unit of work is a tile: of one product of a batch, or of one piece of K. In pairs of CTAs it is two tiles.
+// A work unit is one tile of a product of the batch or of a slice of K; two tiles for a cluster of two CTAs.
 struct kbki_wg_place {
-    int i0, j0, layer; // where it begins; which product, or which piece
-    int room;          // number of a piece's room for results; -1: it is no piece
+    int i0, j0, layer; // first row and column; the product or the slice
+    int room;          // index of the partial tile in the workspace; -1: not split
 };
-// Unit number `index`: those that are not in pieces, then one layer after the other.
+// Work unit `index`: first the tiles that are not split, then one layer after the other.
 template <class Plan, class T>
 __device__ __forceinline__ kbki_wg_place kbki_wg_where(const kbki_mm<T>& io, int index, int rank) {
     int down = ((int)io.down + Plan::pair - 1) / Plan::pair, whole = Plan::split ? (int)io.whole : 0;
@@ -11044,8 +11119,9 @@ template <class Plan, class T> __device__ __forceinline__ int kbki_wg_units(cons
     int whole = Plan::split ? (int)io.whole : 0, down = ((int)io.down + Plan::pair - 1) / Plan::pair;
     return whole + (down * (int)io.across - whole) * (int)io.layers;
 }
-/*  How many stages such a unit takes, and where along K stage i of them is. Pieces take KBKI_WG_RUN stages each in
-    turn, so that all of them together read lines of memory from one end to the other. */
+/*  The number of stages of a work unit, and the position of its stage i along K. Slices take KBKI_WG_RUN stages
+    each in
+    turn; CTAs that run at the same time therefore read neighbouring parts of the same rows. */
 template <class Plan, class T> __device__ __forceinline__ int kbki_wg_depth(const kbki_mm<T>& io, kbki_wg_place at) {
     int all = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>;
     if (!Plan::split || at.room < 0) return all;
@@ -11057,9 +11133,11 @@ __device__ __forceinline__ int kbki_wg_along(const kbki_mm<T>& io, kbki_wg_place
     if (!Plan::split || at.room < 0) return i * kbki_wg_k<T>;
     return ((i / KBKI_WG_RUN * (int)io.layers + at.layer) * KBKI_WG_RUN + i % KBKI_WG_RUN) * kbki_wg_k<T>;
 }
-/*  Starts the copies of one stage, k0 on: all of A's tile, and this CTA's share of B's, for all of the pair: lines
-    along k, whole panels, or, where these do not come out even, some k of each. Full boxes arrive, whatever of them is
-    in the tensor, and B's other share comes from the other CTA. */
+/*  Starts the TMA loads of one stage at k0: the tile of A, and this CTA's share of the tile of B. The share is
+    multicast
+    to the cluster; the other CTA loads the other half. The share has rows of a K-major B, whole panels, or some k
+    of
+    each panel. TMA always delivers full boxes, with zeros outside the tensor. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
@@ -11087,8 +11165,9 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
             kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
     }
 }
-/*  A warpgroup's way through the stages; its products of one of them are one group, which the tensor cores work
-    through on their own. */
+/*  A consumer warpgroup's operands. multiply() queues the products of one stage as one wgmma group, which the
+    tensor
+    cores execute asynchronously. */
 template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors {
     kbki_wg_operand<AlongA> a;
     kbki_wg_operand<AlongB> b;
@@ -11107,7 +11186,7 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
                     step ? 1 : keep);
         kbki_wg_commit();
     }
-    // Those of one block of 64 rows alone, and not added to anything.
+    // The products of one block of 64 rows; overwrites the sums instead of adding.
     __device__ __forceinline__ void start(int slot, int block, float* sum) const {
         uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
         kbki_wg_fence();
@@ -11118,7 +11197,7 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
         kbki_wg_commit();
     }
 };
-// What a CTA's two sides share. Each: so many threads tell together that they are done with a slot.
+// The TMA pipeline, shared by producer and consumers. Each: threads of which one arrives at an empty barrier.
 template <class Plan, int Each = 128> struct kbki_wg_ring {
     static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
     char* stages;
@@ -11132,17 +11211,17 @@ template <class Plan, int Each = 128> struct kbki_wg_ring {
         many += slot, slot = many % Plan::stages, parity ^= many / Plan::stages & 1;
     }
     __device__ __forceinline__ char* stage() const { return stages + slot * Plan::stage_bytes; }
-    // A warpgroup, or a warp, is done with a slot; every CTA that may write to it has to know.
+    // A warpgroup (or warp) has finished with a slot: tells every CTA that writes to it, by a remote arrive.
     __device__ __forceinline__ void release(int which) const {
         unsigned t = threadIdx.x % Each;
         if (Plan::pair == 1 && t == 0) kbki_bar_arrive(empty + which);
         if (Plan::pair > 1 && t < Plan::pair) kbki_bar_arrive_at(empty + which, t);
     }
 };
-// Of operands that threads read, each warp tells for itself.
+// If threads read an operand (not wgmma), each warp arrives for itself.
 template <class T, class Plan, bool AlongA>
 using kbki_wg_slots = kbki_wg_ring<Plan, sizeof(T) == 4 && !AlongA ? 32 : 128>;
-// One thread: fills the ring, unit after unit.
+// The producer, one thread: fills the pipeline, work unit after work unit.
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const kbki_mm<T>& io,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int first, int jump, int rank) {
@@ -11158,18 +11237,22 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const 
             ring.next();
         }
     }
-    if (Plan::pair > 1) // nobody leaves while the other may still arrive at its barriers
+    if (Plan::pair > 1) // a CTA must not exit while the other may still arrive at its barriers
         for (int i = 0; i < Plan::stages; i++) kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1), ring.next();
 }
 template <int Count>
-__device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // what has just been waited for
+__device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // after the wait for sum
     kbki_wg_hold<Count>(sum);
 #pragma unroll
     for (int i = 0; i < Count; i++) d[i] += sum[i];
 }
-/*  A warpgroup's part of a unit of e4m3. The tensor cores add products up in fewer bits than f32 has: sums of a stage,
-    which is 128 of k, are promoted, that is added to d by the threads. Where d leaves room for the sums of two stages,
-    the one is added up under the other's products; else only the other warpgroup's products hide that. */
+/*  A consumer's share of a unit in e4m3. Tensor cores accumulate 8-bit products in fewer bits than f32 has. The
+    sums of
+    each stage (128 of k) are therefore promoted: FADDs add them to d (DeepSeek-AI 2024, "DeepSeek-V3", section
+    3.3.2).
+    If registers allow two sets of sums, one set is added while the other is computed. Otherwise only the products
+    of
+    the other warpgroup hide the additions. */
 template <class Factors, class Plan>
 __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg_ring<Plan>& ring, int depth,
                                                  float (*d)[Plan::tile_n / 2]) {
@@ -11178,7 +11261,7 @@ __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg
     int done = 0;
 #pragma unroll
     for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
-    if (Plan::blocks > 1 || depth % 2) { // stages that are by themselves: each, or an odd one
+    if (Plan::blocks > 1 || depth % 2) { // a stage at a time: all of them, or the odd one
 #pragma unroll 1
         do {
             kbki_bar_wait(ring.full + ring.slot, ring.parity);
@@ -11211,13 +11294,13 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 #pragma unroll
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
-// What a warpgroup has of a unit, to where it belongs.
+// The epilogue of a work unit.
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* staging,
                                             kbki_wg_place at, int group, float (*d)[Plan::tile_n / 2]) {
     const bool piece = Plan::split && at.room >= 0;
     if (!Plan::turns) at.i0 += group * Plan::blocks * 64;
-    if (piece) kbki_follow_me(); // kbki_wg_sum_k comes
+    if (piece) kbki_follow_me(); // kbki_wg_sum_k follows
     if constexpr (sizeof(T) == 1)
         if (!piece) kbki_wg_scale<Plan>(kbki_mm_scaled(io, 1), d);
 #pragma unroll
@@ -11235,17 +11318,19 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
             kbki_wg_finish<T, Plan::tile_n>(io, i0, at.j0, d[block], at.layer);
     }
 }
-/*  A warpgroup: multiplies what is in the ring. The group of products before the last is done when the last is queued
-    behind it, and frees its slot. In turns, each takes every other unit, and begins when the last products of the unit
-    before are in the queue: a barrier of the ring tells only odd phases from even ones, and may be two behind before.
-    The barrier of a warpgroup's turn is number 3 or 4. */
+/*  A consumer warpgroup: multiplies the stages of the pipeline. When the products of a stage are queued, those of
+    the
+    previous stage have finished, and its slot is released. Ping-pong schedule: each consumer takes every other
+    unit and
+    starts when the other has queued its last products; the named barriers 3 and 4 hand over. The order matters: an
+    mbarrier tells odd phases from even ones only, so a consumer must not be two phases behind. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const kbki_mm<T>& io,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int first, int jump, int rank,
                                                 int group) {
-    constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4; // by threads
+    constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4; // operand A goes through registers
     int units = kbki_wg_units<Plan>(io);
-    int other = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>; // stages of a unit of the other's
+    int other = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>; // stages of the other consumer's unit
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
@@ -11265,7 +11350,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
                 kbki_bar_wait(ring.full + ring.slot, ring.parity);
                 factors.multiply(ring.slot, i, d);
                 kbki_wg_wait<Fed ? 0 : 1>();
-                if constexpr (Fed) // what threads have read, copies are to write to
+                if constexpr (Fed) // before TMA overwrites what the threads have read
                     kbki_bulk_fence(), __syncwarp(), ring.release(ring.slot);
                 else if (i)
                     ring.release(before);
@@ -11278,7 +11363,8 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
         if (Plan::turns) ring.skip(other);
         kbki_wg_out<T, Plan, Turned>(maps, io, staging, at, group, d);
     }
-    if (Plan::store && threadIdx.x % 128 == 0) kbki_bulk_read<0>(); // shared memory goes with the CTA
+    // the CTA's shared memory must outlive the stores
+    if (Plan::store && threadIdx.x % 128 == 0) kbki_bulk_read<0>();
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -11326,11 +11412,12 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
     typedef kbki_wg_slots<T, Plan, AlongA> Ring;
-    // sums of up to 64 x 128 fit into the registers that a thread has at first
+    // up to 64 x 128 sums fit into the registers that a thread has at launch
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
     Ring ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
     int rank = Plan::pair > 1 ? (int)kbki_cluster_rank() : 0,
-        group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1; // one value per warp, as the compiler sees then
+        // the shuffle tells the compiler that the value is the same in the whole warp
+        group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     int first = (int)blockIdx.x / Plan::pair, jump = (int)gridDim.x / Plan::pair;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Ring::arrivals);
@@ -11340,7 +11427,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     __syncwarp();
     if (Plan::pair > 1)
         kbki_cluster_barrier();
-    else if (group < 0) // who loads waits for nobody
+    else if (group < 0) // the producer does not wait
         kbki_barrier_arrive<Plan::threads>(5);
     else
         kbki_barrier<Plan::threads>(5);
@@ -11361,7 +11448,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// How many CTAs of a kernel, in pairs, the device holds at once.
+// The number of CTAs of a kernel, in clusters of Plan::pair, that the device holds at once.
 template <class Plan, class Kernel>
 const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int64_t* ctas) {
     int n = 0;
@@ -11371,7 +11458,7 @@ const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int6
     *ctas = (int64_t)n * Plan::pair;
     return NULL;
 }
-// Stay: no more CTAs than the device holds, which go on from unit to unit.
+// stay: persistent kernel, no more CTAs than the device holds; each loops over work units.
 template <class T, class Plan, class Kernel>
 const char* kbki_wg_launch(Kernel* kernel, int threads, bool stay, const kbki_wg_maps& maps, const kbki_mm<T>& io,
                            kbk_stream st) {
@@ -11387,11 +11474,12 @@ const char* kbki_wg_launch(Kernel* kernel, int threads, bool stay, const kbki_wg
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     if (stay && (why = kbki_wg_resident<Plan>(kernel, &cfg, &most)) != NULL) return why;
     cfg.gridDim = dim3((unsigned)(ctas < most ? ctas : most));
-    cfg.numAttrs = Plan::pair > 1; // a cluster of one is slower than none: 1024 cubed takes 6.4 us instead of 5.2
+    // no cluster attribute for 1: it is slower; 1024 cubed takes 6.4 us instead of 5.2
+    cfg.numAttrs = Plan::pair > 1;
     cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
-// The maps of `batch` products, or why they are not for TMA.
+// The tensor maps of `batch` products, or why TMA cannot load the operands.
 template <class T, class Plan>
 const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
@@ -11407,12 +11495,12 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
                ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
                : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
-// K is cut into so many pieces, but of the first units, which are whole.
+// Split-K: the number of slices, and the number of first units that are not split.
 struct kbki_wg_split {
     int64_t pieces, whole;
     kbki_wg_split(int64_t many, int64_t first = 0) : pieces(many), whole(first) {}
 };
-// Where K is cut into pieces: how many, and their room.
+// Prepares split-K: the number of slices and their place in the workspace.
 template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, kbki_wg_split by, kbki_mm<T>* io) {
     int64_t most = kbki_ceil(io->k, KBKI_WG_RUN * kbki_wg_k<T>);
     io->part = (float*)((char*)a->workspace + KBK_TICKETS), io->layers = by.pieces < most ? by.pieces : most;
@@ -11420,8 +11508,10 @@ template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, kbki_w
     int64_t rooms = by.pieces * kbki_wg_cuts(*io, Plan::pair) * Plan::pair;
     return kbki_check_workspace(a, KBK_TICKETS + (size_t)(rooms * Plan::tile_m * Plan::tile_n) * sizeof(float));
 }
-/*  The pieces of K, added in an order that depends on nothing but their number. Warps share the pieces of 32 times four
-    results, which neighbours of the kernel before have left side by side: rows 0 and 8 of two columns. */
+/*  Adds the split-K slices in an order that depends on their number only, so the result is reproducible. Warps
+    share the
+    slices. A lane adds four results that one thread of the product stored together: rows 0 and 8 of two columns.
+    */
 template <class T>
 __global__ void __launch_bounds__(256)
     kbki_wg_sum_k(kbki_mm<T> io, int tile_m, int tile_n, int pair, int warps, bool turned) {
@@ -11437,7 +11527,7 @@ __global__ void __launch_bounds__(256)
     float4 sum = make_float4(0, 0, 0, 0);
     auto add = [&](float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; };
     kbki_follow_wait();
-    bool there = at < all && i - t % 128 / 32 * 16 - t % 32 / 4 < io.m; // of a block that has been written
+    bool there = at < all && i - t % 128 / 32 * 16 - t % 32 / 4 < io.m; // in a block that was written
     for (int left = (int)io.layers - first; there && left > 0; left -= 8 * warps, p += 8 * warps * all) {
         float4 v[8];
 #pragma unroll
@@ -11463,7 +11553,7 @@ template <class T, class Plan> const char* kbki_wg_sum(const kbki_mm<T>& io, boo
     return kbki_follow(kbki_wg_sum_k<T>, dim3((unsigned)ctas), 256, st, io, Plan::tile_m, Plan::tile_n, Plan::pair,
                        warps, turned);
 }
-// Everything but the kernel, which `run` launches. Of one product K can be cut into pieces.
+// Checks, tensor maps and split-K of a product; `run` launches the kernel. K is split for single products only.
 template <class T, class Plan, class Run>
 const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, kbki_wg_split by, kbk_stream st,
                             Run run) {
@@ -11489,7 +11579,7 @@ const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, kbk
         why = turned                  ? run(kbki_lines<false, true>(), maps, io)
               : a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io)
                                       : KBKI_TEXT_TMA;
-    else // wgmma takes nothing else
+    else // wgmma needs both 8-bit operands K-major
         why = a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io) : KBKI_TEXT_TMA;
     if constexpr (Plan::split) return why || by.pieces == 1 ? why : kbki_wg_sum<T, Plan>(io, turned, st);
     return why;
@@ -11520,7 +11610,7 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
     });
 }
 typedef kbki_wg_plan<128, 256, 2, 4, 1, false> kbki_wg_one;                 // rungs 11 and 12
-typedef kbki_wg_plan<128, 256, 2, 4, 2, false, false, true> kbki_wg_shared; // 13, and pieces of K
+typedef kbki_wg_plan<128, 256, 2, 4, 2, false, false, true> kbki_wg_shared; // 13, and split-K
 typedef kbki_wg_plan<128, 256, 2, 4, 2, true> kbki_wg_wide;                 // 14
 typedef kbki_wg_plan<128, 128, 1, 4, 1, false> kbki_wg_four;                // 10
 template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
@@ -11531,7 +11621,7 @@ template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream
 }
 KBKI_LAUNCHER(kbk_matmul_fwd_persist, kbki_wg_ring_run<T, kbki_wg_one>)
 KBKI_LAUNCHER(kbk_matmul_fwd_multicast, kbki_wg_ring_run<T, kbki_wg_shared>)
-// Whether lines of C are for TMA.
+// Whether TMA can store rows of C.
 template <class T> bool kbki_wg_storable(const kbk_args* a) {
     return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
 }
@@ -11541,17 +11631,22 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_thin     Matrix product of up to 16 rows, which is as fast as the other matrix is read.
+  >>matmul_thin     Matrix product of up to 16 rows (decoding): limited by the bandwidth that reads the other
+                    matrix.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Up to 16 rows times a matrix along K: the matrix is read once, and nothing else takes as long. Both operands go from
-    memory into the registers of mma.sync, 16 bytes a thread: what it calls numbers 2j, 2j + 1, 2j + 8 and 2j + 9 of K
-    are neighbours here, of A and of B alike, and a sum does not mind. Eight warps share K and are added up in order. */
-template <class T, int Tiles> // of 8 columns a warp
+/*  Up to 16 rows times a K-major matrix. The matrix is read once, which takes nearly all of the time. Both
+    operands are
+    loaded from memory straight into the registers of mma.sync, 16 bytes per thread. This permutes k: what mma.sync
+    takes
+    for numbers 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in memory. A and B are permuted alike, so the sums are
+    the
+    same. Eight warps share K, and their sums are added in order. */
+template <class T, int Tiles> // Tiles: of 8 columns, per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
-    // 64 of K, or as many as are left, of each thread from its own on; ia and ib are where its lines are
+    // Loads 64 of K (or `left`) from this thread's position on; ia and ib: offsets of its rows.
     template <bool Whole>
     __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
 #pragma unroll
@@ -11593,7 +11688,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
     int64_t first = (int64_t)blockIdx.x * (Across * Columns) + warp % Across * Columns;
     unsigned ia[2], ib[Tiles];
     float d[Tiles][4] = {};
-    kbki_mm_thin_step<T, Tiles> step[2]; // one under way while the other is multiplied
+    kbki_mm_thin_step<T, Tiles> step[2]; // double buffering: one step is in flight while the other is multiplied
     auto next = [&](kbki_mm_thin_step<T, Tiles>& of) {
         if (k + 64 <= depth)
             of.template load<true>(io.a, io.b, ia, ib, 0);
@@ -11630,14 +11725,17 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
     }
 }
-/*  Of a matrix so large that what a CTA does beside reading counts no more, tensor copies keep more of it on its way:
-    Ctas CTAs of each multiprocessor take 64 columns after the other. wgmma has 64 rows, so that the matrix is its A,
-    and what comes of it are columns of C. A stage is Wide times 64 of k. Where that is more than one, a copy is of 8
-    columns and all of the stage's k, so that what lies near each other in memory is asked for together. */
+/*  For a larger matrix, TMA keeps more loads in flight: Ctas CTAs per SM take blocks of 64 columns in turn
+    (persistent
+    kernel with one producer warp). wgmma needs 64 rows in its first operand. The large matrix is therefore that
+    operand,
+    and the result is C'. A stage has Wide times 64 of k. If Wide is more than 1, a copy takes 8 columns and all k
+    of the
+    stage, so that neighbouring memory is requested together. */
 template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
     static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
     static constexpr int lines = Wide > 1 ? 8 : 64,
-                         group = Wide * 1024; // of a copy; bytes of 8 columns, or rows of A
+                         group = Wide * 1024; // columns per TMA copy; bytes of 8 columns of B, or 8 rows of A
     static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -11718,7 +11816,8 @@ __global__ void __launch_bounds__(160, Plan::ctas)
     if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
 #endif
 }
-// Lines of k, or, where a copy has more than 64 of k, those as a third dimension: K is a multiple of 64 then.
+// Maps rows along k. If a copy takes more than 64 of k, blocks of 64 are a third dimension; K is then a multiple
+// of 64.
 template <class Plan, class T>
 const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, kbki_map* map) {
     if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * k, lines, k, k, high, map);
@@ -11742,7 +11841,7 @@ template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, k
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas, sms = kbki_sms();
-    bool narrow = a->s.cols < 48 * sms; // fewer columns a CTA: each multiprocessor is to have some
+    bool narrow = a->s.cols < 48 * sms; // 32 instead of 64 columns per CTA, so that every SM has work
     if (a->s.cols >= 60 * sms && a->s.cols * a->s.depth >= (int64_t)1 << 25)
         return a->s.cols <= 64 * sms && a->s.depth % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
                                                              : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
@@ -11757,23 +11856,33 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_select     Matrix products through wgmma, cut by shape: rungs 15 and 16 of matmul, rung 3 of bmm.
+  >>matmul_select     Matrix products with wgmma, configuration chosen by shape: rungs 15 and 16 of matmul, rung 3
+                      of bmm.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    15 select    tiles of 14, or of 128 x 192 in such pairs; of 128 x 128 or 128 x 192 that two warpgroups take in
-                 turns, so that one is stored while the next is multiplied, by CTAs that wait for no other; of 144 or
-                 208 columns (NT, and NN as C' = B' A') or 160 (TN) where others leave more multiprocessors idle in the
-                 last round; smaller ones where these are too few to fill the device; K in pieces, added up in order by
-                 a second kernel, where even those are few, or of the tiles of a last round that has few (workspace: 4
-                 bytes per result of such a tile and piece); for up to 16 rows in NT a kernel without
-                 tiles, or one whose tiles are of C'; lines that do not start on 16 bytes are copied
-                 (workspace: as for 8)
-    bound by     as 9 to 14; 16 rows times a large matrix, and K in pieces, by memory */
+    15 select    the configuration (tile shape, cluster, schedule, split-K) with the least predicted time:
+                 128 x 256 tiles as in 14, or 128 x 192, in clusters of two; 128 x 128 or 128 x 192 with the
+                 ping-pong
+                 schedule, without clusters; 144 or 208 columns (NT, and NN as C' = B' A') or 160 (TN), if other
+                 widths
+                 leave more SMs idle in the last wave (wave quantization); smaller tiles, if large ones do not fill
+                 the
+                 GPU. Split-K, if even those are few, or for the tiles of a nearly empty last wave; a second kernel
+                 adds
+                 the slices in order (workspace: 4 bytes per result and slice of a split tile). Splitting only the
+                 last
+                 wave serves the purpose of stream-K (Osama et al. 2023), but each tile has equal slices.
+                 Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are copied first (workspace:
+                 as
+                 for 8)
+    bound by     as 9 to 14; 16 rows times a large matrix, and split-K, by memory */
 
-/*  The ways to cut a product. stage: clocks that 64 of K take where shared memory has them; finish: clocks until the
-    results of a tile are out, which turns hide as far as the other warpgroup's products last. split: whether K may be
-    in pieces; 2: of the tiles of a last round alone. */
+/*  The configurations. stage: clocks for 64 of K if the data is in shared memory. finish: clocks of the epilogue
+    of a
+    tile; the ping-pong schedule hides it behind the products of the other warpgroup. split: 1 if K may be split, 2
+    if
+    only for the tiles of the last wave. */
 enum {
     KBKI_WG_WIDE,
     KBKI_WG_ONE,
@@ -11802,77 +11911,87 @@ typedef struct kbki_wg_way {
 } kbki_wg_way;
 typedef struct kbki_wg_choice {
     int way;
-    int64_t splits, whole; // pieces of K; units before the first that is in pieces
-    double clocks;         // that it should take
+    int64_t splits, whole; // slices of K; units that are not split, which come first
+    double clocks;         // predicted time
 } kbki_wg_choice;
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = {
-        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 14, or 13 for pieces of K
-        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 12, which stores as 14 does
-        { 128, 128, 1, 1, 0, 530, 3200 },  // turns
+        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 14, or 13 for split-K
+        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 12 with the epilogue of 14
+        { 128, 128, 1, 1, 0, 530, 3200 },  // ping-pong
         { 128, 128, 1, 0, 1, 590, 700 },   // mid
         { 64, 128, 1, 0, 0, 330, 760 },    // low
         { 64, 64, 1, 0, 1, 200, 300 },     // small
-        { 128, 192, 1, 1, 0, 780, 4800 },  // turns of 192 columns
-        { 128, 144, 1, 1, 0, 600, 3600 },  // of 144
-        { 128, 208, 1, 0, 0, 840, 2300 },  // one of 208
-        { 128, 160, 1, 1, 0, 680, 4000 },  // turns of 160, of TN
-        { 128, 192, 2, 0, 0, 830, 2300 },  // wide, of 192 columns
-        { 128, 256, 1, 0, 1, 1150, 4000 }, // of tf32: one
-        { 64, 256, 1, 1, 0, 600, 5000 },   // turns, of NT
+        { 128, 192, 1, 1, 0, 780, 4800 },  // ping-pong, 192 columns
+        { 128, 144, 1, 1, 0, 600, 3600 },  // 144 columns
+        { 128, 208, 1, 0, 0, 840, 2300 },  // one, 208 columns
+        { 128, 160, 1, 1, 0, 680, 4000 },  // ping-pong, 160 columns, for TN
+        { 128, 192, 2, 0, 0, 830, 2300 },  // wide, 192 columns
+        { 128, 256, 1, 0, 1, 1150, 4000 }, // tf32: one
+        { 64, 256, 1, 1, 0, 600, 5000 },   // ping-pong, for NT
         { 128, 64, 1, 0, 0, 540, 2900 },   // tall
         { 64, 64, 1, 0, 1, 280, 2000 },    // small
-        { 128, 192, 1, 0, 2, 890, 3400 },  // of 192 columns
-        { 256, 128, 1, 0, 0, 1210, 3200 }, // of e4m3: big
-        { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, where K is whole
+        { 128, 192, 1, 0, 2, 890, 3400 },  // 192 columns
+        { 256, 128, 1, 0, 0, 1210, 3200 }, // e4m3: big
+        { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, if K is not split
         { 64, 64, 1, 0, 1, 260, 300 },     // small
     };
     return ways[way];
 }
-// Whether there is a kernel for it: tiles whose columns are no whole panels are either of TN or not.
+// Whether a kernel is compiled for it. A width that is no multiple of 64 is compiled for TN or for the others
+// only.
 KBK_FN int kbki_wg_has(int way, int layout) {
     if (way == KBKI_WG_TF32_TURNS) return layout == KBK_NT;
     return kbki_wg_way_of(way).tile_n % 64 == 0 || (layout == KBK_TN) == (way == KBKI_WG_TURNS_160);
 }
-// K in numbers of 16 bits: those of 32 take twice the time and the room, those of 8 half of both.
+// K in units of 16 bits: a 32-bit element counts twice in time and memory, an 8-bit element half.
 KBK_FN int64_t kbki_wg_k16(const kbk_shape* s, int elem) {
     return elem == 4 ? s->depth * 2 : elem == 1 ? (s->depth + 1) / 2 : s->depth;
 }
-/*  What the choice depends on of a device. l2: bytes per clock that all CTAs without pairs get of whole K. That depends
-    on how much neighbouring multiprocessors share of what they ask for, and so on which of them a chip has: H200s gave
-    11500, an H100 no more than 7000. */
+/*  Properties of a GPU that the choice depends on. l2: bytes per clock from L2 for all CTAs together, without
+    clusters
+    and with K not split. It depends on how much neighbouring SMs share of what they request, and therefore on
+    which SMs
+    of a chip are enabled: H200s gave 11500, an H100 no more than 7000. */
 typedef struct kbki_wg_device {
     int sms;
     double l2;
 } kbki_wg_device;
-#define KBKI_WG_SMS 132 // of the largest device of compute capability 9.0: what the workspace is made for
+#define KBKI_WG_SMS 132 // SMs of the largest GPU of compute capability 9.0; the workspace is sized for it
 KBK_FN kbki_wg_device kbki_wg_h200(void) {
     kbki_wg_device h200 = { KBKI_WG_SMS, 11500 };
     return h200;
 }
-// Whether lines of A, or of B, start within a sector of memory, which is 32 bytes.
+// Whether rows of A, or of B, are not 32-byte aligned (a memory sector has 32 bytes).
 KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     int64_t line = s->depth;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
     if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
     return line * elem % 32 != 0;
 }
-// Units of a product that is not cut, and how many there are at once.
+// Work units of one product without split-K, and how many of them run at once.
 KBK_FN int64_t kbki_wg_layer(const kbk_shape* s, kbki_wg_way w) {
     int turned = w.tile_n % 64 && s->layout == KBK_NN;
     int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
     return ((rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((cols + w.tile_n - 1) / w.tile_n);
 }
 KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0 ? sms / w.pair : 1; }
-/*  What a product should take, in clocks of an SM: as many rounds of tiles as there are, of as many stages as K has, at
-    the pace of the tensor cores or of what reaches the SM from L2 (64 bytes per clock, and 5700 for all of them
-    together, 6000 without pairs, of e4m3 7000; whole K without pairs 88 and what the device gives, but 7500, of TN
-    6600, of operands that half of L2 does not hold; of lines that start within a sector 41 and 4070, an eighth less by
-    wide and mid, 0.7 of it by pieces alone); no less than memory takes (2450 bytes per clock), and an eighth of
-    whichever of the two is hidden. Pieces are all that there is, or what is left where every SM has had as many whole
-    tiles as all of them can; those that memory keeps waiting take all of what they get from L2, and a fifth less of
-    memory. A launch with the first loads: 5300; pairs begin together: 1750; a second kernel: 2500, and what the pieces
-    come to, out and back in. The figures are fits to an H200. */
+/*  Predicts the time of a product, in clocks of an SM. The time is the waves of tiles times the stages of K times
+    the
+    time of a stage, which is limited by the tensor cores or by L2.
+    L2, bytes per clock: 64 per SM; 5700 for all SMs together, 6000 without clusters, 7000 for e4m3. Without
+    clusters and
+    with K not split: 88 per SM, and l2 for all; but 7500 (TN: 6600) if half of L2 cannot hold the operands.
+    Operands
+    whose rows are not 32-byte aligned: 41 per SM and 4070 for all; an eighth less for wide and mid, and 0.7 of it
+    if all
+    tiles are split.
+    Memory: 2450 bytes per clock is the upper limit. An eighth of the smaller of the two times is not hidden.
+    Split-K covers all tiles, or only those of the last wave. If all tiles are split and memory limits, all of the
+    time
+    for L2 counts, and a fifth less of the time for memory.
+    Constants: launch and first loads 5300; start of clusters 1750; the second kernel 2500, and the traffic of the
+    slices. All figures are fits to measurements on an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on, int which,
                              int64_t splits) {
     kbki_wg_way w = kbki_wg_way_of(which);
@@ -11882,7 +12001,7 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const 
     int64_t whole = splits > 1 ? tiles / slots * slots : 0, units = whole + (tiles - whole) * splits;
     int64_t rounds = (units + slots - 1) / slots, deep = kbki_wg_k16(s, elem), all = (deep + 63) / 64;
     int64_t runs = (all + KBKI_WG_RUN - 1) / KBKI_WG_RUN, piece = (runs + splits - 1) / splits * KBKI_WG_RUN;
-    int64_t stages = whole / slots * all + (rounds - whole / slots) * (piece < all ? piece : all); // of an SM
+    int64_t stages = whole / slots * all + (rounds - whole / slots) * (piece < all ? piece : all); // stages per SM
     double busy = (double)(units < slots ? units : slots) * w.pair;
     double m = (double)rows, n = (double)cols, k = (double)deep, results = m * n * (double)batch;
     double columns = panels ? (w.tile_n + 63) / 64 * 64 : w.tile_n;
@@ -11894,12 +12013,12 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const 
     double l2 = (!alone ? pieces : operands > 25e6 && far < on->l2 ? far : on->l2) / busy;
     double pace = bytes / (l2 > sm ? sm : l2), within = 4070 / busy > 41 ? 41 : 4070 / busy;
     if (which == KBKI_WG_WIDE || which == KBKI_WG_MID) within /= 1.13;
-    if (splits > 1 && !whole) within *= 0.7; // nobody's neighbour asks for the same
+    if (splits > 1 && !whole) within *= 0.7; // no other CTA requests the same rows
     double slow = off > 0 ? (bytes - off) / 88 + off / within : 0;
     double stage = pace > w.stage ? pace : w.stage;
     if (stage < slow) stage = slow;
     double work = (double)stages * stage, end = w.turns ? w.finish / 2 : (double)rounds * w.finish;
-    double longest = (double)rounds * w.finish; // where a warpgroup multiplies for less time than it stores
+    double longest = (double)rounds * w.finish; // ping-pong, if the products take less time than the epilogue
     if (w.turns && work < longest) work = (work + longest) / 2;
     double memory = (operands + 2 * results) / 2450;
     work += end;
@@ -11910,8 +12029,10 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const 
     double cut = results * (double)(tiles - whole) / (double)tiles;
     return splits > 1 ? clocks + 2500 + 8 * cut * (double)splits / 2000 : clocks;
 }
-/*  The way that should take least. Nothing but the shape and the device counts, so that the result has the same bits
-    each time. Pieces are at least 256 deep, and all of them under way at once, behind what is not cut. */
+/*  The configuration with the least predicted time. It depends on shape and GPU alone, so that the result has the
+    same
+    bits each time. A slice of K is at least 256 deep. All slices run at once, after the tiles that are not split.
+    */
 KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on) {
     int first = elem == 1 ? KBKI_WG_E4M3_BIG : elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
     int end = elem == 1 ? KBKI_WG_WAYS : elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
@@ -11931,7 +12052,7 @@ KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch
     }
     return best;
 }
-// Room for the pieces of one product, tile by tile: bytes.
+// Workspace for the slices of one product, in bytes.
 KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
     kbki_wg_way w = kbki_wg_way_of(by.way);
     int64_t rooms = by.splits * (kbki_wg_layer(s, w) - by.whole) * w.pair;
@@ -11941,7 +12062,7 @@ KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem) {
     kbki_wg_device on = kbki_wg_h200();
     return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, elem, 1, &on)) : 0;
 }
-// Of tf32: an operand's transposed copy, of all of a batch, where there is one, and everything.
+// tf32: bytes of the transposed copies of an operand, for all of a batch (0: not copied), and the whole workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
     return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->depth) * sizeof(float) + 255) / 256 * 256 : 0;
@@ -11972,15 +12093,16 @@ typedef kbki_wg_plan<64, 64, 1, 13, 1, false, false, true> kbki_wg_small;
 typedef kbki_wg_plan<128, 256, 2, 4, 1, false, false, true> kbki_wg_tf32_one;
 typedef kbki_wg_plan<128, 192, 2, 5, 1, false, false, true> kbki_wg_tf32_192;
 typedef kbki_wg_plan<64, 256, 2, 4, 1, true, true> kbki_wg_tf32_turns;
-// The same product, seen as C' = B' A'.
+// Rewrites a product as C' = B' A'.
 template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     kbki_mm<T> to = *io;
     to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
     to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
     *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
 }
-/*  Tiles whose columns are no whole panels: those of an operand across k would start within a line of memory. Of NN the
-    other one is along k, and gives the columns. */
+/*  Tiles whose width is no multiple of 64. An operand that is not K-major would start inside a panel. In NN only A
+    is
+    K-major; C' = B' A' makes A the operand that gives the columns. */
 template <class T>
 const char* kbki_wg_uneven(const kbk_args* of, kbki_mm<T> io, int64_t batch, int way, kbk_stream st) {
     kbk_args a = *of;
@@ -12035,7 +12157,7 @@ const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t ba
     }
     return "no such way";
 }
-// This device: by its memory's rate it is as an H200, or as an H100.
+// This GPU: classified by its memory bandwidth as an H200 or an H100.
 KBK_FN kbki_wg_device kbki_wg_this(void) {
     kbki_wg_device on = kbki_wg_h200();
     double width = kbki_attribute(cudaDevAttrGlobalMemoryBusWidth) / 8.0; // bytes
@@ -12044,14 +12166,15 @@ KBK_FN kbki_wg_device kbki_wg_this(void) {
     if (rate > 0 && rate < 4e12) on.l2 = 7000;
     return on;
 }
-KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) { // on this device
+KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) { // on this GPU
     const kbki_wg_device h200 = kbki_wg_h200(), on = kbki_wg_this();
     kbki_wg_choice by = kbki_wg_choose(s, elem, batch, &h200), here = by;
     if (on.sms != h200.sms || on.l2 != h200.l2) here = kbki_wg_choose(s, elem, batch, &on);
-    return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is that of `by`
+    return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is sized for `by`
 }
-/*  Any number of products, at 16 bits. Operands whose lines do not start on 16 bytes are copied first; those that TMA
-    does not take even so, since they begin in between, are mma's. */
+/*  A batch of products of 16-bit types. Operands whose rows are not 16-byte aligned are copied first. If the base
+    address
+    is not aligned either, TMA cannot load the operand, and rung 7 (mma) runs. */
 template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -12078,20 +12201,24 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
 }
 
 /*  matmul fwd, continued: f32 on compute capability 9.0 -----------------------------------------------------
-    16 tf32      15 in f32 of which the tensor cores take the first 10 of 23 bits. From shared memory they take no
-                 operand across k, so that threads bring B of NN and TN into registers, and the product is C' = B' A';
-                 A of TN is transposed into the workspace first (4*M*K bytes), and so is a B whose lines do not start
-                 on 16 bytes (4*K*N)
+    16 tf32      15 for f32; the tensor cores use the first 10 of 23 mantissa bits. wgmma reads 32-bit operands
+    from
+                 shared memory only if they are K-major. For NN and TN the product is therefore C' = B' A', and
+                 threads
+                 load B' into registers. A of TN is first transposed into the workspace (4*M*K bytes), and so is a
+                 B
+                 whose rows are not 16-byte aligned (4*K*N)
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
 #define KBKI_TEXT_TF32 "tf32 wants K to be a multiple of 4, and A and B to start on 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/*  Stages whose A is in panels, 32 elements by 32 of k, which wgmma does not read: threads bring it into registers. A
-    lane's two numbers of k come in such an order that no two lanes want the same bank at once. */
+/*  The first operand of tf32 if it is not K-major: panels of 32 elements by 32 of k, which wgmma cannot read.
+    Threads
+    load it into registers. Lanes of odd index load their two k in reverse order, which avoids bank conflicts. */
 template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     static_assert(Plan::blocks == 1 && !Plan::turns, "64 rows a warpgroup, which waits for each stage");
     kbki_wg_operand<true> b;
-    const char* first; // the lane's row, in the line of k that it fetches first
-    int second, down;  // from there: the other line; eight rows on
+    const char* first; // the lane's element, in the row of k that the lane loads first
+    int second, down;  // byte offsets from there: to the other k; to eight elements further
     bool odd;
     __device__ __forceinline__ void set(const char* stages, int group) {
         int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, k = t % 4 + t % 2 * 4;
@@ -12118,8 +12245,9 @@ template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     }
 };
 #endif
-/*  One matrix of all of a batch below one another is turned into one of all of them beside one another: lines of the
-    copy are as many times as long, and the products' operands K apart. */
+/*  Transposes an operand for all products of a batch at once. The copies lie side by side: rows of the copy are
+    `batch`
+    times as long, and the operands of consecutive products are K apart. */
 template <class T>
 const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
     kbk_args turn = {};
@@ -12132,8 +12260,10 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     a->workspace = (char*)a->workspace + copy, a->workspace_bytes -= copy;
     return kbk_transpose_run_vec<T>(&turn, st);
 }
-/*  Makes of a product one that wgmma has, by copies and by C' = B' A': *rest, *io. A of the copies' product is along K;
-    where B is not, and TMA takes it, B' is what goes through registers. */
+/*  Rewrites a tf32 product into a form that wgmma supports: *rest, *io. A is transposed if it is not K-major. B
+    that is
+    not K-major becomes B', the operand that goes through registers, if TMA can load it; otherwise it is
+    transposed. */
 template <class T>
 const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kbki_mm<T>* io, kbk_stream st) {
     size_t bytes = kbki_scratch_tf32(&a->s, batch);
@@ -12163,11 +12293,10 @@ template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_vendor     The vendor's matrix product, to compare with: rung 99 of matmul and bmm; wants
-                      KBK_CUBLAS.
+  >>matmul_vendor     Matrix product by cuBLAS, for comparison: rung 99 of matmul and bmm; needs KBK_CUBLAS.
 ------------------------------------------------------------------------------------------------------------*/
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// The vendor's library, opened when first asked for: linking it would cost every program start some 60 ms.
+// cuBLAS, loaded by dlopen at its first use: linking it would cost every program start some 60 ms.
 struct kbki_cublas {
     cublasStatus_t (*create)(cublasHandle_t*);
     cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
@@ -12179,7 +12308,7 @@ struct kbki_cublas {
                               const void*, cudaDataType, int, long long, const void*, cudaDataType, int, long long,
                               const void*, void*, cudaDataType, int, long long, int, cublasComputeType_t,
                               cublasGemmAlgo_t);
-    cublasHandle_t handle[16]; // per device
+    cublasHandle_t handle[16]; // one per device
     bool opened;
 };
 KBK_FN void kbki_cublas_open(kbki_cublas* c) {
@@ -12195,9 +12324,11 @@ KBK_FN void kbki_cublas_open(kbki_cublas* c) {
     if (c->set_stream && c->set_workspace && c->gemm && c->batched)
         *(void**)&c->create = dlsym(lib, "cublasCreate_v2");
 }
-/*  A handle for the present device, set to this stream and to the caller's workspace (in that order: setting
-    the stream puts the workspace back), so that a call allocates nothing and may be captured. The first call
-    on a device creates the handle and may not be. One thread at a time. */
+/*  Returns a handle for the current device, set to this stream and to the caller's workspace, so that a call
+    allocates
+    nothing and can be captured into a graph. The stream is set first, because setting it resets the workspace. The
+    first
+    call on a device creates the handle and cannot be captured. Not thread-safe. */
 KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas** lib, cublasHandle_t* h) {
     static kbki_cublas c;
     int device = 0;
@@ -12233,7 +12364,7 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
         return kbki_launched();
     }
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    // Column-major eyes see transposes: C' = B' A', with the roles of the two inputs exchanged.
+    // cuBLAS is column-major and sees transposes: C' = B' A', with the two inputs exchanged.
     int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -12255,36 +12386,44 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 #endif // KBK_CUBLAS
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_bytes     Matrix product of 8-bit floats, with results in bf16: kernels of matmul with another element, and
-                     the vendor's through cuBLASLt, which wants KBK_CUBLAS.
+  >>matmul_bytes     Matrix product of 8-bit floats (e4m3) with results in bf16, by the kernels of matmul; and by
+                     cuBLASLt,
+                     which needs KBK_CUBLAS.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
-    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = depth; A M x K and B N x K in e4m3, which is
-    KBK_NT, and there is no other layout; sa, sb: a factor of all of A and one of all of B, f32, in memory, so that
-    what finds them may run before; C in bf16
+    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = depth; A M x K and B N x K in e4m3 (KBK_NT;
+    there
+    is no other layout). sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier
+    kernel
+    can compute them. C in bf16
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
     check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. K = 0: zeros, whatever the factors
-    1 naive    one thread per element of C       <- slow: every FMA fetches both operands from cache, and turns
-               both into f32
+    1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches, and
+               converts both to f32
     2 shared   32 x 32 tiles in shared memory, as f32
-                                                 <- 32 times fewer fetches and conversions; FMAs still
-    3 tma      >>matmul_hopper's ring with tiles of 128 x 128: TMA both ways, one warp loads, two warpgroups multiply by
-               wgmma, 32 of k at a time; sums of 128 of k are added up in f32 by the threads
-                                                 <- twice as many products per clock as at 16 bits; the tensor
-               cores keep some 14 bits of a sum (DeepSeek-V3's technical report, 3.3.2), which is too few
-               for a long K, and enough for 128
-    4 select   256 x 128 in pairs of CTAs, a warpgroup's two halves one after the other through the same registers;
-               128 x 128 and 64 x 64 where those are too few to fill the device, K in pieces where even these are
-               (workspace: 4 bytes per result and piece)
-                                                 <- at least a quarter fewer bytes from L2 per product; small
-               products fill the device too
-    99 cublas  cublasLtMatmul without its fast accumulation, which leaves sums to the tensor cores; workspace: 32 MiB
+                                                 <- 32 times fewer loads and conversions; still FMAs
+    3 tma      the pipeline of >>matmul_hopper with tiles of 128 x 128: TMA loads and stores, one producer warp,
+    two
+               consumer warpgroups, wgmma with 32 of k; threads add the sums of every 128 of k in f32
+                                                 <- twice the products per clock of 16-bit types. Tensor cores keep
+               some 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
+               few
+               for a long K, but enough for 128
+    4 select   256 x 128 tiles, the two halves of a warpgroup one after the other through the same registers;
+    smaller
+               tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU; split-K if even those do not
+               (workspace: 4 bytes per result and slice)
+                                                 <- at least a quarter less traffic from L2 per product; small
+               products fill the GPU, too
+    99 cublas  cublasLtMatmul without fast accumulation (the mode that leaves sums to the tensor cores); workspace:
+               32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
-    3 and 4 want K to be a multiple of 16, and A and B to start on 16 bytes; 99 also N, and C and both factors to;
-    they refuse others. */
+    3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. 99 also needs N to be a multiple of 16,
+    and C
+    and both factors aligned. They return an error otherwise. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H200, 2026-11-23
      1 naive       276.4 ms    0 %      -  one thread per element of C
      2 shared      23.20 ms    0 % 11.9 x  32 x 32 tiles in shared memory, in f32
@@ -12329,7 +12468,7 @@ KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
 typedef kbki_wg_plan<128, 128, 2, 6, 1, true> kbki_wg_e4m3; // rung 3
 typedef kbki_wg_plan<256, 128, 2, 4, 1, true> kbki_wg_e4m3_big;
-// NULL, or why an operand is not for TMA; whether the arguments are right otherwise is seen later.
+// NULL, or why TMA cannot load an operand. Other errors are found later.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows <= 0 || s->cols <= 0 || s->depth <= 0 || s->layout != KBK_NT) return NULL;
@@ -12370,13 +12509,13 @@ struct kbki_cublaslt {
     decltype(&cublasLtMatmulPreferenceDestroy) end_preference;
     decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
     decltype(&cublasLtMatmul) multiply;
-    struct { // per device; of the last product: to choose an algorithm takes longer than to launch it
+    struct { // per device; keeps the last product, because choosing an algorithm takes longer than launching it
         cublasLtHandle_t handle;
         cublasLtMatmulDesc_t product;
         cublasLtMatrixLayout_t a, b, c;
         cublasLtMatmulHeuristicResult_t how;
-        int64_t m, n, k; // m: 0 where there is none
-        uint32_t start;  // bytes, up to 256, of which all addresses are multiples: the algorithm may rest on it
+        int64_t m, n, k; // m = 0: no product yet
+        uint32_t start;  // alignment of all addresses, in bytes, at most 256: the algorithm may rely on it
     } on[16];
     bool opened, found;
 };
@@ -12403,8 +12542,9 @@ KBK_FN cublasStatus_t kbki_cublaslt_factors(kbki_cublaslt* c, cublasLtMatmulDesc
     if (e != CUBLAS_STATUS_SUCCESS) return e;
     return c->set(product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &io.scale_a, sizeof io.scale_a);
 }
-/*  Column-major eyes see C' = B A', and ask for the transpose of their first operand, which is what lies here. The
-    factors are there before an algorithm is chosen, since not every one takes any. */
+/*  Chooses an algorithm for a shape. cuBLASLt is column-major: C' = B A', so the first operand is transposed. The
+    scale
+    factors are set before the choice, because not every algorithm supports them. */
 KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_mm<kbk_e4m3>& io) {
     auto* on = &c->on[device];
     const int64_t m = io.m, n = io.n, k = io.k;
@@ -12441,7 +12581,7 @@ KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_m
     on->m = m, on->n = n, on->k = k, on->start = start;
     return NULL;
 }
-// As kbki_cublas_get, of the other library, which takes stream and workspace with each call.
+// The same as kbki_cublas_get, for cuBLASLt, which takes stream and workspace with each call.
 KBK_FN const char* kbki_cublaslt_get(const kbk_args* a, kbk_stream st, kbki_cublaslt** lib, int* device) {
     static kbki_cublaslt c;
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -12489,25 +12629,24 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 #endif // KBK_CUBLAS
 
 /*------------------------------------------------------------------------------------------------------------
-  >>bmm     Batched matrix product: the kernels of matmul over a third dimension of the grid.
+  >>bmm     Batched matrix product: the kernels of matmul with the batch in the grid.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
     C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = depth, layouts and accumulation as matmul; the
-    products lie one behind the other. backward is this operation again, as for matmul
+    products are contiguous, one after the other. backward is this operation again, as for matmul
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
     check  as matmul
     1 regblock the kernel of matmul, batch in grid.z     <- one launch instead of one per product: small
-               products fill the device together
+               products fill the GPU together
     2 mmapipe  the same on tensor cores                  <- as there
-    3 select   wgmma, the batch within the order of tiles; copies where lines do not start on 16 bytes
-                                                         <- a CTA goes on from product to product: the next one's
-               operands are on their way while results are written, and no multiprocessor waits for the last tile
-               of each
+    3 select   wgmma; the batch is part of the tile order; unaligned rows are copied first
+                                                         <- persistent kernel: a CTA goes on to the next product.
+               Its operands are loaded while results are stored, and no SM waits for the last tile of each product
     4 tf32     matmul's for a batch                      <- one transposition for all products
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
-    bound by   arithmetic, or memory where K is small: compare with the larger of the two times */
+    bound by   arithmetic, or memory if K is small: compare with the larger of the two times */
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H200, 2026-11-24
      1 regblock     3805 us    2 %      -  matmul's kernel, batch in grid.z
      2 mmapipe     198.1 us   44 % 19.2 x  matmul's kernel, batch in grid.z
@@ -12532,7 +12671,7 @@ KBKI_SCRATCH(bmm) {
     int select = word == KBKI_WORD_select;
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
     if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s, batch);
-    if (select && batch == 1) bytes = kbki_select_pieces(s, elem); // one product is matmul's
+    if (select && batch == 1) bytes = kbki_select_pieces(s, elem); // a batch of one may split K, as in matmul
     if (select || word == KBKI_WORD_mmapipe) bytes += (size_t)batch * kbki_mm_copies(s, elem);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
@@ -12578,8 +12717,9 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
 #endif // KBK_CUBLAS
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_simt     Attention forward: scores in memory, by the vendor's GEMMs, and in tiles that stay on
-                       the SM.
+  >>attention_simt     Attention forward without tensor cores: scores in memory, cuBLAS, online softmax, and tiles
+                       that
+                       stay on the SM (FlashAttention).
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd --------------------------------------------------------------------------------------------
@@ -12591,19 +12731,29 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
            scale or of sqrt(sum_j (p v)^2), what rounding of the probabilities can do; lse: 128 ulp of a
            quarter of the greatest sum of |q k| / sqrt(d)
-    1 naive    scores in memory, three passes        <- slow: S^2 scores written three times and read four, and
-                                                        every FMA fetches its operands from cache. S <= 2048
-    2 cublas   the vendor's GEMMs, own softmax       <- tensor cores; the scores still go through memory
-    3 online   warp per row, running (max, sum)      <- scores never leave the SM: nothing of S^2 is in memory. Every
-                                                        FMA still fetches an operand or two from shared memory
-    4 flash    64 x 64 tiles, 4 x 4 scores a thread  <- an operand serves four FMAs, and what is read from L2 falls
-                                                        from S^2 d / 8 to S^2 d / 64; FMAs limit
-    5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply, those of 7.5 in f16; all load, then
-                                                        multiply, in turn. In >>attention_mma
-    6 flashmma the same, in earnest                  <- in >>attention_mma
-    7 flashws, 8 flashrs, 9 flashpp   wgmma and TMA  <- in >>attention_hopper
-    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a key that
-               causality hides leaves no trace, except that cublas and warpmma multiply v by its zeros */
+    1 naive    scores in memory, three passes        <- slow: the S^2 scores are written three times and read four
+                                                        times, and every FMA loads its operands through the caches.
+                                                        S <= 2048
+    2 cublas   cuBLAS for both products, own softmax <- tensor cores; the scores still go through memory
+    3 online   warp per row, online softmax          <- a running maximum and sum (Milakov & Gimelshein 2018) make
+    one
+                                                        pass enough: nothing of size S^2 is in memory. Every FMA
+                                                        still
+                                                        loads one or two operands from shared memory
+    4 flash    64 x 64 tiles, 4 x 4 scores a thread  <- tiling as in FlashAttention (Dao et al. 2022), with rows of
+    q
+                                                        in parallel (FlashAttention-2, Dao 2023). An operand serves
+                                                        four
+                                                        FMAs; loads from L2 fall from S^2 d / 8 to S^2 d / 64. FMAs
+                                                        limit
+    5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply (f16 from compute capability 7.5 on);
+    but
+                                                        loads and products alternate. In >>attention_mma
+    6 flashmma FlashAttention-2 on tensor cores      <- in >>attention_mma
+    7 flashws, 8 flashrs, 9 flashpp   wgmma and TMA  <- FlashAttention-3; in >>attention_hopper
+    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
+    causally
+               masked key has no effect, except in cublas and warpmma, which multiply v by zero probabilities */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
      1 naive       165.5 ms    0 %      -  score matrix in memory, three passes
      2 cublas       1373 us   12 %  121 x  vendor's batched GEMMs, own softmax
@@ -12642,7 +12792,7 @@ KBK_FN double kbk_attention_fwd_bytes(const kbk_shape* s, int elem) {
     double rows = (double)kbki_attn_heads(s) * (double)s->rows;
     return 4 * rows * (double)s->cols * elem + 4 * rows;
 }
-// Heads whose scores the vendor's row keeps at a time: about 1 GiB of them.
+// Heads per call of the cuBLAS variant: as many as have about 1 GiB of scores.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
     int64_t heads = kbki_attn_heads(s);
@@ -12696,12 +12846,12 @@ template <class T> struct kbki_attn {
     const T *q, *k, *v;
     T* o;
     float* lse;
-    int64_t heads, rows; // heads: of all batches together
+    int64_t heads, rows; // heads: batch times heads
     float scale;
-    int causal, vector; // vector: 16-byte loads are possible
+    int causal, vector; // vector: 16-byte accesses are possible
 };
 #define KBKI_TEXT_HEAD "attention takes d = 64 or d = 128 only"
-// NULL with heads = 0: nothing to do.
+// NULL with *heads = 0: nothing to compute.
 KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     *heads = 0;
     if (s->batch < 0 || s->heads < 0) return "a dimension is negative";
@@ -12729,7 +12879,7 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
     return kbki_aligned(io->o, sizeof(T)) && kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Thread per score, thread per row, thread per element of o.
+// Three kernels: one thread per score, per row, and per element of o.
 template <class T> __global__ void kbk_attention_fwd_naive_k(kbki_attn<T> io, int d, float* scores) {
     int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
     if (at >= io.heads * n * n) return;
@@ -12776,39 +12926,45 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Rows of Dim elements to shared memory, number by number, in f32; zeros after the last of those that are left.
+// Copies rows of Dim elements to shared memory, as f32 and element by element; zeros after the last `left` rows.
 template <int Dim, class T, int Rows, int Pitch>
 __device__ __forceinline__ void kbki_attn_stage(float (&to)[Rows][Pitch], const T* from, int left) {
 #pragma unroll 8
     for (int i = threadIdx.x; i < Rows * Dim; i += blockDim.x)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
-/*  A warp per row of q. Keys come 32 at a time: a lane computes the score of one of them, and then adds to every 32nd
-    column of o. What was added before a greater score came is made smaller by `factor`. A line of k begins one bank
-    after the one before it, so that lanes that read a column of them meet different banks. */
+/*  One warp per row of q. For each tile of 32 keys, a lane computes one score and then accumulates every 32nd
+    column of o.
+    Online softmax (Milakov & Gimelshein 2018): if the running maximum rises, earlier sums are rescaled by
+    `factor`. The
+    odd pitch of k and v avoids bank conflicts when lanes read a column. */
 template <class T, int Dim> __global__ void __launch_bounds__(256, 4) kbk_attention_fwd_online_k(kbki_attn<T> io) {
     __shared__ float q[8][Dim], k[32][Dim + 1], v[32][Dim + 1];
     int n = (int)io.rows, tiles = (n + 7) / 8, row0 = blockIdx.x % tiles * 8;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row0 + warp;
-    int end = io.causal && row0 + 8 < n ? row0 + 8 : n, last = io.causal && row < n ? row : n - 1; // key that it sees
-    int64_t head = blockIdx.x / tiles * io.rows;                                                   // its first row
+    // first key that no row sees; last key of this row
+    int end = io.causal && row0 + 8 < n ? row0 + 8 : n, last = io.causal && row < n ? row : n - 1;
+    // first row of the head
+    int64_t head = blockIdx.x / tiles * io.rows;
     float o[Dim / 32] = {}, top = -INFINITY, sum = 0;
     kbki_attn_stage<Dim>(q, io.q + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 32) {
         float x = 0;
-        __syncthreads(); // all are done with the keys before
+        __syncthreads(); // all warps have read the previous keys
         kbki_attn_stage<Dim>(k, io.k + (head + key) * Dim, n - key);
         kbki_attn_stage<Dim>(v, io.v + (head + key) * Dim, n - key);
         __syncthreads();
 #pragma unroll 16
         for (int c = 0; c < Dim; c++) x = fmaf(q[warp][c], k[lane][c], x);
-        x = key + lane <= last ? __fmul_rn(x, io.scale) : -INFINITY; // rounded, so that the greatest less itself is 0
+        // rounded before the subtraction, so that the maximum minus itself is 0
+        x = key + lane <= last ? __fmul_rn(x, io.scale) : -INFINITY;
         float now = fmaxf(top, kbki_warp_all<kbki_max>(x)), base = now == -INFINITY ? 0.0f : now;
         float p = expf(x - base), factor = expf(top - base);
         sum = sum * factor + kbki_warp_all<kbki_sum<float>>(p), top = now;
 #pragma unroll
         for (int c = 0; c < Dim / 32; c++) o[c] *= factor;
-        for (int j = 0; j < 32 && key + j <= last; j++) { // what is hidden may be NaN, and 0 * NaN is NaN
+        // stops at the mask: a masked v may be NaN, and 0 * NaN is NaN
+        for (int j = 0; j < 32 && key + j <= last; j++) {
             float weight = __shfl_sync(~0u, p, j);
 #pragma unroll
             for (int c = 0; c < Dim / 32; c++) o[c] = fmaf(weight, v[j][lane + 32 * c], o[c]);
@@ -12833,13 +12989,14 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
     return kbki_launched();
 }
 
-// ---- The plain rungs without tensor cores end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
-/*  flash. Everything as f32 in shared memory: a 64-row tile of q, one that holds k and then v, and the
-    probabilities. Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3; columns x, x + 16, ... of the scores and
-    4 x .. 4 x + 3 of every 64 of the output. Rows are 4 floats longer than needed, so that 16-byte accesses of
-    neighbouring rows meet different banks. Sixteen lanes of one warp share their rows: reductions are
-    shuffles. */
+/*  flash. Shared memory holds, in f32, a 64-row tile of q, a tile that is first k and then v, and the
+    probabilities.
+    Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3 of both products: columns x, x + 16, ... of the scores, and
+    4 x .. 4 x + 3 of every 64 columns of the output. Rows are padded by 4 floats, so that 16-byte accesses to
+    neighbouring
+    rows have no bank conflicts. Sixteen lanes of a warp share their rows: reductions over a row are shuffles. */
 template <class T, int Dim, int Tile>
 __device__ __forceinline__ void kbki_attn_load(float* to, const T* from, int left) {
 #pragma unroll 8
@@ -12865,8 +13022,10 @@ __device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k,
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
-/*  What exponents of scores are relative to when the running maximum goes from `before` to `top`, and the factor for
-    what came before. Where it is coarse (see kbki_base), top is subtracted from the scores first, which is exact. */
+/*  The step of the online softmax when the running maximum rises from `before` to `top`: the base that exponents
+    are
+    relative to, and the factor for earlier sums. If the base is coarse (see kbki_base), top is subtracted from the
+    scores first, which is exact. */
 struct kbki_attn_base {
     float b, factor;
     bool coarse;
@@ -12877,8 +13036,8 @@ struct kbki_attn_base {
         if (coarse) b = 0.0f, factor = kbki_coarse(was) ? kbki_exp2((before - top) * log2_scale) : 0.0f;
     }
 };
-// One row: scores become probabilities relative to the running maximum; returns the factor for what came
-// before.
+// One row of online softmax: scores become probabilities relative to the running maximum. Returns the factor for
+// earlier sums.
 __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
     float top = fmaxf(fmaxf(s[0], s[1]), fmaxf(s[2], s[3]));
 #pragma unroll
@@ -12894,8 +13053,9 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     run->m = top, run->s = run->s * base.factor + sum;
     return base.factor;
 }
-// hidden(r, k): row r may not see key k. Only where doubt is set does anybody ask, and then v of a hidden key must not
-// even be multiplied by zero: it may be NaN.
+// o += p v. hidden(r, k): key k is masked for row r; it is only evaluated if doubt is set. v of a masked key must
+// not be
+// multiplied, not even by zero, because it may be NaN.
 template <int Dim, int Tile, class Hidden>
 __device__ __forceinline__ void kbki_attn_values(const float* p, const float* v, int y, int x, bool doubt,
                                                  const Hidden& hidden, float (&o)[4][Dim / 16]) {
@@ -12924,7 +13084,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention
     float *q = reinterpret_cast<float*>(kbki_attn_shared), *kv = q + 64 * (Dim + 4), *p = kv + 64 * (Dim + 4);
     int n = (int)io.rows, tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
     int64_t head = blockIdx.x / tiles;
-    if (io.causal) tile = tiles - 1 - tile; // the longest first
+    if (io.causal) tile = tiles - 1 - tile; // longest rows first, for load balance
     int row0 = tile * 64, end = io.causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
     float o[4][Dim / 16] = {}, log2_scale = io.scale * KBKI_LOG2E;
@@ -12934,7 +13094,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention
     kbki_attn_load<T, Dim, 64>(q, io.q + (head * n + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
-        __syncthreads(); // the tile before is done with v
+        __syncthreads(); // all warps have read v of the previous tile
         kbki_attn_load<T, Dim, 64>(kv, io.k + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_scores<Dim>(q, kv, y, x, s);
@@ -12989,7 +13149,7 @@ template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// The one function that >>matmul_simt has no use for; the library is open already when this is called.
+// The only cuBLAS function that >>matmul_vendor does not load with these types. cuBLAS is already open here.
 typedef cublasStatus_t (*kbki_attn_gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
                                          const void*, const void*, cudaDataType, int, long long, const void*,
                                          cudaDataType, int, long long, const void*, void*, cudaDataType, int,
@@ -13003,7 +13163,7 @@ KBK_FN kbki_attn_gemm kbki_attn_gemm_get(void) {
     }
     return f;
 }
-// CTA per row: f32 scores become probabilities of type T, zeros where a key is hidden.
+// Softmax, CTA per row: f32 scores become probabilities of type T; masked keys get zeros.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbki_attn_cublas_rows_k(kbki_attn<T> io, const float* scores, T* p, int64_t row0) {
@@ -13038,7 +13198,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     if (!kbki_grid_ok(chunk * n)) return KBKI_TEXT_GRID;
     for (int64_t head = 0; head < io.heads; head += chunk) {
         int64_t count = io.heads - head < chunk ? io.heads - head : chunk, at = head * n * d;
-        // Column-major eyes see transposes: scores' = k q', o' = v' p'.
+        // cuBLAS is column-major and sees transposes: scores' = k q', o' = v' p'.
         cublasStatus_t e =
             gemm(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d, io.q + at, type, d,
                  n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
@@ -13053,29 +13213,38 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 #endif // KBK_CUBLAS
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_mma     Attention forward on tensor cores, by mma.sync: what both directions need for it, too.
+  >>attention_mma     Attention forward on tensor cores with mma.sync, and functions that the backward pass uses,
+                      too.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  attention fwd, flashmma ----------------------------------------------------------------------------------
-    CTA: 128 rows of q, 4 warps of 32 rows. k and v pass by in two buffers of 64 rows, of 128 at d = 64; one
-    barrier per buffer, since it is refilled after the barrier that follows its last use.
-    why 32 rows per warp: an operand read from shared memory must serve two mma, or reading it takes longer
-    than multiplying it (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
-    why p stays in registers: the accumulator layout of one mma is the left operand's layout of the next.
-    why two CTAs per SM: one exponentiates while the other multiplies. One exp per score takes, for a warp
-    alone, a third of the time of its multiplications at d = 128, two thirds at d = 64. The exponentials of
-    16 keys also stand beside the mma of the 16 keys before.
-    why the output is rarely rescaled: the running maximum settles after a few tiles; where no row of a warp
-    has a new one, all factors are 1 and the multiplications are left out. */
+/*  attention fwd, flashmma (FlashAttention-2, Dao 2023) ------------------------------------------------------
+    Schedule: a CTA has 128 rows of q, 4 warps of 32 rows. Tiles of k and v have 64 rows (128 at d = 64) and are
+    double
+    buffered by cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that follows its
+    last
+    use.
+    Why 32 rows per warp: an operand read from shared memory must serve two mma. Otherwise reading takes longer
+    than
+    multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
+    Why p stays in registers: the accumulator layout of one mma is the layout of the first operand of the next.
+    Why two CTAs per SM: one computes exponentials while the other multiplies. At one exp per score, the
+    exponentials of
+    a warp take a third of the time of its products at d = 128, two thirds at d = 64. The exponentials of 16 keys
+    are
+    also interleaved with the mma of the previous 16 keys.
+    Why the output is rarely rescaled: the running maximum rarely changes after a few tiles. If no row of a warp
+    has a
+    new maximum, all factors are 1 and the multiplications are skipped. */
 #ifdef __CUDACC__
 
 template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
     float f[2] = { x, y };
     return kbki_word((T*)0, f);
 }
-// Rows of Dim elements to shared memory, 8 of them at a time where they lie on 16 bytes; zeros after the last of those
-// that are left. A line has 8 numbers more than needed and begins 4 banks after the one before, so that ldmatrix reads
-// eight of them without bank conflicts.
+// Copies rows of Dim elements to shared memory, by 16 bytes if they are aligned; zeros after the last `left` rows.
+// Rows
+// are padded by 8 elements: each starts 4 banks after the previous one, so ldmatrix reads eight rows without bank
+// conflicts.
 template <int Dim, class T, int Rows>
 __device__ __forceinline__ void kbki_attn_plain_stage(T (&to)[Rows][Dim + 8], const T* from, int left, bool vector) {
 #pragma unroll
@@ -13103,7 +13272,7 @@ __device__ __forceinline__ void kbki_attn_plain_scores(float (&s)[Across][4], co
         }
     }
 }
-// o += p v: p as such scores came out, which is how a left operand lies, but for its type; 8 * Across rows of v.
+// o += p v. Accumulators of the scores have the layout of a first operand; only the type is converted.
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], const float (&p)[Across][4],
                                                        const T (*v)[Dim + 8]) {
@@ -13120,8 +13289,9 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
         }
     }
 }
-/*  A warp has 16 rows of q and meets 32 keys at a time: of every 16 x 8 scores, lane l has columns 2 (l % 4) and one
-    more of the rows l / 4 and l / 4 + 8. So four lanes share a row, and each has two of them, h. */
+/*  A warp has 16 rows of q and takes 32 keys at a time. Of each 16 x 8 scores, lane l has columns 2 (l % 4) and
+    the next,
+    of rows l / 4 and l / 4 + 8 (h = 0, 1). Four lanes share a row. */
 template <class T, int Dim> __global__ void __launch_bounds__(128) kbk_attention_fwd_warpmma_k(kbki_attn<T> io) {
     __shared__ __align__(16) T q[64][Dim + 8], k[32][Dim + 8], v[32][Dim + 8];
     int n = (int)io.rows, tiles = (n + 63) / 64, row0 = blockIdx.x % tiles * 64;
@@ -13131,7 +13301,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(128) kbk_attention
     kbki_attn_plain_stage<Dim>(q, io.q + (head + row0) * Dim, n - row0, io.vector);
     for (int key = 0; key < end; key += 32) {
         float s[4][4] = {};
-        __syncthreads(); // all are done with the keys before
+        __syncthreads(); // all warps have read the previous keys
         kbki_attn_plain_stage<Dim>(k, io.k + (head + key) * Dim, n - key, io.vector);
         kbki_attn_plain_stage<Dim>(v, io.v + (head + key) * Dim, n - key, io.vector);
         __syncthreads();
@@ -13181,16 +13351,17 @@ template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_
     return kbki_launched();
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// What finds NaN and infinity among two 16-bit numbers.
+// Bit masks that detect NaN and infinity in two packed 16-bit numbers.
 template <class T> struct kbki_half2_type;
 template <> struct kbki_half2_type<__half> { static constexpr uint32_t exponent = 0x7C007C00u, carry = 0x04000400u; };
 template <> struct kbki_half2_type<__nv_bfloat16> {
-    static constexpr uint32_t exponent = 0x7F807F80u, carry = 0x00800080u; // added to a full exponent: bit 15
+    // added to a full exponent, it sets bit 15
+    static constexpr uint32_t exponent = 0x7F807F80u, carry = 0x00800080u;
 };
 
-// kbki_ahead_copy_if, at once, from an address that forbids it.
+// Copies 16 bytes to shared memory from an address that is not 16-byte aligned, synchronously.
 __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* from, bool valid) {
     const unsigned short* h = (const unsigned short*)from;
 #pragma unroll 1
@@ -13199,8 +13370,9 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
         asm volatile("st.shared.u16 [%0], %1;" ::"r"(to + 2 * i), "h"(x) : "memory");
     }
 }
-/*  Tiles in shared memory: rows of Dim elements in chunks of 16 bytes; chunk c of row r lies at c ^ (r & 7), so
-    that the eight rows of a matrix, taken at the same chunk, are in different banks. */
+/*  Loads a tile: rows of Dim elements in 16-byte chunks. Swizzle: chunk c of row r is stored at c ^ (r & 7), so
+    that
+    ldmatrix reads the same chunk of eight rows without bank conflicts. */
 template <class T, int Dim, int Rows, int Threads>
 __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
     constexpr int Chunks = Dim / 8, Step = Threads / Chunks;
@@ -13215,8 +13387,8 @@ __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int 
         for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
     }
 }
-// A lane's row and chunk in a 16 x 16 block of such a tile, the chunk after the swap: of left operands, and
-// with .trans of right ones that lie as rows (left), and of right ones that lie as columns (right).
+// A lane's row and swizzled chunk in a 16 x 16 block of such a tile. left: for first operands, and with .trans for
+// second operands stored by rows. right: for second operands stored by columns.
 struct kbki_attn_lane {
     uint32_t left, right, left_bit, right_bit;
 };
@@ -13225,9 +13397,11 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
-/*  A warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements in memory, of which `left`
-    exist. As accumulators lie, a store would reach 16 bytes of each of eight rows; it takes fewer, whole lines
-    by way of shared memory, where those columns of 32 rows are free. */
+/*  Stores a warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements; `left` rows
+    exist.
+    Stored directly, the accumulator layout would write 16 bytes to each of eight rows. Going through shared memory
+    makes
+    the stores coalesced. The same columns of `rows` in shared memory must be free. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
                                                 int left, bool vector, kbki_attn_lane at) {
@@ -13252,7 +13426,7 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     }
 }
 
-// True, for the whole warp, if so many rows of Dim elements hold a NaN or an infinity.
+// Whether any of so many rows of Dim elements holds a NaN or an infinity; the same for the whole warp.
 template <class T, int Dim, int Rows> __device__ __forceinline__ bool kbki_attn_wild(uint32_t rows) {
     uint32_t any = 0;
 #pragma unroll 4
@@ -13265,8 +13439,9 @@ template <class T, int Dim, int Rows> __device__ __forceinline__ bool kbki_attn_
     }
     return __any_sync(~0u, any & 0x80008000u);
 }
-/*  c += a b for a 16 x 16 block a of which only a triangle counts: k <= row, or k >= row if Upper. mma would
-    multiply the zeros of the other triangle too, and 0 * NaN is NaN; so where b is wild, this. */
+/*  c += a b for a 16 x 16 block a of which only a triangle counts: k <= row, or k >= row if Upper. mma would also
+    multiply
+    the zeros of the other triangle, and 0 * NaN is NaN. This function is used if b holds a NaN or an infinity. */
 template <class T, int Dim, int Across, bool Upper>
 __device__ __forceinline__ void kbki_attn_triangle(float (&c)[Across][4], const uint32_t (&a)[4], uint32_t rows,
                                                    int first) {
@@ -13293,8 +13468,9 @@ __device__ __forceinline__ void kbki_attn_triangle(float (&c)[Across][4], const 
     }
 }
 
-/*  s[m][n] = 16 x 8 blocks of a b', both lying as rows of Dim elements. Operands are loaded Ahead steps
-    before their mma: a warp has one or two others to hide a latency behind, which is not enough. */
+/*  s[m][n] = 16 x 8 blocks of a b'; a and b are stored as rows of Dim elements. Operands are loaded Ahead steps
+    before
+    their mma: the one or two other warps of a scheduler are not enough to hide the latency. */
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -13323,7 +13499,7 @@ __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][
         }
     }
 }
-// c[m] += a[m] b for 16 * Deep rows of b, Dim elements each, of which 8 * Across from chunk `first` on are taken.
+// c[m] += a[m] b, for 16 * Deep rows of b of Dim elements; columns: 8 * Across from chunk `first` on.
 template <class T, int Dim, int Down, int Deep, int Across>
 __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], const uint32_t (&a)[Down][Deep][4],
                                                   uint32_t b, int first, kbki_attn_lane at) {
@@ -13344,8 +13520,9 @@ __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], c
         }
     }
 }
-/*  The same where causality hides part of it. shift = first row of a less first column of a: a 16 x 16 block
-    above the diagonal is left out, one on it goes by triangle if b is wild. Upper: the other way round. */
+/*  The same with a causal mask. shift = first row of a minus first column of a. A 16 x 16 block above the diagonal
+    is
+    skipped; one on the diagonal uses kbki_attn_triangle if b holds NaN or infinity. Upper: mirrored. */
 template <class T, int Dim, int Down, int Deep, int Across, bool Upper>
 __device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[Down][Across][4],
                                                          const uint32_t (&a)[Down][Deep][4], uint32_t b, int first,
@@ -13363,8 +13540,9 @@ __device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[Down][Across
     }
 }
 
-// New running maximum m of rows g and g + 8 of a 16-row block, and what exponents are relative to. Returns
-// true if some row of the warp has a new one; then factor is for what came before.
+// Online softmax for rows g and g + 8 of a 16-row block: updates the maximum m and the base of exponents. Returns
+// true
+// if any row of the warp has a new maximum; earlier sums are then multiplied by factor.
 template <int Across>
 __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
@@ -13384,7 +13562,7 @@ __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[
     }
     return __any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f));
 }
-// Two neighbouring 8-column blocks of scores become probabilities, added to l and packed as a left operand.
+// Two neighbouring 8-column blocks of scores become probabilities, are added to l, and packed as a first operand.
 template <class T>
 __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const float (&s)[4], const float (&t)[4],
                                                         const float (&base)[2], float (&l)[2], float log2_scale) {
@@ -13397,7 +13575,7 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
         p[e] = kbki_attn_pack<T>(x, y);
     }
 }
-// Scores of keys past each row's limit become -inf. column: of this thread's first score.
+// Masks scores of keys beyond each row's limit with -inf. column: of this thread's first score.
 template <int Across>
 __device__ __forceinline__ void kbki_attn_hide(float (&s)[Across][4], int column, int low, int high) {
 #pragma unroll
@@ -13406,7 +13584,7 @@ __device__ __forceinline__ void kbki_attn_hide(float (&s)[Across][4], int column
         for (int e = 0; e < 4; e++)
             if (column + 8 * n + (e & 1) > (e < 2 ? low : high)) s[n][e] = -INFINITY;
 }
-// o over its sums, and lse. rows: 32 of the warp's own in shared memory.
+// Epilogue: divides o by the sums, and stores o and lse. rows: 32 rows of shared memory of this warp.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(const kbki_attn<T>& io, int64_t head, int row,
                                               float (&o)[2][Dim / 8][4], const float (&m)[2][2],
@@ -13429,8 +13607,8 @@ __device__ __forceinline__ void kbki_attn_end(const kbki_attn<T>& io, int64_t he
     kbki_attn_write<T, Dim, Dim / 8>(io.o + (head * io.rows + row) * Dim, rows, o, 0, left, io.vector, at);
 }
 
-/*  One warp's 32 rows, from `row` on, against 64 keys. Edge: some of the keys are hidden. The exponentials of
-    16 keys stand beside the mma of the 16 before, in one stretch of code, for the scheduler to mix. */
+/*  One warp's 32 rows against 64 keys. Edge: some keys are masked. The exponentials of 16 keys and the mma of the
+    previous 16 are in one unrolled block, so that the compiler can interleave them. */
 template <class T, int Dim, bool Edge>
 __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float (&m)[2][2], float (&l)[2][2],
                                                uint32_t q, uint32_t k, uint32_t v, kbki_attn_lane at,
@@ -13461,7 +13639,7 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
             kbki_attn_by_rows<T, Dim, 2, 1, Dim / 8>(o, p, v + c * 32 * Dim, 0, at);
     }
 }
-// Keys per buffer: what lets two CTAs share an SM's 227 KiB.
+// Keys per buffer, chosen so that two CTAs fit into an SM's 227 KiB.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
 template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attention_fwd_flashmma_k(kbki_attn<T> io) {
     extern __shared__ uint4 kbki_attn_shared[];
@@ -13472,8 +13650,10 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
     const int n = (int)io.rows, tiles = (n + 127) / 128;
     const int64_t head = blockIdx.x / tiles;
     int tile = blockIdx.x % tiles;
-    if (io.causal) tile = tiles - 1 - tile;                                        // the longest first
-    const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp; // of the CTA, of the warp
+    // longest rows first, for load balance
+    if (io.causal) tile = tiles - 1 - tile;
+    // first row of the CTA; of the warp
+    const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp;
     const int end = io.causal && row0 + 128 < n ? row0 + 128 : n;
     const int seen = io.causal && mine + 31 < n - 1 ? mine + 31 : n - 1,
               plain = io.causal && mine < n - 1 ? mine : n - 1;
@@ -13491,7 +13671,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
     for (int key = 0; key < end; key += Keys) {
         const uint32_t now = stage, rows = q + warp * 64 * Dim;
         const int next = key + Keys;
-        stage = ring + ring + 2 * TileBytes - stage; // the other one
+        stage = ring + ring + 2 * TileBytes - stage; // the other buffer
         kbki_ahead_wait<0>();
         __syncthreads();
         if (next < end) {
@@ -13531,69 +13711,91 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_hopper     Attention forward through wgmma and tensor copies: rungs 7 to 9, for compute capability 9.0
-                         alone.
+  >>attention_hopper     Attention forward with wgmma and TMA, for compute capability 9.0 only: rungs 7 to 9. Warp
+                         specialization, ping-pong schedule, dynamic tile scheduling (FlashAttention-3).
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    7 flashws  a thread of other warps keeps a ring of K and V tiles of 128 keys full; two warpgroups of 64 rows each
-               take scores, exponentials and products in turn
-               <- no thread moves operands: scores are products out of shared memory, probabilities go to the second
-               product in the registers that they were made in, and one warpgroup exponentiates while another multiplies
-    8 flashrs  three warpgroups, with 160 registers each: probabilities take the place of scores
-               <- while one exponentiates and one waits for what it asked for, there is a third one; as nothing holds
-               them together they drift apart until that is so. A tile serves 192 rows instead of 128
-    9 flashpp  the scores of a tile are asked for before the product with V of the tile before, from one item to the
-               next as well; three or four warpgroups take turns at asking, two do not; CTAs stay, and take the next
-               rows of q as they come to them, in causal attention the longest first
-               <- the tensor cores have a product to work at while a warpgroup exponentiates, its own or its
-               neighbour's; the next rows' operands are on their way while the last results are written; and no CTA
-               has long rows left when the others are done, as happens where all rows are dealt out beforehand. How
-               many rows a CTA takes is chosen by shape, and what would fill no round of such items comes in smaller
-               ones, of which some of its warpgroups have no rows
-    bound by   arithmetic, and special functions beside it: an exponential per score, 16 a clock and SM, takes half
-               the time of the products at d = 128, all of it at d = 64
+    The rungs use the techniques of FlashAttention-3 (Shah et al. 2024): warp specialization, overlap of softmax
+    and
+    products between warpgroups (ping-pong) and within a warpgroup (pipelining of the two products).
+    7 flashws  warp specialization: a producer thread keeps a TMA pipeline of K and V tiles of 128 keys full; two
+               consumer warpgroups of 64 rows each compute scores, exponentials and products one after the other
+               <- no thread moves operands. Scores are products from shared memory; probabilities stay in registers
+               as
+               the first operand of the second product; one warpgroup computes exponentials while the other
+               multiplies
+    8 flashrs  three consumer warpgroups with 160 registers each; probabilities overwrite the scores
+               <- while one consumer computes exponentials and one waits for its products, a third keeps the tensor
+               cores busy. No barrier ties them to one another. A tile serves 192 rows instead of 128
+    9 flashpp  the scores of a tile are queued before the product with V of the previous tile, also across work
+    items;
+               three or four consumers issue in turn (ping-pong), two do not; persistent CTAs take the next rows of
+               q
+               from a counter (dynamic scheduling), in causal attention the longest first
+               <- the tensor cores have queued products while a warpgroup computes exponentials. The next rows'
+               operands
+               are loaded while the last results are stored. Dynamic scheduling keeps the load balanced: no CTA
+               still
+               has long rows when the others have finished. The rows per CTA are chosen by shape. Items that would
+               not
+               fill the last wave are cut into smaller ones, in which some warpgroups have no rows
+    bound by   arithmetic, and special functions: one exponential per score, at 16 per clock and SM, takes half the
+    time
+               of the products at d = 128, and the same time at d = 64
 
-    Tiles of keys go by from the last to the first: the first one that a warpgroup meets is the only one with hidden
-    keys, so that the others know of none. Keys past the last are zeros by the copy and hidden as the causal ones are.
-    q, k and v have to start on 16 bytes, which is what tensor copies can do; o and lse may lie anywhere. */
+    Tiles of keys are processed from the last to the first. Only the first tile that a warpgroup sees has masked
+    keys, so
+    the loop over the other tiles needs no mask. TMA fills keys beyond the last with zeros; they are masked like
+    the
+    causal ones. q, k and v must be aligned to 16 bytes, because TMA requires that; o and lse may have any
+    alignment. */
 #define KBKI_TEXT_TMA_HEADS "TMA wants q, k and v to start on 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-/*  Groups of 64 rows of q per CTA; Keys of a tile; Stages of the rings of K and V; Ahead: CTAs stay, and the scores of
-    a tile come before the product with V of the one before; ItemPs, KeyPs: what an item took on an H200 then, and what
-    each of its keys did. shares: probabilities, for which there are no registers beside the next scores, go through
-    shared memory. turns: warpgroups ask in turn; where they are two, that took 1 to 2 % longer. */
+/*  Configuration. Groups: consumer warpgroups, of 64 rows of q each. Keys: of a tile. Stages: of the K and V
+    pipelines.
+    Ahead: persistent CTAs; the scores of a tile are queued before the product with V of the previous tile. ItemPs
+    and
+    KeyPs: picoseconds per work item and per key of an item, measured on an H200. shares: probabilities go through
+    shared
+    memory, because registers hold the next scores. turns: consumers issue products in turn (ping-pong schedule);
+    with
+    two consumers that took 1 to 2 % longer. */
 template <int Dim, int Groups, int Keys, int Stages, bool Ahead, int ItemPs = 0, int KeyPs = 0> struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
     static constexpr bool ahead = Ahead, turns = Ahead && Groups > 2, shares = turns && Dim > 64;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
-    static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last 128 load
-    static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2; // of a warpgroup; of K, of V
-    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // of a warpgroup
+    static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
+    static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2; // per warpgroup; of a tile of K or V
+    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // per warpgroup
     static constexpr int k_at = Groups * q_bytes, v_at = k_at + Stages * tile_bytes,
                          p_at = v_at + Stages * tile_bytes;
-    static constexpr int bytes = 1024 + p_at + Groups * p_bytes;             // 1024: to align
-    static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112; // registers
+    static constexpr int bytes = 1024 + p_at + Groups * p_bytes;             // 1024: for alignment
+    // registers per thread of consumers, and of the producer
+    static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
     static constexpr int spare = Groups == 2 ? 40 : 32;
 };
 struct kbki_fa_maps {
     kbki_map q, k, v;
 };
-/*  A CTA's rows are an item. A head has big ones, with rows for all warpgroups, and behind them small ones; heads from
-    `cut` on have small ones alone. Items of `span` heads before those, a section, are taken by rows first. */
+/*  Work items: the rows of q that a CTA takes at a time. A head has big items, with rows for all warpgroups, then
+    small
+    ones; heads from `cut` on have small items only. Heads before `cut` form sections of `span` heads. Within a
+    section,
+    items are ordered by row, then by head, so that the section's K and V stay in L2. */
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
-    int tiles, bigs;        // items of a head; big ones
-    int small, smalls;      // rows of a small one; small ones of a head that is cut
-    int cut, span, section; // heads; heads of a section; its items
-    int whole, items;       // of the heads before cut; of all
-    unsigned* asked;        // how often CTAs that stay have asked for an item
+    int tiles, bigs;        // items per head; big items per head
+    int small, smalls;      // rows of a small item; small items of a head from `cut` on
+    int cut, span, section; // in heads; heads per section; items per section
+    int whole, items;       // items of the heads before cut; of all heads
+    unsigned* asked;        // counter of the dynamic scheduler: requests for an item so far
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fa_item {
-    int head, row, end, tiles; // the CTA's first row, the one behind its last, tiles of keys that one of them sees
+    int head, row, end, tiles; // first row, end of rows, and tiles of keys that any of the rows sees
 };
 template <class Plan, class T>
 __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, int index) {
@@ -13603,7 +13805,7 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
         int section = index / work.section, in = index - section * work.section;
         int wide = min(work.span, work.cut - section * work.span), tile = wide == 1 ? in : in / wide;
         head = section * work.span + in - tile * wide;
-        if (work.io.causal) tile = work.tiles - 1 - tile; // the longest first
+        if (work.io.causal) tile = work.tiles - 1 - tile; // longest rows first, for load balance
         row = min(tile, work.bigs) * Plan::rows + max(tile - work.bigs, 0) * work.small;
         if (tile < work.bigs) rows = Plan::rows;
     } else {
@@ -13613,12 +13815,13 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
     const int end = min(n, row + rows), seen = work.io.causal ? end : n;
     return { head, row, end, (seen + Plan::keys - 1) / Plan::keys };
 }
-// What a warpgroup is to do: its head and first row, the tiles of keys that its CTA goes through, and how many of them
-// its rows see, which is 0 if it has none. No tiles: there are no more items.
+// A warpgroup's task: its head and first row; the tiles of keys of its CTA; how many of them its rows see (0: it
+// has no
+// rows). tiles = 0: there are no more items.
 struct __align__(16) kbki_fa_task {
     int head, row, tiles, seen;
 };
-// Barriers and buffers of a CTA. task: what is to be done with a warpgroup's q.
+// mbarriers and tasks in shared memory. task: goes with the warpgroup's q.
 template <class Plan> struct kbki_fa_barriers {
     uint64_t q_full[Plan::groups], q_empty[Plan::groups];
     uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
@@ -13626,9 +13829,9 @@ template <class Plan> struct kbki_fa_barriers {
 };
 template <class Plan> struct kbki_fa_ring {
     kbki_fa_barriers<Plan>* bar;
-    uint32_t base; // of q, and behind it the rings and what is shared, in shared memory
+    uint32_t base; // shared memory address of q; K, V and probabilities follow
     int slot;
-    unsigned parities; // bit 0: of the rings; bit 1: of q
+    unsigned parities; // mbarrier parities. Bit 0: of K and V; bit 1: of q
     __device__ __forceinline__ unsigned parity() const { return parities & 1; }
     __device__ __forceinline__ unsigned q_parity() const { return parities >> 1; }
     __device__ __forceinline__ char* at(int byte) const { return (char*)__cvta_shared_to_generic(base + byte); }
@@ -13641,7 +13844,7 @@ template <class Plan> struct kbki_fa_ring {
     }
 };
 
-// A tile into its slot, panel after panel, as soon as that is empty.
+// Loads a tile into its slot, panel by panel, when the slot is empty.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
                                              const kbki_map* map, int tile, int head) {
@@ -13650,9 +13853,12 @@ __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, un
     for (int p = 0; p < Plan::panels; p++)
         kbki_tma_load_3d<false>(to + p * Plan::keys * 128, map, full, p * 64, tile * Plan::keys, head);
 }
-/*  One thread: fills the rings, item after item. An item's first keys come before its q, for which there is room later.
-    CTAs that stay ask for an item as often as there are items, if there are more than CTAs: they have their first ones,
-    and each asks once in vain. Who asks last leaves the count at 0. */
+/*  The producer, one thread: fills the pipelines, item after item. It loads an item's first keys before its q,
+    whose
+    buffer becomes free later. Dynamic scheduling: a CTA's first item is its index, and further items come from an
+    atomic
+    counter. The CTAs make as many requests as there are items, because each makes one that finds no item. The last
+    request resets the counter to 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
@@ -13695,10 +13901,13 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     }
 }
 
-/*  sum += p tile without wgmma, which would multiply what is hidden by its zeros, and 0 * NaN is NaN: line by line of
-    the tile, each to those lines of the sum that see it: the same and the later ones, or, After, the same and the
-    earlier ones. below: the warp's first line of the sum less the tile's first line. High: lines of a panel. This is
-    for 16 lines of the tile and p's part for them. */
+/*  sum += p tile without wgmma, which would multiply masked elements by zero, and 0 * NaN is NaN. Row by row of
+    the tile,
+    each is added to the rows of the sum that see it: the same and later rows, or (After) the same and earlier
+    ones.
+    below: the warp's first row of the sum minus the tile's first row. High: rows of a panel. This function takes
+    16 rows
+    of the tile and their part of p. */
 template <class T, int Columns, int Panels, bool After, int High>
 __device__ __forceinline__ void kbki_fa_visible_16(const char* tile, const uint32_t* p, float* sum, int below,
                                                    int step) {
@@ -13729,21 +13938,21 @@ __device__ __forceinline__ void kbki_fa_visible(const char* tile, const uint32_t
 #pragma unroll
     for (int step = 0; step < Lines / 16; step++)
         kbki_fa_visible_16<T, Columns, Panels, After, High>(tile, p + step * 4, sum, below, step);
-    kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
+    kbki_bulk_fence(); // orders these reads before the TMA load that overwrites the buffer
 }
 
-// 0, of which ptxas does not know that: what is made from it in a loop is not kept in registers between its rounds.
+// A zero that ptxas does not know: addresses made from it in a loop are recomputed instead of kept in registers.
 __device__ __forceinline__ uint32_t kbki_fa_zero() {
     uint32_t zero;
     asm volatile("mov.b32 %0, 0;" : "=r"(zero));
     return zero;
 }
 
-// One warpgroup: 64 rows of q. s: scores or their exponentials; p: those in 16 bits, unless they are shared.
+// A consumer warpgroup: 64 rows of q. s: scores, then exponentials; p: exponentials in 16 bits (unless shared).
 template <class T, class Plan> struct kbki_fa_rows {
     kbki_wg_operand<true> q, k, shared;
     kbki_wg_operand<false, Plan::keys> v;
-    float m[2], l[2], scale; // scale: of scores, to logarithms of base 2
+    float m[2], l[2], scale; // scale: converts scores to logarithms of base 2
     int group;
 
     __device__ __forceinline__ void set(const kbki_attn<T>& io, const kbki_fa_ring<Plan>& ring, int which) {
@@ -13762,7 +13971,7 @@ template <class T, class Plan> struct kbki_fa_rows {
                 k.at(on + step / 4 * (Plan::keys * 128 / 16) + step % 4 * k.step16), step != 0);
         kbki_wg_commit();
     }
-    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) { // o = or, keep, +=
+    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) { // o = or (keep) o +=
         uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16), zero = Plan::turns ? kbki_fa_zero() : 0;
         kbki_wg_fence();
 #pragma unroll
@@ -13776,17 +13985,18 @@ template <class T, class Plan> struct kbki_fa_rows {
                                                                 step ? 1 : keep);
         kbki_wg_commit();
     }
-    // Scores of keys past each row's limit become -inf. key: the tile's first; row: the warpgroup's.
+    // Masks scores of keys beyond each row's limit with -inf. key: the tile's first; row: the warpgroup's first.
     __device__ __forceinline__ void hide(const kbki_attn<T>& io, float* s, int key, int row) const {
         if (!io.causal && io.rows % Plan::keys == 0) return;
         const int column = key + threadIdx.x % 4 * 2, last = (int)io.rows - 1;
         const int mine = io.causal ? row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 : last;
-        const int low = min(mine, last), high = min(mine + 8, last); // the last keys that the thread's two rows see
+        // the last keys that the thread's two rows see
+        const int low = min(mine, last), high = min(mine + 8, last);
 #pragma unroll
         for (int i = 0; i < Plan::keys / 2; i++)
             if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
     }
-    // Scores become their exponentials relative to the running maximum; factor: for what came before.
+    // Online softmax: scores become exponentials relative to the running maximum; factor: for earlier sums.
     __device__ __forceinline__ void exponentials(float* s, float* factor) {
         float base[2], sum[2][2] = {};
         bool coarse[2];
@@ -13810,14 +14020,16 @@ template <class T, class Plan> struct kbki_fa_rows {
 #pragma unroll
         for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
     }
-    // Sums come before what follows: ptxas, which sees no reason, would put them among the products that are to start
-    // next, and keep scores for them in registers that probabilities are to have. No sum is negative.
+    // Forces the sums to be computed here. Otherwise ptxas moves the additions among the next products, and scores
+    // stay in
+    // registers that the probabilities need. The condition is never true, because no sum is negative.
     __device__ __forceinline__ void settle() const {
         asm volatile(
             "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
             : "memory");
     }
-    // Exponentials in 16 bits. Shared: a warp multiplies those that it wrote, and a turn has a barrier.
+    // Converts exponentials to 16 bits. Shared: a warp reads only what it wrote itself, and a barrier orders the
+    // rest.
     __device__ __forceinline__ void pack(const float* s, uint32_t* p) const {
         const uint32_t to = Plan::shares ? place() : 0;
 #pragma unroll
@@ -13830,7 +14042,7 @@ template <class T, class Plan> struct kbki_fa_rows {
         }
         if (Plan::shares) kbki_bulk_fence();
     }
-    // Where the thread has its line of 16 keys in shared memory: of the first ones, and of others.
+    // Address of the thread's row of 16 keys in shared memory: of the first 16 keys; of step `step`.
     __device__ __forceinline__ uint32_t place() const {
         const uint32_t thread = threadIdx.x + kbki_fa_zero(), lane = thread % 32,
                        line = thread % 128 / 32 * 16 + lane % 16;
@@ -13839,22 +14051,24 @@ template <class T, class Plan> struct kbki_fa_rows {
     static __device__ __forceinline__ uint32_t place(uint32_t first, int step) {
         return (first ^ step % 4 * 32) + step / 4 * 8192;
     }
-    static __device__ __forceinline__ void rescale(float* o, const float* factor) { // mostly there is no new maximum
+    // usually no row has a new maximum, and nothing is multiplied
+    static __device__ __forceinline__ void rescale(float* o, const float* factor) {
         if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
 #pragma unroll
         for (int i = 0; i < Plan::dim / 2; i++) o[i] *= factor[i / 2 % 2];
     }
-    // o = p V of an item's first tile, in causal attention: of a hidden value that is NaN or infinite, 0 times it is in
-    // the sum. A sum that is either is made anew without hidden values. row: the warpgroup's first.
+    // Corrects o = p V of an item's first tile in causal attention: 0 times a masked NaN or infinity is NaN. If o
+    // has a
+    // NaN or an infinity, the product is computed again without the masked values. row: the warpgroup's first.
     __device__ __forceinline__ void mend(const char* tile, const uint32_t* p, float* o, int row) const {
-        float any = 0; // or NaN
+        float any = 0; // 0, or NaN
 #pragma unroll
         for (int i = 0; i < Plan::dim / 2; i++) any = fmaf(o[i], 0.0f, any);
         if (!kbki_barrier_any<128>(1 + group, any != 0)) return;
 #pragma unroll
         for (int i = 0; i < Plan::dim / 2; i++) o[i] = 0;
         const int below =
-            row % Plan::keys + threadIdx.x % 128 / 32 * 16; // the tile is the one with the row's own key
+            row % Plan::keys + threadIdx.x % 128 / 32 * 16; // this tile contains the key of the row
         if constexpr (Plan::shares) {
 #pragma unroll 1
             for (int step = 0; step < Plan::keys / 16; step++) {
@@ -13869,12 +14083,12 @@ template <class T, class Plan> struct kbki_fa_rows {
     }
 };
 
-// Rows that are to be written: the warpgroup's first, and what their o is to be multiplied by.
+// Rows that are finished: the warpgroup's first row, and the factors for their o.
 struct kbki_fa_out {
     int head, row;
     float inv[2];
 };
-// lse of such rows, which is there before their o.
+// Stores lse of finished rows, and returns the factors; o follows later.
 template <class T, class Plan>
 __device__ __forceinline__ kbki_fa_out kbki_fa_close(const kbki_attn<T>& io, const kbki_fa_rows<T, Plan>& rows,
                                                      int head, int row) {
@@ -13891,7 +14105,7 @@ __device__ __forceinline__ kbki_fa_out kbki_fa_close(const kbki_attn<T>& io, con
     }
     return out;
 }
-// Their o.
+// Epilogue: stores o of finished rows.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbki_fa_out& rows, float* o) {
     kbki_mm<T> out = {};
@@ -13904,50 +14118,50 @@ __device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbk
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_wgmma     Attention forward through wgmma: a warpgroup's way through tiles, the kernel, its launches.
+  >>attention_wgmma     Attention forward with wgmma: the loop of a consumer warpgroup, the kernel, its launches.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// --- a warpgroup's way through the tiles of an item, from the last that it sees to the first
+// --- the loop of a consumer warpgroup over the tiles of an item, from the last that it sees to the first
 __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
     if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
 }
-// Warpgroups ask for products in turn, if at all: wait for it; give it to the next.
+// Ping-pong schedule: a consumer waits for its turn to issue products, then passes the turn to the next.
 template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
     if (Plan::turns) kbki_barrier<256>(5 + group);
 }
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
     if (Plan::turns) kbki_barrier_arrive<256>(5 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
-// The warpgroup's q and task are no longer wanted: each warp's lane 0 says so, which has read the task.
+// Tells the producer that q and task are no longer needed. Lane 0 of each warp, which has read the task, arrives.
 template <class Plan> __device__ __forceinline__ void kbki_fa_done(const kbki_fa_ring<Plan>& ring, int group) {
     if (threadIdx.x % 32 == 0) kbki_bar_arrive(ring.bar->q_empty + group);
 }
-// What the warpgroup is to do next. Returns how many tiles of keys its rows see.
+// Takes the warpgroup's next task. Returns the number of tiles of keys that its rows see.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_take(kbki_fa_ring<Plan>& ring, kbki_fa_rows<T, Plan>& rows,
                                             kbki_fa_task* task) {
     kbki_bar_wait(ring.bar->q_full + rows.group, ring.q_parity());
     ring.parities ^= 2;
     kbki_fa_task it = {};
-    if (threadIdx.x % 32 == 0) it = ring.bar->task[rows.group]; // who reads it says that it is no longer wanted
+    if (threadIdx.x % 32 == 0) it = ring.bar->task[rows.group]; // the same lane later releases it, in kbki_fa_done
     task->head = __shfl_sync(~0u, it.head, 0), task->row = __shfl_sync(~0u, it.row, 0);
     task->tiles = __shfl_sync(~0u, it.tiles, 0), task->seen = __shfl_sync(~0u, it.seen, 0);
     rows.begin();
     return task->seen;
 }
-// Past a tile that is hidden from all of the warpgroup's rows.
+// Passes a tile that is masked for all rows of the warpgroup.
 template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
     kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
     kbki_fa_turn<Plan>(group), kbki_fa_pass<Plan>(group);
-    // No warp is left behind, for which a barrier would flip twice.
+    // No warp falls behind so far that a barrier's phase flips twice.
     if (!Plan::turns) kbki_barrier<128>(1 + group);
     kbki_fa_arrive(ring.bar->k_empty + ring.slot);
     kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity());
     kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     ring.next();
 }
-// Tile after tile, each to its end.
+// Rungs 7 and 8: scores, exponentials and values of a tile, one after the other.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_serial(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -13979,8 +14193,9 @@ __device__ __forceinline__ void kbki_fa_serial(const kbki_fa<T>& work, kbki_fa_r
     kbki_fa_finish<T, Plan>(work.io, kbki_fa_close(work.io, rows, task.head, task.row), o);
 }
 
-// Scores that have nothing beside them, of the next item that has rows for the warpgroup. task: an item that has none,
-// or no tiles. Returns how many of the new one's tiles are left; -1: there is no such item.
+// Computes the first scores of the next item in which the warpgroup has rows; no product overlaps with them. task:
+// an
+// item without rows, or tiles = 0. Returns how many tiles are left; -1: there is no such item.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
                                              kbki_fa_rows<T, Plan>& rows, kbki_fa_task* task, uint32_t* p) {
@@ -14006,10 +14221,12 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     rows.pack(s, p);
     return left;
 }
-/*  Scores a tile ahead, from one item to the next as well: they are asked for before the values of the tile before are,
-    two products at a time. Exponentials are left to ptxas, which puts most of them behind the wait for values: with all
-    of them before it, this took 1 to 2 % longer on an H200. first, fresh: whether the scores,
-    and the values, are those of an item's first tile. */
+/*  Rung 9: the scores of a tile are queued before the values of the previous tile, also across items, so that two
+    products are in the queue (intra-warpgroup pipelining of FlashAttention-3, Shah et al. 2024, section 3.2).
+    ptxas
+    places the exponentials. It puts most of them after the wait for the values; forcing all of them before the
+    wait took
+    1 to 2 % longer on an H200. first, fresh: the scores, or the values, belong to an item's first tile. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -14017,7 +14234,7 @@ __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ri
     float s[Plan::keys / 2], o[Plan::dim / 2] = {}, factor[2];
     uint32_t p[Plan::shares ? 1 : Plan::keys / 4];
     rows.set(work.io, ring, group);
-    if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // the first turn of all
+    if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // starts the ping-pong: the first turn
     task.tiles = 0;
 #pragma unroll 1
     do {
@@ -14073,7 +14290,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fa_barriers<Plan> bar;
     kbki_fa_ring<Plan> ring = { &bar, kbki_shared(kbki_wg_align(kbki_attn_shared)), 0, 0 };
-    const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0); // one value per warp, as the compiler sees then
+    // the shuffle tells the compiler that the value is the same in the whole warp
+    const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0);
     if (threadIdx.x == 128 * Plan::groups) {
         for (int i = 0; i < Plan::groups; i++) kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.q_empty + i, 4);
         for (int i = 0; i < Plan::stages; i++) {
@@ -14084,7 +14302,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k), kbki_tma_prefetch(&maps.v);
     }
     if (group == Plan::groups) {
-        kbki_barrier_arrive<Plan::threads>(0); // who set the barriers up need not wait for those who are to see them
+        // arrives only: the warp that initialised the mbarriers need not wait
+        kbki_barrier_arrive<Plan::threads>(0);
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 128 * Plan::groups) kbki_fa_produce<T, Plan>(maps, work, ring);
     } else {
@@ -14097,7 +14316,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     }
 #endif
 }
-// How rows are dealt out: rows of small items; heads that have big ones as well; ps until all is done.
+// A division into work items: rows of a small item; heads that have big items, too; predicted time in ps.
 struct kbki_fa_deal {
     int small;
     int64_t cut, ps;
@@ -14106,9 +14325,11 @@ template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T
     const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
     return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
 }
-/*  When all is done, where each multiprocessor takes the next item as soon as it is free: of each of the first `cut`
-    heads so many big ones and then `rest` small ones, of the others `smalls`. Those that took small ones are free again
-    in the order in which they took them; so are those that took big ones. */
+/*  Predicts when all items are done if every SM takes the next item as soon as it is free. Each of the first `cut`
+    heads
+    has `bigs` big items and `rest` small ones; the others have `smalls` small ones. Small items end in the order
+    in which
+    they started, and so do big ones: two queues are enough. */
 KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
                                int64_t small_ps, int64_t big_ps) {
     int64_t at[2][256] = {}, last = 0;
@@ -14124,15 +14345,18 @@ KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs
         }
     return last;
 }
-/*  Where all rows see all keys: small items, and heads that have small ones alone, for what fills no round of big ones.
-    Some of a CTA's warpgroups took 42 % of what all of them take, and their share of the other 58, on an H200. */
+/*  Chooses the division without a causal mask: small items, and heads that have small items only, for what would
+    not fill
+    the last wave. If some of a CTA's warpgroups have rows, an item takes 42 % of the full time plus their share of
+    the
+    other 58 % (measured on an H200). */
 template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
     const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
     const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
     kbki_fa_deal best = { Plan::rows, heads, INT64_MAX };
     if (sms > 256) return best;
     for (int groups = Plan::groups; groups > 0; groups--)
-        for (int some = 0; some < 2; some++) { // a head that is one of many like it takes as long as the others
+        for (int some = 0; some < 2; some++) { // all heads but the last ones have equal items
             const int64_t last = some && each ? kbki_ceil(heads * each % sms, each) : 0, few = heads - over * sms;
             const int64_t in = last || rest >= groups * 64 ? groups : kbki_ceil(rest, 64);
             if ((groups == Plan::groups || !last) && some) continue;
@@ -14144,10 +14368,10 @@ template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows
         }
     return best;
 }
-// The last answers are kept: each takes longer than a launch.
+// Keeps the last results, because a prediction takes longer than a launch.
 template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
     static thread_local struct {
-        int64_t heads, rows; // 0: nothing is kept here
+        int64_t heads, rows; // 0: empty
         kbki_fa_deal deal;
     } kept[16];
     if (io.causal) return kbki_fa_deal_plain<Plan>(io);
@@ -14170,7 +14394,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     if (why) return why;
     if (!kbki_aligned(io.q, 16) || !kbki_aligned(io.k, 16) || !kbki_aligned(io.v, 16)) return KBKI_TEXT_TMA_HEADS;
     if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
-    if (!io.causal || span < 1) span = 1; // heads whose keys and values L2 holds at once
+    if (!io.causal || span < 1) span = 1; // heads whose K and V fit into L2 together
     if (span > io.heads) span = io.heads;
     work.io = io, work.tiles = (int)tiles, work.bigs = (int)bigs, work.small = deal.small, work.smalls = (int)smalls;
     work.cut = (int)deal.cut, work.span = (int)span, work.section = (int)(span * tiles);
@@ -14187,7 +14411,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
     return kbki_launched();
 }
-// d by warpgroups of CTAs that stay
+// d x consumer warpgroups, of the persistent kernels
 typedef kbki_fa_plan<128, 2, 128, 3, true, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, true, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, true, 930000, 12200> kbki_fa_64x3;
@@ -14219,8 +14443,9 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd     Attention backward: shapes, oracle, the card of its ladder; without tensor cores, with the S^2
-                      matrices in memory, and in tiles.
+  >>attention_bwd     Attention backward: shapes, oracle, card; kernels without tensor cores, with the S^2 matrices
+                      in
+                      memory, and in tiles.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd --------------------------------------------------------------------------------------------
@@ -14231,20 +14456,27 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     bytes  8*B*H*S*d*s + 4*B*H*S
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
            scale or of the root of the sum of squares of what was added
-    1 naive    p and ds in memory                 <- slow: as forward, twice over. S <= 2048
-    3 shared   warp per row, then per key         <- nothing of S^2 in memory: p and ds are computed anew, twice, so
-                                                     that five products become seven
-    4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- an operand serves several FMAs, which limit
-    5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply, those of 7.5 in f16; all load, then
-                                                     multiply, in turn; in >>attention_bwd_mma
-    6 flashmma mma.sync; p computed anew          <- CTA per 128 keys, whose dk and dv stay in registers while rows
-                                                     pass by; dq collects by atomics in f32, laid out as accumulators
-                                                     are: full lines. It waits for the next tile's barrier: one each;
-                                                     in >>attention_bwd_mma
+    1 naive    p and ds in memory                 <- slow: as forward, for two matrices. S <= 2048
+    3 shared   warp per row, then per key         <- nothing of size S^2 in memory: p and ds are recomputed, twice,
+    so
+                                                     five products become seven (recomputation: Dao et al. 2022)
+    4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- an operand serves several FMAs. FMAs limit
+    5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply (f16 from compute capability 7.5 on);
+    but
+                                                     loads and products alternate; in >>attention_bwd_mma
+    6 flashmma mma.sync; p recomputed once        <- FlashAttention-2 (Dao 2023): a CTA keeps 128 keys, and their
+    dk
+                                                     and dv stay in registers while rows of q pass. Atomics add dq
+                                                     in
+                                                     f32, in the layout of accumulators, so that they are
+                                                     coalesced.
+                                                     One barrier per tile; in >>attention_bwd_mma
     7 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
-    bound by   arithmetic. lse = -inf (a row that saw nothing): p = 0. Scores beyond 2^20 are not for it: an f32
-               lse has no room there for the logarithm of a sum. NaN or infinity in a row or a key that causality
-               hides leaves no trace, except that warpmma multiplies q, k and do by its zeros */
+    bound by   arithmetic. lse = -inf (a row that saw no key): p = 0. Scores beyond 2^20 are not supported, because
+    an
+               f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a causally masked row
+               or key
+               has no effect, except in warpmma, which multiplies q, k and do by zeros */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
      1 naive       326.5 ms    0 %      -  both S x S matrices in memory
      3 shared      51.78 ms    1 % 6.31 x  warp per row, then per key, p and ds anew
@@ -14259,7 +14491,7 @@ KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
     for (int i = 0; i < 5; i++) t[i] = kbki_in(names[i], rows * d, 0);
     t[5] = kbki_in("lse", rows, 0);
-    t[5].kind = KBK_KF32, t[5].a = log((double)s->rows + 1) + 0.5, t[5].b = 0.25; // as forward would give
+    t[5].kind = KBK_KF32, t[5].a = log((double)s->rows + 1) + 0.5, t[5].b = 0.25; // as the forward pass gives
     for (int i = 6; i < 9; i++) t[i] = kbki_out(names[i - 1], KBK_T, rows * d, d, d);
     return 9;
 }
@@ -14277,7 +14509,7 @@ KBKI_SCRATCH(attention_bwd) {
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
-// p and ds of one pair; *about: ds with the sizes of its two terms in place of their difference.
+// p and ds of one pair; about: ds with the absolute values of its two terms added instead of subtracted.
 typedef struct kbki_attn_pair {
     double p, ds, about;
 } kbki_attn_pair;
@@ -14293,7 +14525,7 @@ KBK_FN kbki_attn_pair kbki_attn_pair_of(const kbk_shape* s, const double* const*
     r.about = r.p * (fabs(dp) + fabs(dot)) * scale * (scale * size > 8 ? scale * size / 8 : 1);
     return r;
 }
-// y += w x and, if wanted, mag += (about x)^2
+// y += w x; mag (if not NULL) += (about x)^2
 KBK_FN void kbki_attn_add(double* y, double* mag, double w, double about, const double* x, int64_t d) {
     for (int64_t c = 0; c < d; c++) {
         y[c] += w * x[c];
@@ -14329,8 +14561,8 @@ template <class T> struct kbki_attn_back {
     const T *dout, *q, *k, *v, *o;
     const float* lse;
     T *dq, *dk, *dv;
-    float2* stat; // per row, 64-row tiles filled up: lse * log2(e), D
-    float* sum;   // of dq
+    float2* stat; // per row, padded to tiles of 64 rows: lse * log2(e), and D
+    float* sum;   // of dq, in f32
     int64_t heads, rows;
     float scale;
     int causal, vector;
@@ -14355,7 +14587,7 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Scratch of the variants that keep no scores.
+// Workspace of the variants that do not keep the scores.
 template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, kbki_attn_back<T>* io) {
     const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word));
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
@@ -14363,7 +14595,7 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     return why;
 }
 
-// Thread per pair; then thread per element of dq, and of dk and dv.
+// One thread per pair of row and key; then one thread per element of dq, dk and dv.
 template <class T>
 __global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
     int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
@@ -14416,22 +14648,24 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-/*  p and ds are computed anew wherever they are wanted, and are never in memory. A warp has a row of q and its dq, or,
-    with Keys, a key and its dk and dv: its lines of a and b stay, and those of the others, u and w, pass by, 32 at a
-    time. A lane computes p and ds of one pair, and then adds to every 32nd column. So nobody adds to another's sums. */
+/*  p and ds are recomputed in each of two passes and never stored. A warp owns a row of q and its dq or (Keys) a
+    key and
+    its dk and dv. Its own rows a and b stay; the other side's rows u and w pass, 32 at a time. A lane computes p
+    and ds of
+    one pair, and then accumulates every 32nd column. No atomics are needed, because each sum has one owner. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(256) kbk_attention_bwd_shared_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ float a[8][Dim], b[8][Dim], u[32][Dim + 1], w[32][Dim + 1];
     int n = (int)io.rows, tiles = (n + 7) / 8, first = blockIdx.x % tiles * 8;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, me = first + warp;
     int end = io.causal && !Keys && first + 8 < n ? first + 8 : n;
-    int64_t head = blockIdx.x / tiles * io.rows; // its first row
+    int64_t head = blockIdx.x / tiles * io.rows; // first row of the head
     float sum_u[Dim / 32] = {}, sum_w[Dim / 32] = {};
     kbki_attn_stage<Dim>(a, (Keys ? io.k : io.q) + (head + first) * Dim, n - first);
     kbki_attn_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first);
     for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
         float s = 0, dp = 0, p = 0, ds = 0;
-        __syncthreads(); // all are done with the others before
+        __syncthreads(); // all warps have read the previous tile
         kbki_attn_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at);
         kbki_attn_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at);
         __syncthreads();
@@ -14440,10 +14674,11 @@ __global__ void __launch_bounds__(256) kbk_attention_bwd_shared_k(kbki_attn_back
         int row = Keys ? at + lane : me, key = Keys ? me : at + lane;
         bool seen = row < n && key < n && (!io.causal || key <= row);
         if (seen) {
-            float lse = io.lse[head + row]; // of a row that saw nothing -inf
+            float lse = io.lse[head + row]; // -inf if the row saw no key
             p = expf(s * io.scale - (lse == -INFINITY ? INFINITY : lse)), ds = p * (dp - dot[head + row]) * io.scale;
         }
-        for (unsigned all = __ballot_sync(~0u, seen); all; all &= all - 1) { // what is hidden may be NaN
+        // skips masked pairs, which may be NaN
+        for (unsigned all = __ballot_sync(~0u, seen); all; all &= all - 1) {
             int l = __ffs((int)all) - 1;
             float its_p = __shfl_sync(~0u, p, l), its_ds = __shfl_sync(~0u, ds, l);
 #pragma unroll
@@ -14478,13 +14713,17 @@ template <class T> const char* kbk_attention_bwd_shared(const kbk_args* a, kbk_s
                            : run(kbk_attention_bwd_shared_k<T, 128, false>, kbk_attention_bwd_shared_k<T, 128, true>);
 }
 
-// ---- The plain rungs without tensor cores end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
-/*  flash. p and ds anew, as in rung 3, but a tile of 32 x 32 at a time: once for
-    dq, by CTAs that keep 32 rows of q and meet all keys, and once for dk and dv, by CTAs that keep 32 keys and meet
-    all rows. So nobody adds to another's sums. Everything is f32 in shared memory, three tiles and the small one: 55
-    KiB at d = 128; what passes by is therefore read twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows
-    4 y .. 4 y + 3 of what stays, x and x + 16 of what passes, and 4 x .. 4 x + 3 of every 64 columns of a result. */
+/*  flash. p and ds are recomputed as in rung 3, but in tiles of 32 x 32: once for dq, by CTAs that keep 32 rows of
+    q and
+    pass over all keys, and once for dk and dv, by CTAs that keep 32 keys and pass over all rows. Each sum has one
+    owner.
+    Shared memory holds three f32 tiles and the 32 x 32 one (55 KiB at d = 128); the passing operands are therefore
+    loaded
+    twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows 4 y .. 4 y + 3 of the operand that stays, x
+    and
+    x + 16 of the one that passes, and 4 x .. 4 x + 3 of every 64 columns of a result. */
 #define KBKI_BACK_TILE 32
 template <int Dim> struct kbki_attn_back_tiles {
     float *one, *two, *moving, *small;
@@ -14494,7 +14733,7 @@ template <int Dim> struct kbki_attn_back_tiles {
     }
     static constexpr size_t bytes = (3 * KBKI_BACK_TILE * (Dim + 4) + KBKI_BACK_TILE * (KBKI_BACK_TILE + 4)) * 4;
 };
-// exp(s - lse); a row that saw nothing has none.
+// exp(s - lse); 0 if the row saw no key.
 __device__ __forceinline__ float kbki_attn_back_p(float s, float scale, float lse) {
     return expf(fmaf(s, scale, lse == -INFINITY ? -INFINITY : -lse));
 }
@@ -14521,14 +14760,14 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         int row = row0 + 4 * y + r;
-        limit[r] = io.causal && row < n ? row : n - 1; // the last key that it sees
+        limit[r] = io.causal && row < n ? row : n - 1; // the last key that the row sees
         if (row < n) lse[r] = io.lse[head + row], big_d[r] = dot[head + row];
     }
     kbki_attn_load<T, Dim, Tile>(at.one, io.q + (head + row0) * Dim, n - row0);
     kbki_attn_load<T, Dim, Tile>(at.two, io.dout + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += Tile) {
         float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
-        __syncthreads(); // the tile before is done with k
+        __syncthreads(); // all warps have read k of the previous tile
         kbki_attn_load<T, Dim, Tile>(at.moving, io.v + (head + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
@@ -14544,7 +14783,7 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
                 bool seen = key + x + 16 * e <= limit[r];
                 at.small[(4 * y + r) * Pitch + x + 16 * e] = seen ? p * (dp[r][e] - big_d[r]) * io.scale : 0.0f;
             }
-        __syncwarp(); // these four rows are written and read by sixteen lanes of one warp
+        __syncwarp(); // sixteen lanes of one warp write and read these four rows
         kbki_attn_values<Dim, Tile>(
             at.small, at.moving, y, x, key + Tile - 1 > limit[0], [&](int r, int k) { return key + k > limit[r]; },
             dq);
@@ -14567,7 +14806,7 @@ __global__ void __launch_bounds__(128) kbki_attn_back_keys_k(kbki_attn_back<T> i
         float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
         bool doubt = (io.causal && row == key0) || row + Tile > n;
         auto hidden = [&](int r, int i) { return row + i >= n || (io.causal && row + i < mine + r); };
-        __syncthreads(); // the tile before is done with q
+        __syncthreads(); // all warps have read q of the previous tile
         kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
         __syncthreads();
         kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
@@ -14623,12 +14862,13 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd_mma     Attention backward on tensor cores, by mma.sync; the card is in >>attention_bwd.
+  >>attention_bwd_mma     Attention backward on tensor cores with mma.sync; the card is in >>attention_bwd.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  warpmma. As in rung 3, a or b by u or w, but a warp has 16 rows or keys, meets 16 of the others at a time, and
-    multiplies as rung 5 of forward does: p and ds come out as left operands of the products that they go into. */
+/*  warpmma. Two passes as in rung 3, with a or b multiplied by u or w. A warp has 16 rows or keys, takes 16 of the
+    other
+    side at a time, and multiplies like rung 5 of the forward pass: p and ds have the layout of a first operand. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
@@ -14641,7 +14881,7 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
     kbki_attn_plain_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first, io.vector);
     for (int at = io.causal && Keys ? first : 0; at < end; at += 16) {
         float p[2][4] = {}, ds[2][4] = {};
-        __syncthreads(); // all are done with the others before
+        __syncthreads(); // all warps have read the previous tile
         kbki_attn_plain_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at, io.vector);
         kbki_attn_plain_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at, io.vector);
         __syncthreads();
@@ -14652,7 +14892,7 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
             int row = Keys ? other : me, key = Keys ? me : other;
             float &s = p[e / 4][e % 4], &dp = ds[e / 4][e % 4];
             bool seen = row < n && key < n && (!io.causal || key <= row);
-            float lse = seen ? io.lse[head + row] : INFINITY; // of a row that saw nothing -inf
+            float lse = seen ? io.lse[head + row] : INFINITY; // -inf if the row saw no key
             s = seen ? expf(s * io.scale - (lse == -INFINITY ? INFINITY : lse)) : 0.0f;
             dp = seen ? s * (dp - dot[head + row]) : 0.0f;
         }
@@ -14688,9 +14928,10 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
                : run(kbk_attention_bwd_warpmma_k<T, 128, false>, kbk_attention_bwd_warpmma_k<T, 128, true>);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  flashmma. First D and the exponent's base of every row; rows that fill up the last tile get an infinite
+/*  flashmma. Preparation: computes D and the base of exponents of every row. Rows that pad the last tile get an
+    infinite
     lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int Lanes = Dim / 8;
@@ -14713,7 +14954,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     }
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-    if (head < io.heads) { // what dq is added to
+    if (head < io.heads) { // dq starts at 0
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
@@ -14721,7 +14962,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
 }
-// Last: sums of dq, which lie as the accumulators of the main kernel lay, to rows.
+// Last kernel: converts the sums of dq from the layout of the main kernel's accumulators to rows of dq.
 template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
     __shared__ uint4 tile[64 * Dim / 8];
     int tiles = (int)((io.rows + 63) / 64), warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
@@ -14742,15 +14983,18 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
-/*  A warp has 32 keys and works with 32 rows of q at a time: every operand read from shared memory then serves
-    two mma. Scores are computed with keys as rows: then p and ds, as they come out, are left operands for dv
-    and dk. dk and dv of 32 keys fill the registers at d = 64. At d = 128 two warps share the keys: each has the
-    scores of half the rows, and the sums of half the columns; p and ds go to the other through shared memory. */
+/*  A warp has 32 keys and takes 32 rows of q at a time, so that each operand read from shared memory serves two
+    mma.
+    Scores are computed transposed, with keys as rows: p and ds then have the layout of a first operand for dv and
+    dk. At
+    d = 64, dk and dv of 32 keys fill the registers. At d = 128 two warps share 32 keys: each computes the scores
+    of half
+    the rows and the sums of half the columns, and they exchange p and ds through shared memory. */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
     static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // of rows
     static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
-    // Tiles whose ds are kept. Where there is room for one only (sm 80), its dq takes a barrier of its own.
+    // Tiles of ds that are kept. If there is room for one only (before 9.0), its dq needs an extra barrier.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     static constexpr int kept = buffers == 1 ? 1 : 3 - share;
 #else
@@ -14758,8 +15002,9 @@ template <int Dim, int Keys> struct kbki_attn_plan {
 #endif
     static constexpr uint32_t bytes(int n) { return 2 * keys + buffers * (2 * tile + stat) + (n + share - 1) * ds; }
 };
-// Where rows or keys are past the last, or, if causal, keys past their row: zeros instead of p or ds. key and
-// row: of this thread's first element.
+// Sets p or ds to zero if the row or the key is beyond the last, or (causal) the key is masked. key and row: of
+// this
+// thread's first element.
 __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool causal, int key, int row, int last) {
 #pragma unroll
     for (int n = 0; n < 32; n++) {
@@ -14767,14 +15012,17 @@ __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool ca
         if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
     }
 }
-// Where p and ds lie: 128 keys by 64 rows, swizzled like every tile. to: of the warp's keys; a lane's part of
-// block (m, c) of the 32 x 32 from row `part` on.
+// Address of block (m, c) of p or ds, from row `part` on, for this lane: 128 keys by 64 rows, swizzled like the
+// other
+// tiles. to: of the warp's keys.
 __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
-/*  p and ds of a warp's 32 keys, the first of them `key`, with 32 rows, the first of them `row`, at `part` of
-    their tile. The exponentials stand beside the second product, which does not need them. hidden: 1: there are
-    rows or keys past the last, 2: and keys past their row. */
+/*  p and ds of a warp's 32 keys (the first is `key`) with 32 rows (the first is `row`, at `part` of their tile).
+    The
+    exponentials do not depend on the second product, so the two overlap. hidden: 1 if rows or keys are beyond the
+    last,
+    2 if keys are causally masked, too. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
                                                       uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
@@ -14815,7 +15063,8 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
     for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
 }
 // dv += p do, dk += ds q: 32 keys by 32 rows by 64 columns from chunk `first` on. q, dout: those rows. On the
-// diagonal p and ds have zeros that only NaN and infinity do not respect.
+// diagonal
+// p and ds have zeros; if q or do holds NaN or infinity, the products with these zeros are skipped.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_sums(float (&dk)[2][8][4], float (&dv)[2][8][4],
                                                     const uint32_t (&p)[2][2][4], const uint32_t (&x)[2][2][4],
@@ -14829,14 +15078,14 @@ __device__ __forceinline__ void kbki_attn_back_sums(float (&dk)[2][8][4], float 
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, q, first, at);
     }
 }
-// What two warps say to each other: a pair has one barrier for either direction.
+// Synchronises a pair of warps: each warp has a named barrier to signal the other.
 __device__ __forceinline__ void kbki_attn_back_tell(int barrier) { kbki_barrier_arrive<64>(barrier); }
 __device__ __forceinline__ void kbki_attn_back_hear(int barrier) { kbki_barrier<64>(barrier); }
-// Number of a row's 64-row tile.
+// Index of the 64-row tile of a row.
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
 }
-// This warp's 32 x 32 piece of dq of the tile that starts at `tile`; of several, the one of this pass.
+// This warp's 32 x 32 part of dq for the tile of rows that starts at `tile`. pass: selects one of several parts.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
                                                   uint32_t ds, uint32_t k, kbki_attn_lane at, int pass = 0) {
@@ -14847,7 +15096,8 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
                           ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
     constexpr int Blocks = Plan::lines / 16;
-    const int seen = io.causal ? (tile + row - key0) / 16 : Blocks; // of the blocks of 16 keys, all rows see so many
+    // number of blocks of 16 keys that all of the rows see
+    const int seen = io.causal ? (tile + row - key0) / 16 : Blocks;
     auto add = [&](int c, bool diagonal) {
         uint32_t a[2][2][4];
 #pragma unroll
@@ -14882,11 +15132,12 @@ __device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io
                            io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
     kbki_ahead_close();
 }
-// A warp's place: its CTA's tiles in shared memory, its keys and sums.
+// State of a warp: its CTA's tiles in shared memory, its keys and sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
     uint32_t k, v, ring, stats, ds, ps;
-    int n, warp, head, key0, mine, turn; // mine: the first of its keys; turn: which half of the rows comes first
+    // mine: first key of the warp in the tile; turn: which half of the rows comes first
+    int n, warp, head, key0, mine, turn;
     kbki_attn_lane at;
     float log2_scale;
     float dk[2][8][4], dv[2][8][4];
@@ -14896,12 +15147,13 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         kbki_attn_back_fetch<T, Plan>(io, ring + stage * Plan::tile, stats + stage * Plan::stat, head, row);
     }
 
-    // Half i of a tile's rows: p and ds of this warp's keys, and what they add to dk and dv. before: dq of the tile
-    // before, first.
+    // Half i of a tile's rows: computes p and ds of this warp's keys and adds to dk and dv. before: first computes
+    // dq of
+    // the previous tile.
     __device__ __forceinline__ void half(int i, int row, int stage, bool before) {
         extern __shared__ uint4 kbki_attn_shared[];
-        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key less first row
-        const bool none = io.causal && shift > 0;                           // all hidden
+        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key minus first row
+        const bool none = io.causal && shift > 0;                           // all pairs are masked
         const int hidden = io.causal && shift == 0 ? 2 : key0 + Plan::lines > n || row + 64 > n;
         const uint32_t my_ds = ds_of(stage) + mine * 128, my_p = ps + mine * 128;
         const uint32_t my_q = ring + stage * Plan::tile + part * Plan::row,
@@ -14909,7 +15161,7 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
                              (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
         uint32_t p[2][2][4], x[2][2][4];
-        // Between the halves, where few registers are wanted soon after: the additions still read theirs.
+        // Between the halves register pressure is low; the atomics still read their registers.
         if (before) kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_of(stage ^ 1), k, at);
         if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
         if (Plan::share == 1 || i == 0) {
@@ -14959,7 +15211,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
         for (int i = 0; i < 2; i++) me.half(i, row, stage, Plan::buffers > 1 && i == Plan::kept - 1 && row > first);
         if (Plan::buffers > 1) continue;
-        __syncthreads(); // the next rows come into the place of these, beside dq
+        __syncthreads(); // next rows overwrite these while dq is computed
         if (row + 64 < n) me.fetch(0, row + 64);
 #pragma unroll 1
         for (int pass = 0; pass < Dim / 16 / Plan::warps; pass++)
@@ -14970,7 +15222,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
         kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, me.ds_of((row - 64 - first) / 64 & 1), k, at);
 #pragma unroll
     for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
-    __syncthreads(); // k is free
+    __syncthreads(); // k has been read by all and becomes the staging buffer
     const int64_t key = (int64_t)head * n + key0 + mine;
     const int left = n - key0 - mine;
     kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, me.dk, turn * 8, left, io.vector, at);
@@ -14988,7 +15240,7 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
                           kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
     return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
 }
-// 64 keys at a time, and one buffer of rows: d = 128 where an SM has less than 161 KiB.
+// 64 keys per CTA and one buffer of rows: for d = 128 if an SM has less than 161 KiB of shared memory.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
@@ -14998,7 +15250,7 @@ template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_
     size_t bytes = kbki_attn_plan<Dim, 128>::bytes(2);
     const char* why = kbki_needs(80);
     if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
-    if (!why && !bytes) // what is built for less than sm 90 needs less
+    if (!why && !bytes) // code for less than 9.0 needs less
         bytes = kbki_attn_plan<Dim, 128>::bytes(1),
         why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
     if (why) return why;
@@ -15016,61 +15268,72 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_bwd_hopper     Attention backward through wgmma and tensor copies: rung 7, for compute capability 9.0
-                             alone.
+  >>attention_bwd_hopper     Attention backward with wgmma and TMA, for compute capability 9.0 only: rung 7.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    7 flashws  128 keys stay in shared memory, two warpgroups have the dk and dv of 64 each in registers, and a thread
-               of other warps keeps a ring of two tiles of q and do full: 64 rows at d = 128, 128 at d = 64. Scores
-               come with keys as rows, so that p and ds are left operands of dv and dk in the registers that they were
-               made in; ds goes to shared memory as well, for dq: each warpgroup has 64 x 64 of it, over all 128 keys
-               <- no thread moves operands, and each product but the first two of a tile runs beside something else:
-               dv beside ds, dk beside the sums of dq and the next tile's scores, and what is left of a tile is one
-               barrier. At d = 128, nothing hidden, CTAs stay and load the next keys beside the last results; where
-               causality makes items short and long, those that stay have been slower. Sums of dq that leave shared
-               memory by bulk copies, which add, were slower too than additions from registers: 548 TFLOP/s instead
-               of 559 at d = 128, 439 instead of 494 at d = 64 (bf16, S = 4096, on an H200)
-    bound by   arithmetic; and shared memory, which 64 x 64 products read at its full rate
+    7 flashws  warp specialization: a producer thread keeps a TMA pipeline of two tiles of q and do full (64 rows
+    at
+               d = 128, 128 at d = 64). A CTA keeps 128 keys in shared memory. Two consumer warpgroups hold dk and
+               dv of
+               64 keys each in registers. Scores are computed transposed, with keys as rows, so that p and ds stay
+               in
+               registers as first operands for dv and dk. ds also goes to shared memory for dq: each warpgroup
+               computes
+               64 x 64 of dq over all 128 keys
+               <- no thread moves operands. All products of a tile but the first two overlap with other work: dv
+               with
+               ds, dk with the atomics of dq and the next scores. One barrier per tile remains. At d = 128 without
+               a
+               causal mask the kernel is persistent, and loads the next keys while the last results are stored.
+               With a
+               causal mask items differ in length, and a persistent kernel was slower. Adding dq to memory by bulk
+               reductions from shared memory was slower than atomics from registers: 548 TFLOP/s instead of 559 at
+               d = 128, 439 instead of 494 at d = 64 (bf16, S = 4096, on an H200)
+    bound by   arithmetic, and shared memory, which 64 x 64 products read at its full rate
 
-    What goes before and after is flashmma's: D and the exponents' bases; sums of dq to rows. Rows and keys past the
-    last are zeros by the copy, and p and ds are 0 there, as they are where causality hides. do, q, k and v have to
-    start on 16 bytes; o, dq, dk and dv may lie anywhere. */
+    The first and the last kernel are those of flashmma: D and the bases of exponents; sums of dq to rows. TMA
+    fills rows
+    and keys beyond the last with zeros; p and ds are set to 0 there and where the mask hides them. do, q, k and v
+    must be
+    aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #define KBKI_TEXT_TMA_BACK "TMA wants do, q, k and v to start on 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-/*  Shared memory: K, V, the rings of Q and dO, two tiles of ds, what is known of rows. Q, K, V and dO lie in blocks of
-    64 lines, panel after panel in each; ds as 64 rows for each key, 128 keys, and then the next 64 rows. */
+/*  Shared memory: K, V, two buffers each of Q and dO, two tiles of ds, and two of row statistics. Q, K, V and dO
+    are
+    stored in blocks of 64 rows, panel by panel in each block. ds has 64 rows for each of 128 keys, then the next
+    64. */
 template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
-    static constexpr bool stay = Stay; // a CTA an SM, item after item
+    static constexpr bool stay = Stay; // persistent kernel: one CTA per SM
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
     static constexpr int threads = 128 * 3, keep = 240, spare = 24; // registers
     static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
     static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
     static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
-    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024: to align
+    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024: for alignment
     static_assert(panels * blocks == 2, "a block of dq for each warpgroup");
 };
 struct kbki_fab_maps {
     kbki_map q, k, v, dout;
 };
-// Items of `span` heads together are taken by keys first: the first keys have the most rows that see them.
+// Work items of `span` heads are ordered by key, because the first keys are seen by the most rows (longest first).
 template <class T> struct kbki_fab {
     kbki_attn_back<T> io;
-    int tiles, span, items; // of keys, per head; heads; tiles of all heads
+    int tiles, span, items; // tiles of keys per head; heads per group; tiles of all heads
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fab_barriers {
     uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2], again[2];
 };
-// Keys that a CTA works at, the first row that sees one of them; and its shared memory.
+// The keys of a CTA, and the first row that sees one of them; the CTA's shared memory.
 struct kbki_fab_item {
     kbki_fab_barriers* bar;
     char* base;
     int head, key, row;
 };
-// What a CTA does in its round number `round`, the way back and forth; false: nothing.
+// Work item of a CTA in round `round`. Odd rounds reverse the order, for load balance. false: no item.
 template <class T>
 __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned round, kbki_fab_item* item) {
     unsigned index = round * gridDim.x + (round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -15082,18 +15345,18 @@ __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned
     return true;
 }
 
-// One thread: K and V, and tile after tile of rows, item after item.
+// Loads a tile of K, V, Q or dO by TMA, 64 rows and one panel at a time; one thread calls it.
 template <int Lines, int Panels>
 __device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
         kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
 }
-// Q, dO and what is known of the rows of a tile.
+// Loads Q, dO and the row statistics of a tile.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_fetch(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
                                                const kbki_fab_item& item, int row, unsigned slot, uint64_t* q_full,
                                                uint64_t* dout_full) {
-    const int filled = ((int)io.rows + 63) / 64 * 64; // rows of a head that something is known of
+    const int filled = ((int)io.rows + 63) / 64 * 64; // rows of a head with statistics
     const unsigned known = (unsigned)min(Plan::rows, filled - row) * 8;
     kbki_bar_expect(q_full, Plan::row_bytes + known);
     kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::q + slot * Plan::row_bytes, &maps.q, q_full, row,
@@ -15104,12 +15367,13 @@ __device__ __forceinline__ void kbki_fab_fetch(const kbki_fab_maps& maps, const 
     kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::dout + slot * Plan::row_bytes, &maps.dout, dout_full,
                                             row, item.head);
 }
+// The producer, one thread: loads K and V, then tile after tile of rows, item after item.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_fab<T>& work,
                                                  kbki_fab_item item) {
     kbki_fab_barriers* bar = item.bar;
     unsigned slot = 0, parity = 1, keys_parity = 1;
-    kbki_follow_wait(); // consumers get what is known of rows, and sums of dq that are 0, by way of this thread
+    kbki_follow_wait(); // for all threads: statistics and zeroed dq come from the previous kernel (PDL)
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         if (!kbki_fab_where(work, round, &item)) continue;
 #pragma unroll 1
@@ -15128,32 +15392,35 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
     }
 }
 
-// Results that a product is to define: what was in these registers before is nobody's, or ptxas sees a product's
-// registers written to while it is on its way.
+// Declares registers that a product will define, as undefined. Otherwise ptxas sees writes to a product's
+// registers
+// while the product is in flight, and serialises it.
 template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
 }
-// --- a warpgroup. s: scores, p, in f32; t: do v, ds, in f32; p and x: p and ds in 16 bits. Lines of them are keys,
-//     columns are rows.
+// --- a consumer warpgroup. s: scores, then p, in f32; t: do v, then ds, in f32; p and x: p and ds in 16 bits.
+// Their rows
+//     are keys, and their columns are rows of q.
 template <class T, class Plan> struct kbki_fab_keys {
-    kbki_wg_operand<true> all; // the shared memory
+    kbki_wg_operand<true> all; // descriptor of the start of shared memory
     const char* base;
-    int group, panel, block; // of dq: 64 columns, 64 rows
-    float scale;             // of scores, to logarithms of base 2
+    int group, panel, block; // of dq: index of its 64 columns, and of its 64 rows
+    float scale;             // converts scores to logarithms of base 2
 
     __device__ __forceinline__ void set(char* at, int which, float log2_scale) {
         base = at, group = which, panel = which % Plan::panels, block = which / Plan::panels, scale = log2_scale;
         all.set(at);
     }
-    // What lies at `bytes`. Made anew for each tile: those of K and V would take 48 registers otherwise.
+    // Operand at byte offset `bytes`. Recomputed for each tile: those of K and V would otherwise take 48
+    // registers.
     template <bool Along> __device__ __forceinline__ kbki_wg_operand<Along> operand(uint32_t bytes) const {
         kbki_wg_operand<Along> it;
         it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
         asm volatile("" : "+r"(it.low));
         return it;
     }
-    // lines of K or V times lines of Q or dO
+    // s = rows of K or V times rows of Q or dO
     __device__ __forceinline__ void scores(uint32_t lines, uint32_t rows, float* s) const {
         const auto a = operand<true>(lines + (uint32_t)group * (Plan::panels * 8192)), b = operand<true>(rows);
         kbki_fab_new<Plan::rows / 2>(s);
@@ -15165,7 +15432,7 @@ template <class T, class Plan> struct kbki_fab_keys {
         }
         kbki_wg_commit();
     }
-    // sum += p dO, or ds Q
+    // sum += p dO, or sum += ds Q
     __device__ __forceinline__ void add(const uint32_t* p, uint32_t rows, float* sum) const {
         const auto b = operand<false>(rows);
         kbki_wg_fence();
@@ -15175,7 +15442,7 @@ template <class T, class Plan> struct kbki_fab_keys {
                 sum, p + step * 4, b.at(step / 4 * Plan::panels * b.block64 + step % 4 * b.step16), 1);
         kbki_wg_commit();
     }
-    // 64 x 64 of dq, from all keys: ds is read as if it were transposed.
+    // 64 x 64 of dq, over all keys; ds is read as a transposed operand.
     __device__ __forceinline__ void dq(uint32_t ds, float* sum) const {
         const auto a = operand<false>(ds + (uint32_t)block * (Plan::keys * 128)), b = operand<false>(panel * 8192);
         kbki_fab_new<32>(sum);
@@ -15187,7 +15454,7 @@ template <class T, class Plan> struct kbki_fab_keys {
                                                      step != 0);
         kbki_wg_commit();
     }
-    // What is known of the rows of the thread's columns 8 b + 0 and 1: base of the exponent and D, twice.
+    // Statistics of the rows of the thread's columns 8 b and 8 b + 1: base of the exponent and D of each.
     __device__ __forceinline__ float4 known(uint32_t stat, int b) const {
         float4 two;
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -15216,8 +15483,9 @@ template <class T, class Plan> struct kbki_fab_keys {
             }
         }
     }
-    // 0 where a row or a key comes after the last, or, in causal attention, the row before its key. row, key: the
-    // tile's and the warpgroup's first.
+    // Sets s to 0 if the row or the key is beyond the last, or if the key is masked. row, key: first ones of the
+    // tile and
+    // of the warpgroup.
     static __device__ __forceinline__ void hide(const kbki_attn_back<T>& io, float* s, int row, int key) {
         const int n = (int)io.rows;
         row += threadIdx.x % 4 * 2, key += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -15232,7 +15500,7 @@ template <class T, class Plan> struct kbki_fab_keys {
 #pragma unroll
         for (int i = 0; i < Plan::rows / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
     }
-    // ds for dq; the barrier after it is the caller's.
+    // Stores ds to shared memory for dq. The caller synchronises afterwards.
     __device__ __forceinline__ void store(uint32_t ds, const uint32_t* x) const {
         const int lane = threadIdx.x % 32, key = group * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
         const char* to = base + ds + key * 128;
@@ -15245,7 +15513,7 @@ template <class T, class Plan> struct kbki_fab_keys {
     }
 };
 
-// This warpgroup's 64 x 64 of dq of the tile from `row` on, to where kbki_attn_dq_k looks for it.
+// Adds this warpgroup's 64 x 64 of dq to the sums, in the layout that kbki_attn_dq_k reads.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               int head, int row, const float* d) {
@@ -15257,7 +15525,7 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
 }
-// A tile of rows, and where it lies.
+// A tile of rows, and its offsets in shared memory.
 template <class Plan> struct kbki_fab_tile {
     int row;
     unsigned slot, parity;
@@ -15267,8 +15535,9 @@ template <class Plan> struct kbki_fab_tile {
     __device__ __forceinline__ uint32_t stat() const { return Plan::stat + slot * Plan::stat_bytes; }
     __device__ __forceinline__ void next() { row += Plan::rows, slot ^= 1, parity ^= slot == 0; }
 };
-/*  A tile of rows. Its scores are asked for while the product for dk of the tile before, and the additions to dq, may
-    be on their way; that product is the last to read a slot of the ring. */
+/*  Processes a tile of rows. Its scores are queued while the dk product and the dq atomics of the previous tile
+    may still
+    run. The dk product is the last to read a slot of the pipeline. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile, float* dk,
@@ -15279,7 +15548,7 @@ __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const
     uint32_t p[Plan::rows / 4], x[Plan::rows / 4];
     kbki_bar_wait(item.bar->q_full + tile.slot, tile.parity);
     keys.scores(0, tile.q(), s);
-    kbki_wg_wait<1>(); // for dk of the tile before
+    kbki_wg_wait<1>(); // for dk of the previous tile
     if (tile.row > item.row) kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
     kbki_bar_wait(item.bar->dout_full + tile.slot, tile.parity);
     keys.scores(Plan::v, tile.dout(), t);
@@ -15303,7 +15572,7 @@ __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const
     kbki_fab_give(io, keys, item.head, tile.row, d);
 }
 
-// --- causality and numbers that are none: 0 times a hidden one would be NaN
+// --- causal mask with NaN or infinity: 0 times a masked one would be NaN
 
 // Whether a tile has a NaN or an infinity; the same answer for the whole warpgroup.
 template <class T, int Bytes> __device__ __forceinline__ bool kbki_fa_wild(const char* tile, int group) {
@@ -15316,16 +15585,16 @@ template <class T, int Bytes> __device__ __forceinline__ bool kbki_fa_wild(const
         any |= (w.z & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
         any |= (w.w & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
     }
-    kbki_bulk_fence(); // these reads come before the copy that fills the buffer again
+    kbki_bulk_fence(); // orders these reads before the TMA load that overwrites the buffer
     return kbki_barrier_any<128>(1 + group, any & 0x80008000u);
 }
 
-// Tiles of rows that do not see all of the CTA's keys: the first ones.
+// The number of tiles of rows that do not see all keys of the CTA; they come first.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fab_diagonal(const kbki_attn_back<T>& io, const kbki_fab_item& item) {
     return (min((int)io.rows - item.row, Plan::keys) + Plan::rows - 1) / Plan::rows;
 }
-// Whether K, or Q or dO of such rows, has NaN or infinity. The same answer for both warpgroups.
+// Whether K, or Q or dO of these tiles, holds NaN or infinity; the same answer for both warpgroups.
 template <class T, class Plan>
 __device__ __forceinline__ bool kbki_fab_wild(const kbki_attn_back<T>& io, const kbki_fab_item& item,
                                               kbki_fab_tile<Plan> tile, int group) {
@@ -15339,13 +15608,14 @@ __device__ __forceinline__ bool kbki_fab_wild(const kbki_attn_back<T>& io, const
     }
     return kbki_barrier_any<256, 3>(wild);
 }
-// As kbki_fab_step, for a tile of such rows that is there: what causality hides is left out of the sums.
+// The same as kbki_fab_step for a loaded tile of this kind; masked pairs are left out of the sums.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_visible(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                                  const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile,
                                                  float* dk, float* dv) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
-    const int below = item.key + keys.group * 64 + warp * 16 - tile.row; // the warp's first key less the first row
+    // the warp's first key minus the first row
+    const int below = item.key + keys.group * 64 + warp * 16 - tile.row;
     float s[Plan::rows / 2], t[Plan::rows / 2], d[32];
     uint32_t p[Plan::rows / 4], a[Plan::keys / 4];
     keys.scores(0, tile.q(), s);
@@ -15374,8 +15644,9 @@ __device__ __forceinline__ void kbki_fab_visible(const kbki_attn_back<T>& io, co
                                                             tile.row - item.key + keys.block * 64 + warp * 16);
     kbki_fab_give(io, keys, item.head, tile.row, d);
 }
-// All such rows, last of all and for the second time in shared memory: ptxas does not follow sums that go from here to
-// a product. tile: the one before the next, whose slot has not been given back.
+// Processes all these tiles after the others; they are loaded a second time. (ptxas does not keep sums in place
+// that go
+// from this function to a product.) tile: the last one, whose slot is not yet released.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_late(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
                                               const kbki_fab_keys<T, Plan>& keys, const kbki_fab_item& item,
@@ -15384,16 +15655,16 @@ __device__ __forceinline__ void kbki_fab_late(const kbki_fab_maps& maps, const k
 #pragma unroll 1
     for (int i = 0; i < kbki_fab_diagonal<T, Plan>(io, item); i++, *parity ^= 1) {
         tile.row = item.row + i * Plan::rows;
-        kbki_barrier<256>(3); // the slot is free
+        kbki_barrier<256>(3); // the slot may be overwritten
         if (threadIdx.x == 128) kbki_fab_fetch<T, Plan>(maps, io, item, tile.row, tile.slot, again, again + 1);
         kbki_bar_wait(again, *parity);
         kbki_bar_wait(again + 1, *parity);
         kbki_fab_visible(io, keys, item, tile, dk, dv);
     }
-    kbki_barrier<128>(1 + keys.group); // K and the slot are given back
+    kbki_barrier<128>(1 + keys.group); // all warps have finished with K and the slot
 }
 
-// dk and dv of a warpgroup's 64 keys.
+// Epilogue: stores dk and dv of a warpgroup's 64 keys.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int head, int key, float* dk,
                                                 const float* dv) {
@@ -15406,7 +15677,7 @@ __device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int
     out.c = io.dv + head * io.rows * Plan::dim;
     kbki_wg_finish<T, Plan::dim>(out, key, 0, dv);
 }
-// A warpgroup: all rows that see its keys, item after item.
+// A consumer warpgroup: all rows that see its keys, item after item.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, const kbki_fab<T>& work,
                                                  kbki_fab_item item, int group) {
@@ -15418,14 +15689,16 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, cons
     keys.set(item.base, group, io.scale * KBKI_LOG2E);
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         float dk[Plan::dim / 2] = {}, dv[Plan::dim / 2] = {};
-        if (!kbki_fab_where(work, round, &item)) continue; // the last round alone may have nothing
+        if (!kbki_fab_where(work, round, &item)) continue; // only the last round may have no item
         tile.row = item.row;
         kbki_bar_wait(&item.bar->k_full, round & 1);
         kbki_bar_wait(&item.bar->v_full, round & 1);
         const bool wild = io.causal && kbki_fab_wild(io, item, tile, group);
         for (int left = wild ? kbki_fab_diagonal<T, Plan>(io, item) : 0; left; left--, tile.next())
-            if (left > 1) kbki_fa_arrive(item.bar->empty + tile.slot); // a step gives back the slot before its own
-        if (tile.row < n) { // ptxas wants products to be waited for where they are on their way at all
+            // kbki_fab_step releases the slot before its own
+            if (left > 1) kbki_fa_arrive(item.bar->empty + tile.slot);
+        // the wait is inside the condition, because ptxas requires it on the path of the products
+        if (tile.row < n) {
 #pragma unroll 1
             do {
                 kbki_fab_step(io, keys, item, tile, dk, dv);
@@ -15450,7 +15723,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fab_barriers bar;
     kbki_fab_item item = { &bar, kbki_wg_align(kbki_attn_shared), 0, 0, 0 };
-    int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1; // one value per warp, as the compiler sees then
+    // the shuffle tells the compiler that the value is the same in the whole warp
+    int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     if (threadIdx.x == 0) {
         kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
         for (int i = 0; i < 2; i++) {
@@ -15479,7 +15753,8 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     size_t bytes = Plan::bytes;
     int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
     int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256), ctas = io.heads * tiles;
-    int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8); // heads whose rows and sums of dq L2 holds at once
+    // heads whose rows and sums of dq fit into L2 together
+    int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const char* why = kbki_needs_hopper();
     if (why) return why;
     if (!kbki_aligned(io.dout, 16) || !kbki_aligned(io.q, 16) || !kbki_aligned(io.k, 16) || !kbki_aligned(io.v, 16))
@@ -15512,7 +15787,7 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>registry     The tables themselves, made from the rows of >>table; look-up and launch.
+  >>registry     The tables, made from the rows of >>table; look-up and launch.
 ------------------------------------------------------------------------------------------------------------*/
 #ifndef KBK_NO_REGISTRY
 
@@ -15522,7 +15797,7 @@ enum { KBK_OPS(KBKI_OP_ID) KBK_OP_COUNT };
 enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 
 // clang-format off
-// The types that are built, and launchers in them.
+// The types that are compiled, and the launchers for them.
 #if !KBKI_IN(f32)
 #define KBKI_HAS_F32 0u
 #define KBKI_IN_F32(f) NULL
@@ -15546,7 +15821,7 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 #endif
 #define KBKI_TYPES (KBKI_HAS_F32 | KBKI_HAS_F16 | KBKI_HAS_BF16)
 
-// Pasted on the name of the mask: cond ? f<T> : NULL would compile f<T> all the same.
+// Pasted to the name of the type mask, because cond ? f<T> : NULL would compile f<T> in any case.
 #ifdef __CUDACC__
 #define KBKI_LAUNCH_KBK_ALL(f) {KBKI_IN_F32(f), KBKI_IN_F16(f), KBKI_IN_BF16(f)}
 #define KBKI_LAUNCH_KBK_HALF(f) {NULL, KBKI_IN_F16(f), KBKI_IN_BF16(f)}
@@ -15582,16 +15857,16 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
     return NULL;
 }
 
-// Bytes of scratch memory that a launch wants; 0 for a shape that kbk_launch rejects.
+// Bytes of workspace that a launch needs; 0 for a shape that kbk_launch rejects.
 KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
     return kbk_check_shape(v->op, s) ? 0 : v->op->scratch(s, kbk_dtype_size(dtype), v->word);
 }
 
-// A variant's KBK_SM_<...> in an element type.
+// Least compute capability of a variant for an element type: KBK_SM_<...>.
 KBK_FN int kbk_least_sm(const kbk_variant* v, int dtype) {
     return v->sm == KBK_SM_75 && dtype == KBK_BF16 ? KBK_SM_80 : v->sm;
 }
-// sm: compute capability times ten.
+// Whether the variant runs on compute capability sm (90 for 9.0).
 KBK_FN int kbk_runs_on(const kbk_variant* v, int dtype, int sm) {
     int least = kbk_least_sm(v, dtype);
     return least & KBK_SM_EXACT ? sm == (least & ~KBK_SM_EXACT) : sm >= least;
@@ -15613,7 +15888,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #endif // KBK_NO_REGISTRY
 
 /*------------------------------------------------------------------------------------------------------------
-  >>shared     The table as plain C functions, exported from a shared library: what other languages call.
+  >>shared     The table as plain C functions, exported from a shared library for other languages.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef KBENCH_SHARED
 #ifdef KBK_NO_REGISTRY
@@ -15625,43 +15900,46 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #define KBK_API __attribute__((visibility("default")))
 #endif
 
-/*  A row of the table. Its number, 0 to kbk_abi("rows") - 1, is another in a library built with other options. A
-    tensor's address is a multiple of alignment[dtype] where it has the row's element type, of its size where it is of
-    another (kbk_tensor.kind); the workspace's is one of 256. */
+/*  A row of the table. Row numbers, 0 to kbk_abi("rows") - 1, differ between libraries built with other options. A
+    tensor of the row's element type must be aligned to alignment[dtype] bytes, a tensor of another type
+    (kbk_tensor.kind) to its own size, and the workspace to 256 bytes. */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *note, *group; // group: its name in KBK_ONLY
     int32_t family, rung, origin;
-    int32_t dtypes;                // bit 1 << KBK_F32, ...; 0: built without them
-    int32_t sm, exact;             // least compute capability, 90 for 9.0 (75: 80 in bf16); exact: no later one does
-    int32_t alignment[KBK_DTYPES]; // bytes; 0: not in this type
+    int32_t dtypes;                // bits 1 << KBK_F32, ...; 0: none is compiled
+    // least compute capability, 90 for 9.0 (75: 80 in bf16); exact: later ones do not run it
+    int32_t sm, exact;
+    int32_t alignment[KBK_DTYPES]; // bytes; 0: type not supported
 } kbk_row;
 
-// Sizes of the structs, as this library has them, for who cannot include the header; -1: unknown word.
+// Sizes of the structs in this library, for callers that cannot include the header; -1: unknown name.
 KBK_API int64_t kbk_abi(const char* what);
-KBK_API int kbk_row_get(int row, kbk_row* r); // 1, or 0 where there is no such row
+KBK_API int kbk_row_get(int row, kbk_row* r); // 1, or 0 if there is no such row
 KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation); // -1: none
-// Of a shape; -1: no such row, or a shape with a negative number. elem: bytes of an element.
-KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t); // t[KBK_MAX_TENSORS]; how many
+// These take a shape. -1: no such row, or a shape with a negative number. elem: bytes per element.
+// fills t[KBK_MAX_TENSORS]; returns the count
+KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t);
 KBK_API int64_t kbk_row_units(int row, const kbk_shape* s);
 KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
-// NULL, or why not. device: that of the memory and the stream, current for the launch alone; -1: the current one.
-// Outputs with kbk_tensor.optional may be null.
+// Launches a row. NULL, or why nothing was launched. device: that of memory and stream; it is current only during
+// the
+// launch (-1: the current device). Outputs with kbk_tensor.optional may be NULL.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // as kbk_op.ref
-// Elements i0..i0+n-1 of tensor number id, an input.
+// Fills x with elements i0 .. i0 + n - 1 of tensor id, which must be an input.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
-// As kbk_verify: 1 where output number k is right.
+// The same as kbk_verify: 1 if output k is correct.
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r);
 
 KBK_FN const kbk_variant* kbki_numbered(int row) {
     return row >= 0 && row < (int)KBK_VARIANT_COUNT ? &kbk_table[row] : NULL;
 }
-// The variant, where the shape is one that formulas and oracles can be asked about.
+// The variant, or NULL if formulas and oracles cannot handle the shape.
 KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered(row);
     return v && s && !kbk_check_shape(v->op, s) && s->layout >= 0 && s->layout <= KBK_TN ? v : NULL;
