@@ -2638,7 +2638,7 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
-// The formulas of an element-wise operation, and its tensors, which are those of others too.
+// Tensors and formulas of an element-wise operation. `tensors` is shared with other operations.
 #define KBKI_MAP_FORMULAS(op_dir, tensors, flops, bytes)                                           \
     KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) { return tensors(s, t); } \
     KBKI_FORMULAS(op_dir, s->rows * s->cols, flops, bytes)
@@ -2651,7 +2651,7 @@ template <class T> struct kbki_map_io {
     int head, tail;
 };
 
-// Op: static constexpr int inputs, packs; static float of(a, b, c).
+// Op: static constexpr int inputs, packs; static float of(a, b, c). packs: 16-byte vectors in flight per input.
 template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const kbki_map_io<T>& io, int64_t i) {
     float a = kbki_float(io.in[0][i]), b = Op::inputs > 1 ? kbki_float(io.in[1][i]) : 0.0f;
     io.out[i] = kbki_type<T>::from(Op::of(a, b, Op::inputs > 2 ? kbki_float(io.in[2][i]) : 0.0f));
@@ -2667,11 +2667,11 @@ template <class T, class Op> __global__ void kbki_map_stride_k(kbki_map_io<T> io
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) kbki_map_one<T, Op>(io, i);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-#define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256, two packs in flight lose 3 %
+#define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256 threads, two vectors in flight are 3 % slower
 
-// U packs per thread and input, a CTA's width apart, so that every access of a warp is one contiguous 512
+// U vectors per thread and input, one CTA width apart: every access of a warp is one contiguous block of 512
 // bytes.
 template <class T, class Op, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> io) {
@@ -2702,20 +2702,23 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> i
     }
 }
 
-#define KBKI_TILE 256 // packs per tile and input: 4 KiB
-#define KBKI_STAGES 4 // tiles in shared memory, per input
+#define KBKI_TILE 256 // vectors per tile and input: 4 KiB
+#define KBKI_STAGES 4 // stages of the pipeline: tiles in shared memory, per input
 
-/*  Each CTA takes every gridDim-th tile. A tile comes to shared memory, is turned into the result where it
-    lies, and leaves from there. Its stage takes a new tile once that store has read it; this is looked at one
-    tile later, so that nobody waits for a store just begun. */
+/*  Pipeline of bulk copies. Each CTA processes every gridDim-th tile: a tile is loaded into shared memory,
+    replaced by its
+    result, and stored from there. A stage is free when its store has read it. This is checked one tile later, so
+    that
+    no thread waits for a store that has just started. */
 template <class T, class Op> __global__ void __launch_bounds__(256) kbki_map_bulk_k(kbki_map_io<T> io) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_STAGES;
-    extern __shared__ uint4 kbki_ring[]; // in each stage a tile of every input
+    extern __shared__ uint4 kbki_ring[]; // each stage has a tile of every input
     __shared__ uint64_t full[Stages];
     int64_t tiles = (io.packs + KBKI_TILE - 1) / KBKI_TILE;
     int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
-    auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * KBKI_TILE; }; // pack of my k-th tile
+    // first vector of this CTA's k-th tile
+    auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * KBKI_TILE; };
     auto packs = [&](int64_t k) { return (int)min((int64_t)KBKI_TILE, io.packs - first(k)); };
     auto load = [&](int64_t k) {
         int s = (int)(k % Stages);
@@ -2777,7 +2780,7 @@ template <class T> const char* kbki_map_args(const kbk_args* a, int inputs, kbki
     return NULL;
 }
 
-// Launchers take the kernels of an operation as what they are called by: one function then does for all of them.
+// Launchers take kernels by pointer, so that one function is compiled for all operations.
 template <class T> using kbki_map_kernel = void (*)(kbki_map_io<T>);
 template <class T>
 const char* kbki_map_plain(const kbk_args* a, kbk_stream stream, int inputs, kbki_map_kernel<T> kernel, bool stride) {
@@ -2798,8 +2801,9 @@ template <class T, class Op> __forceinline__ const char* kbki_map_stride(const k
     return kbki_map_plain<T>(a, stream, Op::inputs, kbki_map_stride_k<T, Op>, true);
 }
 
-// A tensor that does not give every SM its fill of threads takes one pack per thread, whatever U is. Tensors that reach
-// a 16-byte boundary at different elements have no packs in common: one element at a time.
+// A tensor too small to fill every SM with threads uses one vector per thread, whatever U is. Tensors with
+// different
+// alignments modulo 16 bytes cannot be read as common vectors and are processed element by element.
 template <class T>
 const char* kbki_map_wide(const kbk_args* a, kbk_stream stream, int inputs, kbki_map_kernel<T> stride,
                           kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
@@ -2809,32 +2813,34 @@ const char* kbki_map_wide(const kbk_args* a, kbk_stream stream, int inputs, kbki
     const char* why = kbki_map_args(a, inputs, &io, &vector);
     if (why || io.n == 0) return why;
     if (!vector) return kbki_map_plain(a, stream, inputs, stride, true);
-    int64_t packs = io.packs ? io.packs : 1, ctas = kbki_ceil(packs, Threads * u); // none: single elements are left
+    // no vectors: only single elements
+    int64_t packs = io.packs ? io.packs : 1, ctas = kbki_ceil(packs, Threads * u);
     if (u > 1 && ctas < (int64_t)kbki_sms() * (2048 / Threads)) kernel = one, ctas = kbki_ceil(packs, Threads);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kernel<<<(unsigned)ctas, Threads, 0, stream>>>(io);
     return kbki_launched();
 }
-// Single: the same operation for elements that are taken one at a time.
+// Single: the same operation for elements before and after the vectors.
 template <class T, class Op, int U, class Single = Op>
 __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream stream) {
     return kbki_map_wide<T>(a, stream, Op::inputs, kbki_map_stride_k<T, Single>, kbki_map_packs_k<T, Op, 1>,
                             kbki_map_packs_k<T, Op, U>, U);
 }
 
-// A quotient, d at least 1: rounded once, or in two instructions within 2 ulp; 0 where 1 / d is no normal number.
+// Quotients for d >= 1: exactly rounded, or within 2 ulp in two instructions (0 if 1 / d is not a normal number).
 struct kbki_divide {
     static __device__ __forceinline__ float of(float x, float d) { return x / d; }
 };
 struct kbki_invert {
     static __device__ __forceinline__ float of(float x, float d) { return x * kbki_reciprocal(d); }
 };
-// How whole packs are taken: of 1 M elements of f32, which lie in L2, rounding quotients is 6 to 15 % of the time. At
-// 16 bits it is among what `approx` leaves out.
+// The operation for whole vectors. For 1 M f32 elements in L2, exact rounding of quotients costs 6 to 15 % of the
+// time.
+// For 16-bit types only `approx` replaces it.
 template <class T, class Op> struct kbki_map_whole { typedef Op type; };
 template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
 
-// The rungs that every operation of this kind has.
+// The rungs of every element-wise operation.
 #define KBKI_MAP_RUNGS(name, Op)                                                              \
     KBKI_LAUNCHER(name##_naive, kbki_map_naive<T, Op>)                                        \
     KBKI_LAUNCHER(name##_stride, kbki_map_stride<T, Op>)                                      \
@@ -2842,7 +2848,7 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, Op::packs, Op>)
 
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream stream) {
-    constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // 64 KiB per SM: more is slower again
+    constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // 64 KiB per SM; more is slower
     kbki_map_io<T> io;
     bool vector;
     size_t shared = (size_t)Op::inputs * KBKI_STAGES * KBKI_TILE * 16;
@@ -2862,8 +2868,11 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     y = a + b     y = a b     y = a / b            a, b, y: n = rows * cols
     flops  n
     bytes  3*n*s
-    check  f32 bit-exact (double rounded once is the same, division is IEEE); f16, bf16 1 ulp, norm-wise 3e-4,
-           2.5e-3; div 5e-4, 4e-3, one rounding at its worst, since one large quotient can be the whole norm
+    check  f32 bit-exact (rounding the double result once gives the same; division is IEEE); f16, bf16 1 ulp,
+           norm-wise
+           3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient can dominate
+           the
+           norm
     ladder as above; bulk: add only */
 /*  measured add fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       457.2 us   83 %      -  one element per thread
@@ -2924,7 +2933,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>memory     Copy, fill, read, triad: how fast memory is, and so what every other memory-bound number means.
+  >>memory     Copy, fill, read, triad: memory bandwidth, the reference of all memory-bound operations.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  copy run -------------------------------------------------------------------------------------------------
@@ -2933,14 +2942,17 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     bytes  2*n*s
     check  bit-exact
     1 naive    one element per thread            <- slow: 2 or 4 bytes in flight per thread
-    2 stride   device-sized grid, threads walk   <- no CTA turnover; same bytes in flight
+    2 stride   device-sized grid, grid-stride loop
+                                                 <- no CTA turnover; as many bytes in flight
     3 vec      16-byte accesses                  <- 4 or 8 elements per instruction, 16 bytes in flight
-    4 unroll   two packs before the first store  <- no gain here: 32 KiB in flight in a full SM suffice, and
-               more of them reach memory's banks in a worse order. It pays where instructions are short
-    5 bulk     cp.async.bulk in and out (sm 90)  <- one thread per CTA does it all, no data in registers; 7 %
-               behind vec on an H200: fewer, longer requests are not what memory likes best
+    4 unroll   two vectors in flight             <- little gain here: the 32 KiB that vec has in flight in a full
+    SM are
+               enough (Little's law; Volkov 2010). It helps if latency is longer or a loop has other work
+    5 bulk     cp.async.bulk in and out (sm 90)  <- one thread per CTA does everything, no data in registers;
+    slower
+               than vec on an H200
     99 cudart  cudaMemcpyAsync
-    bound by   memory: this is the ceiling that the others are compared with
+    bound by   memory: this is the bandwidth that other operations are compared with
 
     fill run -------------------------------------------------------------------------------------------------
     y = 1            y: n = rows * cols
@@ -2949,17 +2961,18 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     check  bit-exact
     1 naive    one element per thread
     2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
-    99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's knows bytes only
-    bound by   memory; nothing is read, so it runs faster than a copy
+    99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset only has bytes
+    bound by   memory; nothing is read, so it is faster than a copy
 
     read run -------------------------------------------------------------------------------------------------
     fold = exclusive or of the bits of x         x: n = rows * cols of f32; fold: one int32
     flops  0
     bytes  4*n + 4
     check  bit-exact
-    1 vec      16-byte accesses; a partial fold per CTA, folded by the last one. The fold only keeps the loads
-               from being optimised away: one instruction per four bytes
-    2 unroll   four packs before first use       <- 64 bytes in flight per thread instead of 16
+    1 vec      16-byte accesses; a partial fold per CTA; the last CTA folds these. The fold prevents the compiler
+    from
+               removing the loads, at one instruction per four bytes
+    2 unroll   four vectors in flight            <- 64 bytes in flight per thread instead of 16
     bound by   memory; nothing is written
 
     triad run ------------------------------------------------------------------------------------------------
@@ -3036,7 +3049,7 @@ KBKI_REF(triad_run) {
 }
 
 #ifdef __CUDACC__
-// --- copy: values are moved as they are, never made floats of, so that every bit of a NaN arrives
+// --- copy: values are not converted to float, so that every bit of a NaN is copied
 template <class T> struct kbki_copy_io {
     const T* x;
     T* y;
@@ -3052,16 +3065,17 @@ template <class T> __global__ void kbk_copy_run_stride_k(kbki_copy_io<T> io) {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) io.y[i] = io.x[i];
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// The few elements before the first whole pack and after the last.
+// Copies the elements before the first whole vector and after the last.
 template <class T> __device__ __forceinline__ void kbki_copy_edges(const kbki_copy_io<T>& io) {
     kbki_span edges = { io.packs, io.head, io.tail };
     int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
     if (one >= 0) io.y[one] = io.x[one];
 }
-// Eager: written lines leave the cache at once. Host memory wants it: what the cache lets go in its own order
-// crosses the bus ten times slower.
+// Eager: written lines leave the cache at once. Host memory needs this: evicted by the cache in its own order,
+// lines
+// cross the bus ten times slower.
 template <class T, int Width, int U, bool Eager>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_copy_packs_k(kbki_copy_io<T> io) {
     kbki_pack<T, Width> v[U];
@@ -3081,11 +3095,12 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_copy_packs_k(kbki_copy_io<T>
     kbki_copy_edges(io);
 }
 
-#define KBKI_COPY_TILE 256 // packs: 4 KiB
+#define KBKI_COPY_TILE 256 // vectors: 4 KiB
 #define KBKI_COPY_STAGES 8
 
-// Tiles are on their way in while others are on their way out; a stage is filled again as soon as the store
-// before the last has read it.
+// Pipeline of bulk copies: tiles are loaded while others are stored. A stage is filled again when the store before
+// the
+// previous one has read it.
 template <class T> __global__ void __launch_bounds__(32) kbk_copy_run_bulk_k(kbki_copy_io<T> io) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_COPY_STAGES, Tile = KBKI_COPY_TILE;
@@ -3186,7 +3201,7 @@ template <class T> const char* kbk_copy_run_cudart(const kbk_args* a, kbk_stream
     return kbki_copy_cudart<T>(a, cudaMemcpyDeviceToDevice, st);
 }
 
-// --- fill: the copy's arguments, with y in the place of x
+// --- fill: uses the copy's arguments, with y instead of x
 template <class T> __global__ void kbk_fill_run_naive_k(kbki_copy_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) io.y[i] = kbki_type<T>::from((float)KBKI_FILL);
@@ -3230,7 +3245,7 @@ template <class T> const char* kbk_fill_run_unroll(const kbk_args* a, kbk_stream
     return kbki_launched();
 }
 template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream st) {
-    typedef int (*memset32)(uintptr_t to, unsigned word, size_t count, kbk_stream st); // and D16 alike
+    typedef int (*memset32)(uintptr_t to, unsigned word, size_t count, kbk_stream st); // cuMemsetD32Async, and D16
     typedef int (*memset16)(uintptr_t to, unsigned short word, size_t count, kbk_stream st);
     kbki_copy_io<T> io;
     void* f = NULL;
@@ -3270,9 +3285,9 @@ struct kbki_xor {
     static __device__ __forceinline__ uint32_t shuffle(uint32_t v, int d) { return __shfl_xor_sync(~0u, v, d); }
 };
 
-// T is float; a template like every kernel.
+// T is float; a template, because all kernels are.
 template <class T, int U> __global__ void __launch_bounds__(512) kbk_read_run_k(kbki_read_io<T> io) {
-    constexpr int Threads = 512, Share = Threads - 32; // of the last warp: none
+    constexpr int Threads = 512, Share = Threads - 32; // the last warp of a CTA reads nothing
     __shared__ uint32_t slots[32];
     const unsigned number = kbki_slot_number(io.counter, io.slots);
     kbki_span sp = kbki_split<T, 4>(io.x, io.n);
@@ -3322,41 +3337,45 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>access     Strided and random reads, and a chain of dependent ones: what an access pattern costs.
+  >>access     Strided and random reads, and a chain of dependent reads: the cost of access patterns.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  strided run ----------------------------------------------------------------------------------------------
     y[i] = x[i * stride]     y: n = rows * cols     x: n * stride, stride = depth (0: 1), 1 = coalesced
     flops  0
-    bytes  2*n*s     useful ones
+    bytes  2*n*s     useful bytes only
     check  bit-exact
-    1 naive    one element per thread                    <- the useful rate falls as 1 / stride until a read
-               has a sector of 32 bytes to itself, and once more as memory delivers 64
-    2 unroll   four independent reads before first use   <- more sectors in flight; those moved stay as many
+    1 naive    one element per thread                    <- not coalesced: the useful rate falls as 1 / stride
+    until
+               every read has a 32-byte sector to itself, and again because memory delivers 64 bytes
+    2 unroll   four independent reads per thread         <- more sectors in flight; the number of sectors is the
+    same
     bound by   memory, in sectors
 
     gather run -----------------------------------------------------------------------------------------------
     y[i] = x[idx[i]]     idx, y: n = rows * cols     x: depth elements (0: n)
-                         idx uniform, or i mod depth (layout KBK_SEQUENTIAL). An index outside of x gives NaN
+                         idx uniform, or i mod depth (layout KBK_SEQUENTIAL). An index outside x gives NaN
     flops  0
-    bytes  (s + 8)*n + s*min(n, depth)     useful ones: index, element written, element read; where there are
+    bytes  (s + 8)*n + s*min(n, depth)     useful bytes only: index, element written, element read; if there are
                                            fewer elements than reads, each element once
     check  bit-exact
-    1 naive    one element per thread              <- two latencies in a row, one small read in flight
-    2 unroll   eight indices, then eight reads     <- eight in flight per thread: a random read is as slow as
-               memory is far, so their number is the rate
-    bound by   memory, in sectors; in-cache tables by the caches' request rate
+    1 naive    one element per thread              <- two latencies in sequence, one small read in flight
+    2 unroll   eight indices, then eight reads     <- eight reads in flight per thread: the rate of random reads is
+    the
+               number in flight divided by the latency (Little's law)
+    bound by   memory, in sectors; for tables in cache, the request rate of the caches
 
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
-    walk = hops made, end index (2 int32); indices are trusted. Clocks of the hops: int64 at workspace +
-    KBK_TICKETS, for per-hop latency without launch; each hop includes one address calculation
+    walk = hops made, end index (2 int32); indices are not checked. Clocks of the hops: int64 at workspace +
+    KBK_TICKETS, which gives the latency per hop without the launch; a hop includes one address calculation
     flops  0
-    bytes  4*KBK_HOPS     useful ones
+    bytes  4*KBK_HOPS     useful bytes only
     check  equal
-    1 naive    one thread; a cycle of up to KBKI_CHASE_WARM bytes is read once before, by the whole CTA, and
-               so is found in the cache that it fits
-    bound by   latency alone: nothing can be in flight beside a dependent load */
+    1 naive    one thread (pointer chasing). The whole CTA first reads a cycle of up to KBKI_CHASE_WARM bytes, so
+    that
+               it is in the cache that it fits into
+    bound by   latency alone: dependent loads cannot overlap */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H200, 2026-11-24
      1 naive       147.3 us   11 %      -  one element per thread
      2 unroll      152.1 us   10 % 0.97 x  four independent reads per thread
@@ -3432,7 +3451,7 @@ template <class T> struct kbki_access_io {
     T* y;
     int64_t n, stride, among;
 };
-// U reads of each thread, a CTA's width apart: neighbouring threads always have neighbouring results.
+// U reads per thread, one CTA width apart: stores are coalesced.
 template <class T, int U> __global__ void __launch_bounds__(256) kbk_strided_run_k(kbki_access_io<T> io) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
     T v[U];
@@ -3443,7 +3462,7 @@ template <class T, int U> __global__ void __launch_bounds__(256) kbk_strided_run
     for (int u = 0; u < U; u++)
         if (first + u * 256 < io.n) io.y[first + u * 256] = v[u];
 }
-// Streams are asked to leave the caches to x.
+// Indices and results are streamed (evict first), so that the caches keep x.
 template <class T, int U> __global__ void __launch_bounds__(256) kbk_gather_run_k(kbki_access_io<T> io) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x, at[U];
     T v[U];
@@ -3485,17 +3504,17 @@ KBKI_LAUNCHER(kbk_strided_run_unroll, kbki_strided<T, 4>)
 KBKI_LAUNCHER(kbk_gather_run_naive, kbki_gather<T, 1>)
 KBKI_LAUNCHER(kbk_gather_run_unroll, kbki_gather<T, 8>)
 
-// --- chase; T is float, a template like every kernel
+// --- chase; T is float; a template, because all kernels are
 template <class T>
 __global__ void __launch_bounds__(256) kbk_chase_run_naive_k(const int* x, int* walk, int64_t* clocks, int n) {
     int seen = 0, at = 0;
     if ((int64_t)n * 4 <= KBKI_CHASE_WARM)
         for (int i = threadIdx.x; i < n; i += 256) seen ^= x[i];
-    if (__syncthreads_or(seen == -1) || threadIdx.x > 0) return; // never so: indices are not negative
+    if (__syncthreads_or(seen == -1) || threadIdx.x > 0) return; // never true: indices are not negative
     int64_t begin = clock64();
 #pragma unroll 16
     for (int hop = 0; hop < KBK_HOPS; hop++) at = x[at];
-    walk[1] = at; // before the clock: it is what the last hop brought
+    walk[1] = at; // before the clock, because it depends on the last hop
     asm volatile("" ::"r"(at) : "memory");
     *clocks = clock64() - begin;
     walk[0] = KBK_HOPS;
@@ -3521,36 +3540,39 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
 /*  h2d run, d2h run, d2d run --------------------------------------------------------------------------------
     y = x          x, y: n = rows * cols of f32; host to device, device to host, device to device
     flops  0
-    bytes  n*s     what the bus carries; d2d 2*n*s, as every copy in memory
+    bytes  n*s     on the bus; d2d 2*n*s, as every copy in memory
     check  bit-exact
     1 pageable   cudaMemcpyAsync on memory of malloc     <- slow: pages may move, so the driver copies through
-                 a pinned buffer of its own; the host waits meanwhile
-    2 pinned     the same call on pinned memory          <- the copy engine reads it directly
-    3 sm         a kernel on mapped pinned memory        <- no copy engine to start; the bus is used as
-                 16-byte accesses come, which costs large copies more than it saves
+                 a pinned buffer of its own, and the host waits
+    2 pinned     the same call on pinned memory          <- the copy engine reads it directly (DMA)
+    3 sm         a kernel on mapped pinned memory        <- no copy engine has to start; but the 16-byte accesses
+                 use the bus less well, which costs large copies more
     99 cudart    d2d: cudaMemcpyAsync
     bound by     the bus; d2d: memory
 
     alloc run ------------------------------------------------------------------------------------------------
-    a block of n = rows * cols f32 is allocated and released. usable (int32) = 1: its first and last byte can
-    be written and read; that is looked at only where out[0] is not NULL, and takes a kernel
+    a block of n = rows * cols f32 is allocated and released. usable (int32) = 1: its first and last byte can be
+    written
+    and read. This is checked, by a kernel, only if out[0] is not NULL
     flops  0
-    bytes  4        usable; there is no traffic to speak of
+    bytes  4        usable
     check  equal
-    1 malloc   cudaMalloc, cudaFree            <- slow: page tables change, the whole device is waited for
-    2 async    cudaMallocFromPoolAsync and cudaFreeAsync, threshold 0
-                                               <- ordered by the stream, nobody waits; but the memory goes
-               back to the driver at each synchronisation
-    3 pool     the same, threshold without end <- the memory stays: no call of the driver's at all
-    These are calls of the host: they are timed by its clock and cannot be captured. Pools live as long as the
-    program.
+    1 malloc   cudaMalloc, cudaFree            <- slow: changes page tables and synchronises the device
+    2 async    cudaMallocFromPoolAsync and cudaFreeAsync, release threshold 0
+                                               <- stream-ordered, no synchronisation; but the memory returns to the
+               driver at each synchronisation
+    3 pool     the same, release threshold UINT64_MAX
+                                               <- the pool keeps the memory: no call of the driver
+    These are calls of the host. They are timed by the host's clock and cannot be captured into a graph. Pools live
+    as
+    long as the program.
 
     null run -------------------------------------------------------------------------------------------------
     an empty kernel
     flops  0
     bytes  0
     check  nothing to check
-    1 naive    one warp that does nothing: what is left of a time when the work is taken away */
+    1 naive    one warp that does nothing: the launch overhead */
 /*  measured h2d run: f32 67108864, NVIDIA H200, 2026-11-24
      1 pageable    35.28 ms    0 %      -  by the driver
      2 pinned       4841 us    1 % 7.29 x  direct DMA
@@ -3615,7 +3637,7 @@ KBKI_REF(alloc_run) {
 KBKI_REF(null_run) { (void)s, (void)in, (void)out, (void)u0, (void)u1; }
 
 #ifdef __CUDACC__
-// Host memory that is not what the variant says would give a number for something else, or a fault.
+// Checks the kind of host memory. The wrong kind would be timed as something else, or cause a fault.
 KBK_FN const char* kbki_check_host(const kbk_args* a, const void* host, bool pinned) {
     cudaPointerAttributes at;
     if (a->s.rows == 0 || a->s.cols == 0) return NULL;
@@ -3670,7 +3692,7 @@ const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { /
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
 }
 template <class T> const char* kbki_alloc_pool(const kbk_args* a, uint64_t threshold, kbk_stream st) {
-    static cudaMemPool_t pools[16][2]; // device, with or without threshold
+    static cudaMemPool_t pools[16][2]; // [device][with release threshold]
     int device = 0;
     cudaError_t e = cudaGetDevice(&device);
     if (e != cudaSuccess || device >= 16) return "no pool for this device";
@@ -3705,15 +3727,15 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>activation     ReLU, GELU in its two forms, SiLU. At 16 bits special functions set the pace, not memory.
+  >>activation     ReLU, GELU in its two forms, SiLU. In 16 bits special functions limit the speed, not memory.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  relu fwd -------------------------------------------------------------------------------------------------
-    y = x < 0 ? 0 : x     x, y: n = rows * cols. A NaN stays one, where a maximum would drop it
+    y = x < 0 ? 0 : x     x, y: n = rows * cols. A NaN stays NaN; max(x, 0) would lose it
     flops  n
     bytes  2*n*s
     check  bit-exact
-    ladder as every element-wise operation; unroll has two packs in flight */
+    ladder as every element-wise operation; unroll has two 16-byte vectors in flight */
 /*  measured relu fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       392.2 us   64 %      -  one element per thread
      2 stride      344.6 us   73 % 1.14 x  device-sized grid, grid-stride loop
@@ -3745,14 +3767,19 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     bytes  2*n*s
     check  f32 norm-wise 1e-6, 2 ulp + 2e-6; 16-bit 1 ulp + 2e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). The two
            GELUs differ by 4.7e-4 at x = -2.7: they are never compared with each other
-    1 to 4     as every element-wise operation. 1 + erf(x) and 1 + tanh(x) lose all digits for x << 0; the
-               normal distribution's tail and the logistic form x / (1 + exp(-2u)) keep them. The tail is one
-               exp2 and a polynomial, 30 instructions: erfcf takes more than f32 has time for. Whole packs of
-               f32 (3 and 4) are multiplied by a reciprocal within 1 ulp: in cache a division takes 6 % longer
-    6 approx   one exp2 and one reciprocal      <- a 16-bit element leaves time for about 29 f32 instructions;
-               the tail or an exact division takes more. The tanh instruction is off by up to 2e-4 near 1,
-               which the tail cannot bear
-    bound by   memory in f32 and from approx on; instructions before that at 16 bits */
+    1 to 4     as every element-wise operation. 1 + erf(x) and 1 + tanh(x) lose all digits for x << 0. The tail of
+    the
+               normal distribution, and the logistic form x / (1 + exp(-2u)), keep them. The tail takes one exp2
+               and a
+               polynomial, 30 instructions; erfcf takes more time than memory leaves in f32. For whole f32 vectors
+               (3 and
+               4) a reciprocal within 1 ulp replaces the division: if the data is in cache, a division takes 6 %
+               longer
+    6 approx   one exp2 and one reciprocal      <- at memory speed there is time for about 29 f32 instructions per
+               16-bit element; the tail or an exact division takes more. The tanh instruction is not used: its
+               error of
+               up to 2e-4 near 1 is too large for the tail
+    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
 /*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       370.5 us   34 %      -  one element per thread, exp2 and polynomial
      2 stride      283.3 us   45 % 1.31 x  device-sized grid, grid-stride loop
@@ -3803,8 +3830,9 @@ KBKI_REF(silu_fwd) {
 }
 
 #ifdef __CUDACC__
-// The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0: relative 1e-7 up to t =
-// 5.6, where Phi is 1e-8; t is cut where the exponential is 0.
+// The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0. Relative error 1e-7 up to t
+// = 5.6,
+// where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
     float u = t - 2.0f, p = 2.28728217e-10f;
     p = fmaf(p, u, -4.00803923e-9f);
@@ -3823,7 +3851,8 @@ __device__ __forceinline__ float kbki_tail(float t) {
     return fmaf(p, u, 0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
-__device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); } // a NaN stays in the bell
+// a NaN is lost here, but kbki_bell keeps it
+__device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
 struct kbki_gelu_erf {
     static constexpr int inputs = 1, packs = 2;
     static __device__ __forceinline__ float of(float x, float, float) {
@@ -3845,13 +3874,15 @@ template <class Quotient> struct kbki_silu_by {
 };
 typedef kbki_silu_by<kbki_divide> kbki_silu;
 
-// x / (1 + 2^q): no overflow to NaN anywhere, since 2^q = inf gives 1 / inf = 0.
+// x / (1 + 2^q). No overflow gives NaN, because 2^q = inf gives 1 / inf = 0.
 __device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kbki_reciprocal(1.0f + kbki_exp2(q)); }
 struct kbki_gelu_erf_fast {
     static constexpr int inputs = 1, packs = 2;
-    // q(x) = log2(Phi(-x) / Phi(x)) is odd. Minimax fit of q(x) / x in x^2 over |x| <= 5.6, weighted so that
-    // y is off by at most 0.45 * (2e-6 + 2.2e-4 |y|); beyond, q runs off to the right side, where y is 0 or x
-    // to every digit.
+    // q(x) = log2(Phi(-x) / Phi(x)) is odd. The polynomial is a minimax fit of q(x) / x in x^2 over |x| <= 5.6;
+    // its weight
+    // keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only has to be large with the right
+    // sign,
+    // because y is 0 or x to all digits.
     static __device__ __forceinline__ float of(float x, float, float) {
         float z = x * x, p = -1.9236e-6f;
         p = fmaf(p, z, 5.55812588e-5f);
@@ -3891,15 +3922,18 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
            18*n    gelu_tanh: u 5, tanh 1, 0.5 (1 + t) 2, u' 3, 0.5 x (1 - t^2) u' 5 (t^2 is one), +, dy
            8*n     silu: s 3, 1 - s, x, 1 +, s, dy
     bytes  3*n*s   dy, x, dx
-    check  f32 norm-wise 2e-6, 4 ulp + 4e-6; 16-bit 1 ulp + 4e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). Left of
-           0 all three derivatives cross zero, as the difference of two terms: ulps are of the terms there
-    1 to 4     as every element-wise operation; unroll has two packs of each input in flight. With e =
-               exp(-2 |u|) both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails. The
-               reciprocal of whole packs of f32 (3 and 4) is within 1 ulp: in cache a rounded one takes 14 to
-               18 % longer
+    check  f32 norm-wise 2e-6, 4 ulp + 4e-6; 16-bit 1 ulp + 4e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). For x < 0
+           all
+           three derivatives cross zero, as a difference of two terms; there, ulps are of the terms
+    1 to 4     as every element-wise operation; unroll has two vectors of each input in flight. With e = exp(-2
+    |u|),
+               both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails. For whole f32 vectors
+               (3
+               and 4) the reciprocal is within 1 ulp: if the data is in cache, a rounded one takes 14 to 18 %
+               longer
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
-    bound by   memory in f32 and from approx on; instructions before that at 16 bits */
+    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
 /*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       402.1 us   47 %      -  one element per thread, exp2 and polynomial
      2 stride      336.1 us   56 % 1.20 x  device-sized grid, grid-stride loop
@@ -3925,7 +3959,7 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
 #define KBK_CHECK_gelu_erf_bwd KBKI_CHECK_ACTIVATION_BWD
 #define KBK_CHECK_gelu_tanh_bwd KBKI_CHECK_ACTIVATION_BWD
 #define KBK_CHECK_silu_bwd KBKI_CHECK_ACTIVATION_BWD
-#define KBKI_FAR 128.0 // beyond it every density and 1 - s is 0: x may as well be this, which inf * 0 is not
+#define KBKI_FAR 128.0 // beyond it every density and 1 - s is 0; limiting x avoids inf * 0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("dy", n, 1);
@@ -3937,7 +3971,7 @@ KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(gelu_tanh_bwd, kbki_map_bwd_tensors, 18 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(silu_bwd, kbki_map_bwd_tensors, 8 * n, 3 * n * elem)
 
-// dy (p + q), and the size of the terms.
+// dy (p + q), and the sum of the terms' absolute values.
 KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, int64_t i) {
     if (out[0]) out[0][i] = dy * (p + q);
     if (out[KBK_OUTS]) out[KBK_OUTS][i] = fabs(dy) * (fabs(p) + fabs(q));
@@ -3963,16 +3997,16 @@ KBKI_REF(silu_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[1][i], p = 1 / (1 + exp(-x));
-        x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x; // exp in double reaches further
+        x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x; // exp in double has a wider range than KBKI_FAR
         kbki_bwd_terms(in[0][i], p, x * p / (1 + exp(x)), out, i - u0);
     }
 }
 
 #ifdef __CUDACC__
 __device__ __forceinline__ float kbki_near(float x) {
-    return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR); // a NaN is lost here, and kept by every exp(x)
+    return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR); // a NaN is lost here, but every exp(x) keeps it
 }
-// s + s (1 - s) w, s the logistic function of v.
+// s + s (1 - s) w, where s is the logistic function of v.
 template <class Quotient> __device__ __forceinline__ float kbki_logistic_bwd(float v, float w) {
     float e = expf(-fabsf(v)), d = Quotient::of(1.0f, 1.0f + e), s = v < 0 ? e * d : d;
     return fmaf(e * d * d, w, s);
@@ -4006,8 +4040,9 @@ template <class Quotient> struct kbki_silu_bwd_by {
 typedef kbki_silu_bwd_by<kbki_divide> kbki_silu_bwd;
 struct kbki_gelu_erf_bwd_fast {
     static constexpr int inputs = 2, packs = 2;
-    // For x = -t < 0 the derivative is exp(-t^2 / 2) p(t), for x = t one minus that. p: minimax fit over
-    // 0 <= t <= 6.2, off by at most 7.4e-5 of the two terms together; beyond, the exponential ends it.
+    // For x = -t < 0 the derivative is exp(-t^2 / 2) p(t); for x = t it is 1 minus that. p is a minimax fit over
+    // 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the exponential is
+    // negligible.
     static __device__ __forceinline__ float of(float dy, float x, float) {
         float t = kbki_cut(x), p = 4.25944017e-6f;
         p = fmaf(p, t, -1.18291209e-4f);
@@ -4047,7 +4082,8 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>dropout     Dropout. The mask is a function of seed and index: never stored, made again backward.
+  >>dropout     Dropout. The mask is a function of seed and index; it is never stored, and recomputed in the
+                backward pass.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  dropout fwd, dropout bwd ---------------------------------------------------------------------------------
@@ -4058,11 +4094,14 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
     flops  n
     bytes  2*n*s     no mask in memory
     check  bit-exact: x * scale rounded to f32, then to T
-    1 naive    one Philox call per element       <- slow: 20 multiplications, 7/8 of their bits unused
-    2 vec      16-byte accesses, a call per pack <- a call serves 8 elements (f32: 4); 2 to 8 bytes in flight
-               become 16
-    3 unroll   two packs before first use        <- the second pack's generator runs while memory answers the
-               first
+    1 naive    one Philox call per element       <- slow: 20 multiplications per element, and 7/8 of the bits
+    unused
+    2 vec      16-byte accesses, a call per vector
+                                                 <- one call serves 8 elements (f32: 4); 16 bytes per thread are in
+               flight instead of 2 to 8
+    3 unroll   two vectors in flight             <- random numbers for the second vector are computed while the
+    first
+               is loaded
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
 /*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       688.8 us   18 %      -  one Philox call per element
@@ -4076,7 +4115,7 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
     end of measured */
 #define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
-#define KBKI_PURPOSE_DROPOUT 1 // counter word 3; 0 is the inputs'
+#define KBKI_PURPOSE_DROPOUT 1 // counter word 3 of Philox; inputs use 0
 KBK_FN int kbk_dropout_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map1_tensors(s, t);
     t[0].name = "dy", t[1].name = "dx";
@@ -4092,7 +4131,7 @@ KBK_FN KBK_HD float kbki_dropout_scale(uint32_t threshold) {
 KBK_FN KBK_HD kbk_u4 kbki_dropout_block(uint64_t seed, int64_t i) {
     return kbk_random_block(seed, (uint64_t)i / 8, 0, KBKI_PURPOSE_DROPOUT);
 }
-// Half h of a block. No indexing by a variable: that would put the block into local memory.
+// 16-bit half h of a block. Indexing by a variable would put the block into local memory.
 KBK_FN KBK_HD uint32_t kbki_half(kbk_u4 r, int h) {
     uint32_t a = h & 2 ? r.w[1] : r.w[0], b = h & 2 ? r.w[3] : r.w[2], w = h & 4 ? b : a;
     return h & 1 ? w >> 16 : w & 0xFFFFu;
@@ -4127,9 +4166,9 @@ template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
     if (i < io.n) kbki_dropout_one(io, i);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Pack p holds elements p * Width to p * Width + Width - 1: a whole block of the generator, or half of one (f32).
+// Vector p has elements p * Width to p * Width + Width - 1: all numbers of a Philox block, or half of them (f32).
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_dropout_packs_k(kbki_dropout_io<T> io) {
     kbki_pack<T, Width> v[U];
@@ -4142,7 +4181,7 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_dropout_packs_k(kbki_dropout
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
         kbk_u4 r = kbki_dropout_block(io.seed, i);
-        int from = Width == 8 ? 0 : (int)(i & 7); // the first half that is this pack's
+        int from = Width == 8 ? 0 : (int)(i & 7); // first half of the block that belongs to this vector
         float f[Width];
         v[u].get(f);
 #pragma unroll
@@ -4170,8 +4209,8 @@ template <class T> const char* kbki_dropout_naive(const kbk_args* a, kbk_stream 
     kbki_dropout_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
     return kbki_launched();
 }
-// A pack that begins inside a block of the generator would need two of them: such addresses are taken one
-// element at a time.
+// If the base is not 16-byte aligned, a vector would need numbers of two Philox blocks. The naive kernel handles
+// this.
 template <class T, int U> const char* kbki_dropout_packs(const kbk_args* a, kbk_stream st) {
     kbki_dropout_io<T> io;
     const char* why = kbki_dropout_args(a, &io);
@@ -4192,13 +4231,16 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>rows     What the row operations share beyond >>device: rows on their way while others are at work, CTA
-             clusters that see each other's shared memory, column sums by many CTAs.
+  >>rows     What row operations share beyond >>device: prefetching of rows, CTA clusters with distributed shared
+             memory,
+             column sums by many CTAs.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  Column sums by many CTAs: each leaves `width` partial sums in memory and takes a ticket. One CTA that read
-    all of them would take longer than all the others before it: an SM draws about 100 GB/s from the L2 cache.
-    So the last of every 16 CTAs adds 16 parts, and the last of those adds the sums. */
+/*  Column sums by many CTAs. Each CTA stores `width` partial sums and takes a ticket (threadfence reduction). If
+    one CTA
+    added all of them, it would take longer than all work before: an SM reads about 100 GB/s from L2. The sum is
+    therefore
+    hierarchical: the last of every 16 CTAs adds 16 parts, and the last of those adds their sums. */
 #define KBKI_PART_GROUP 16
 KBK_FN int64_t kbki_part_ctas(int64_t width) { // at most 320: 20 groups, 21 counters
     int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
@@ -4210,22 +4252,23 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
 }
 #ifdef __CUDACC__
 
-/*  The next rows, on their way while this one is at work: every thread copies its own packs into its own
-    places of shared memory and later takes them from there, so no barrier is needed, and what is in flight
-    costs no registers. */
+/*  Prefetches the next rows by cp.async while this row is processed. Every thread copies its own vectors to its
+    own
+    places in shared memory and reads only those, so no barrier is needed. Loads in flight take no registers. */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    // the address as one of global memory, which the loops around this were tuned with
+    // in the form of a global address, with which the loops around this were tuned
     kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
 #endif
 }
-// The threads of a CTA that gives so many threads to a row, and its rows: as many short ones as four warps hold.
+// Threads of a CTA if a row has `threads` threads, and rows per CTA: four warps are filled with short rows.
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
-// The sum of many terms by one thread, in blocks: added one by one, 100 000 terms lose three digits, and blocks of 256
-// squares of 16-bit numbers, which end in few bits, come out 5e-7 too small; of 128, 1e-7.
+// The sum of many terms by one thread, in blocks of 128 (blocked summation). One running sum of 100 000 terms
+// loses three
+// digits. Sums of 256 squares of 16-bit numbers, whose last bits are zero, are 5e-7 too small; of 128, 1e-7.
 struct kbki_long_sum {
     float sum = 0, block = 0;
     int n = 0;
@@ -4236,8 +4279,9 @@ struct kbki_long_sum {
     __device__ __forceinline__ float get() const { return sum + block; }
 };
 
-/*  kbki_all for one of the groups of threads that a CTA holds, with one named barrier each. Barriers are named by
-    constants: by a variable, a CTA would claim all 16, of which an SM has too few for many CTAs. */
+/*  kbki_all for groups of threads in a CTA, with one named barrier per group. Barrier numbers are constants: with
+    a
+    variable, a CTA reserves all 16 barriers, and an SM has too few for many CTAs. */
 template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
     if constexpr (Groups == 1) {
         __syncthreads();
@@ -4261,9 +4305,10 @@ __device__ __forceinline__ typename Reduce::type kbki_group_all(typename Reduce:
     return v;
 }
 
-/*  The moments of a row's threads from those of their warps, with one barrier. n: elements of the warp; mean: of
-    them; s: the sums of deviations from it, which are made those from the mean of all, which is returned; each: 1 /
-    the elements of all. */
+/*  Combines the moments of warps to those of a row, with one barrier. n: elements of the warp; mean: of these; s:
+    sums of
+    deviations from that mean; on return, from the mean of the row, which is returned. each: 1 / elements of the
+    row. */
 template <bool Layer, int Threads>
 __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float each, float2* s, float4* slots) {
     typedef kbki_sum<float> sum;
@@ -4273,12 +4318,13 @@ __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float e
     __syncthreads();
     float4 v = slots[threadIdx.x % warps];
     if (!Layer) return s->y = kbki_warp_all<sum, warps>(v.w), 0.0f;
-    mean = kbki_warp_all<sum, warps>(v.x * v.y) * each; // what it is off by is in the deviations
+    mean = kbki_warp_all<sum, warps>(v.x * v.y) * each; // its rounding error is compensated by the deviations
     float d = v.x > 0 ? v.y - mean : 0;
     *s = kbki_warp_all<kbki_sum2, warps>(make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w)));
     return mean;
 }
-/*  The pair of a row's threads from those of their warps, with one barrier; every thread of a warp has its warp's.
+/*  Combines the (max, sum) pairs of warps to that of a row, with one barrier. All threads of a warp must have its
+    pair.
     Two calls with the same slots need another barrier between them. */
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
     constexpr int warps = Threads < 32 ? 1 : Threads / 32;
@@ -4291,21 +4337,22 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
-// The same from pairs that are each thread's own.
+// The same from a pair per thread.
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kbki_pair p, kbki_pair* slots) {
     const float m = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(p.m);
     p.s *= kbki_rebase(p.m, kbki_base(m));
     return kbki_warps_pair<Threads>({ m, kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(p.s) }, slots);
 }
 
-// One pack, taken from shared memory now: a plain access may be merged with that of an earlier pass.
+// Loads one vector from shared memory. It is volatile because a plain load may be merged with one of an earlier
+// pass.
 __device__ __forceinline__ void kbki_from_shared(uint4& q, const uint4* from) {
     asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(q.x), "=r"(q.y), "=r"(q.z), "=r"(q.w)
                  : "r"(kbki_shared(from))
                  : "memory");
 }
-// A thread's packs of a row, which lie Threads apart; packs past the end are left out.
+// Prefetches a thread's vectors of a row, Threads apart; vectors beyond the end are skipped.
 template <class T, int Packs, int Threads>
 __device__ __forceinline__ void kbki_ahead_row(uint4* ring, const T* row, int t, int packs) {
     row += t * KBKI_WIDTH(T), ring += threadIdx.x;
@@ -4324,8 +4371,10 @@ __device__ __forceinline__ void kbki_ahead_take(const uint4* ring, int t, int pa
     }
 }
 
-/*  What pack.forget() asks of the compiler, also asked of the assembler, which otherwise finds that two
-    passes unpack the same words, and keeps all of the floats. gridDim.z is below 65536. */
+/*  Prevents the assembler from keeping unpacked values: two passes unpack the same words, and it would keep all
+    floats in
+    registers. pack.forget() does this for the compiler. The XOR changes nothing, because gridDim.z is below 65536.
+    */
 template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_pack<T, Width>& v) {
     v.forget();
     if constexpr (sizeof(T) == 2 && Width > 1) {
@@ -4334,9 +4383,11 @@ template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_p
     }
 }
 
-/*  Joins one value of 8 bytes per CTA; every thread has its CTA's value and gets the cluster's, joined in
-    order of rank. Calls take turns with two sets of slots: whoever comes to the next barrier has read this
-    one's. */
+/*  Reduces one 8-byte value per CTA over a cluster, in the order of ranks, through distributed shared memory.
+    Every
+    thread passes its CTA's value and gets the cluster's. Calls must alternate between two sets of slots: a CTA
+    that
+    reaches the next barrier has read the slots of this one. */
 template <class Reduce>
 __device__ __forceinline__ typename Reduce::type kbki_cluster_all(typename Reduce::type v,
                                                                   typename Reduce::type* slots) {
@@ -4355,8 +4406,8 @@ __device__ __forceinline__ typename Reduce::type kbki_cluster_all(typename Reduc
     for (unsigned k = 1; k < size; k++) all = Reduce::join(all, slots[k]);
     return all;
 }
-// Edges: a row that is not whole packs at 16-byte addresses. Single elements before and after its packs cost
-// registers, so such rows have kernels of their own, and fewer of them.
+// Edges: a row that does not start or end at a 16-byte boundary. Single elements before and after the vectors cost
+// registers, so such rows have kernels of their own, in fewer configurations.
 template <class T, int Width, bool Edges>
 __device__ __forceinline__ kbki_span kbki_split_row(const T* row, int64_t cols) {
     if (Edges) return kbki_split<T, Width>(row, cols);
@@ -4365,7 +4416,8 @@ __device__ __forceinline__ kbki_span kbki_split_row(const T* row, int64_t cols) 
 template <class T, int Width> __device__ __forceinline__ bool kbki_at_16(const T* p) {
     return Width == 1 || ((uintptr_t)p & 15) == 0;
 }
-// CTAs per SM that the registers of so many packs allow; the compiler, left alone, takes more than it needs.
+// CTAs per SM (occupancy) that the registers of so many vectors allow; by itself the compiler uses more than
+// needed.
 constexpr int kbki_norm_ctas(int packs, int threads) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 // tuned on sm_90
     return packs == 4096 ? 2 : packs == 2048 ? 768 / threads : packs == 128 ? 6 : 1;
@@ -4373,9 +4425,9 @@ constexpr int kbki_norm_ctas(int packs, int threads) {
     return packs == 4096 ? 2 : packs >= 512 && packs <= 2048 ? 1024 / threads : packs == 128 ? 7 : 1;
 #endif
 }
-#define KBKI_CLUSTER 8 // most CTAs of a cluster that every device grants
+#define KBKI_CLUSTER 8 // CTAs per cluster that every GPU with clusters supports
 
-// How many CTAs of a kernel the device holds at once, at most `most`; 0 where the shared memory is too much.
+// CTAs of a kernel that the device holds at once, at most `most`; 0 if the shared memory is too large.
 KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
     int per_sm = 0;
     const char* why = kbki_want_shared(kernel, &shared);
@@ -4389,14 +4441,14 @@ KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared,
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
 }
-// The same of a plan whose rows are on their way in shared memory, of which it takes *bytes, for so many rows.
+// The same for a configuration that prefetches `rows` rows into shared memory; *bytes: its shared memory per CTA.
 template <class Kernel>
 const char* kbki_plan_resident(const kbki_plan<Kernel>& plan, int64_t rows, size_t* bytes, unsigned* ctas) {
     const int threads = KBKI_CTA(plan.threads);
     *bytes = (size_t)plan.room * threads * 16;
     return kbki_resident((const void*)plan.kernel, threads, *bytes, kbki_ceil(rows, KBKI_ROWS(plan.threads)), ctas);
 }
-// How many clusters of this shape and size the device holds at once.
+// Clusters of this shape and size that the device holds at once.
 KBK_FN cudaError_t kbki_clusters(const void* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_once(kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x, cfg->dynamicSmemBytes, n,
                      [&](int* to) { return cudaOccupancyMaxActiveClusters(to, kernel, cfg); });
@@ -4408,8 +4460,9 @@ __forceinline__ cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
-/*  Launches kernel(args...) as clusters of `size` CTAs of so many threads: one per row, or, where the kernel goes
-    through the rows in turn, at most as many as the device holds at once. */
+/*  Launches kernel(args...) as clusters of `size` CTAs: one cluster per row, or (in_turn) a persistent kernel with
+    at
+    most as many clusters as the device holds at once. */
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
@@ -4436,7 +4489,8 @@ __forceinline__ const char* kbki_launch_clusters(void (*kernel)(Params...), int 
     void* where[] = { (void*)&args... };
     return kbki_launch_clusters((const void*)kernel, size, threads, shared, rows, in_turn, st, where);
 }
-// As few CTAs as leave each at most 2048 packs, or 4096 in the largest cluster; the kernels' Packs are per thread.
+// The least number of CTAs with at most 2048 vectors each (4096 in the largest cluster). Kernels' Packs are per
+// thread.
 #define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096)
 KBK_FN int kbki_cluster_ctas(int64_t packs) { return packs <= 4096 ? 2 : packs <= 8192 ? 4 : KBKI_CLUSTER; }
 
@@ -4448,7 +4502,7 @@ __device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, in
     for (unsigned i = 0; i < n; i++, part += width) sum += __ldcg(part);
     return sum;
 }
-// put(column, sum) for all columns; four at a time where their number allows it.
+// Calls put(column, sum) for all columns; reads four columns at a time if width is a multiple of 4.
 template <class Put>
 __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, int64_t width, Put put) {
     if (width % 4) {
@@ -4466,8 +4520,9 @@ __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, in
         put(c, s.x), put(c + 1, s.y), put(c + 2, s.z), put(c + 3, s.w);
     }
 }
-// All threads of all CTAs call it, with their own part (row blockIdx.x of `part`) written; put(column, sum)
-// is called once per column. CTAs of equal blockIdx.x share a part.
+// All threads of all CTAs call it after writing their part (row blockIdx.x of `part`). It calls put(column, sum)
+// once per
+// column. CTAs of equal blockIdx.x share a part.
 template <class Put>
 __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters, int64_t width, Put put) {
     unsigned group = blockIdx.x / KBKI_PART_GROUP, first = group * KBKI_PART_GROUP;
@@ -4480,9 +4535,11 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
-/*  The same sums by a kernel of its own: every SM reads a share of the parts, so that wide results do not wait
-    for one SM. 32 columns per CTA, four to a thread; 64 threads share a column, so that all of a thread's
-    loads are on their way at once. */
+/*  The same sums by a kernel of its own, in which every SM reads a share of the parts; with many columns, one SM
+    would be
+    too slow. A CTA has 32 columns, four per thread. 64 threads share a column, so that all loads of a thread are
+    in
+    flight at once. */
 template <class Io>
 __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
     __shared__ float4 tile[16][8];
@@ -4516,13 +4573,14 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     for (int i = 0; i < 16; i++) all += column[i * 32];
     f.put(c, all);
 }
-// Right behind the kernel that writes the parts; width is a multiple of 4.
+// To be launched after the kernel that writes the parts (PDL); width must be a multiple of 4.
 template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
     return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
 }
 
-/*  Column sums of anything: f.term(row, column) gives one or two values, f.put(column, sum) takes the result,
-    the second sums being columns cols to 2 cols - 1. 32 columns by 32 rows at a time. */
+/*  Column sums of any expression. f.term(row, column) returns one or two values; f.put(column, sum) takes the
+    result.
+    Second sums are columns cols to 2 cols - 1. A CTA processes 32 columns by 32 rows at a time. */
 template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
     kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
@@ -4547,7 +4605,7 @@ __global__ void __launch_bounds__(1024)
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
 }
-// Behind the kernel that writes what is summed.
+// To be launched after the kernel that writes the terms (PDL).
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
@@ -4569,19 +4627,22 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     bytes  2*R*C*s
     check  norm-wise f32 4e-6, f16 3e-4, bf16 2.5e-3; 96 ulp of the row scale in f32, 2 ulp at 16 bits. Summed
            in order, a row of 32768 normal numbers is up to 7e-6 off; naive adds blocks of 256: 6e-7
-    1 naive    thread per row                        <- slow: neighbours are C elements apart; three reads
+    1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
+                                                        apart); three reads
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 20 barriers
-    3 online   warp per row, running (max, sum)      <- two reads: one sweep finds maximum and sum
+    3 online   warp per row, online softmax          <- two reads: one pass finds maximum and sum (Milakov &
+                                                        Gimelshein 2018)
     4 onepass  16-byte accesses, row in registers, one barrier
                                                      <- one read; rows of 64 to 112 KiB as rung 5
-    5 shared   as many CTAs as fit; while a row is finished, the next ones are on their way into shared
-               memory                                <- the memory never waits; rows of 64 to 227 KiB live
-                                                        in shared memory themselves; beyond, two reads
+    5 shared   persistent kernel; while a row is processed, cp.async prefetches the next rows into shared memory
+                                                     <- memory is always busy; rows of 64 to 227 KiB are kept in
+                                                        shared memory; longer rows take two reads
     6 cluster  row split over 2, 4 or 8 CTAs, in registers and shared memory; (max, sum) exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
-    bound by   memory: compare with bytes / copy bandwidth. A row that is -inf throughout gives NaN, as the
-               formula does; one of equal numbers gives 1/C, be they -1e30 or the greatest there are. x and y
-               that reach a 16-byte boundary at different elements are taken one element at a time */
+    bound by   memory: compare with bytes / copy bandwidth. A row of -inf only gives NaN, as the formula does. A
+    row of
+               equal numbers gives 1/C for any number, even -1e30 or the largest float. If x and y have different
+               alignments modulo 16 bytes, they are read element by element */
 /*  measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
      1 naive        1501 us    4 %      -  thread per row, three uncoalesced passes
      2 block        78.7 us   80 % 19.1 x  CTA per row, shared-memory tree, three reads
@@ -4654,12 +4715,15 @@ struct kbki_softmax_scale {
     float factor;
 };
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  The arithmetic of a row in registers: its maximum; its exponentials and their sum; its scaling. In f32 the
-    exponentials are kept, relative to the maximum of a warp, and scaled at last; at 16 bits a second exp2 per element
-    is cheaper than the registers. (The logarithm of the sum in its exponent would save a multiplication, and be off
-    by half an ulp of the maximum: too much for f16 logits from 6000 on.) */
+/*  Softmax of a row in registers: its maximum, its exponentials and their sum, the scaling. In f32 the
+    exponentials,
+    relative to the maximum of a warp, stay in registers and are scaled at the end. In 16 bits computing exp2 again
+    is
+    cheaper than the registers. (Adding the logarithm of the sum to the exponent would save a multiplication. The
+    error is
+    half an ulp of the maximum: too much for f16 logits of 6000 and more.) */
 template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) == 4> struct kbki_softmax_row {
     static constexpr bool kept = Kept;
     kbki_pack<T, Width> v[Packs];
@@ -4682,14 +4746,14 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) =
         for (int u = 0; u < Packs; u++) r = sum_one(u, base, r);
         return r;
     }
-    // The same without what a row of so many packs leaves empty for all threads alike.
+    // The same, skipping vectors that are empty for all threads in a row of `packs` vectors.
     template <int Threads> __device__ __forceinline__ float sum(kbki_base base, float r, int packs) {
 #pragma unroll
         for (int u = 0; u < Packs; u++)
             if (u == 0 || u * Threads < packs) r = sum_one(u, base, r);
         return r;
     }
-    // What put needs: `mine` is the maximum that sum was relative to, `all` the row's pair.
+    // Factors for put. mine: the maximum that sum was relative to; all: the row's pair.
     static __device__ __forceinline__ kbki_softmax_scale scale(float mine, kbki_pair all) {
         const kbki_base base(all.m);
         const float inv = 1.0f / all.s;
@@ -4713,9 +4777,11 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) =
     }
 };
 
-/*  Packs are those per thread, Threads those per row: 32 means four rows per CTA, else one. The row stays packed in
-    registers. Exponentials are relative to the maximum of a warp, so that one barrier is enough for maximum
-    and sum. A whole row of -inf sums to 0: 0 * (1 / 0) is the NaN that the formula gives. */
+/*  Packs: 16-byte vectors per thread; Threads: per row (32: four rows per CTA, else one). The row stays in
+    registers,
+    packed. Exponentials are relative to the maximum of the warp, so that one barrier serves maximum and sum. A row
+    of
+    -inf only has the sum 0: 0 * (1 / 0) gives the NaN of the formula. */
 template <class T, int Packs, int Threads, bool Edges, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 : 1)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4743,7 +4809,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 
     if (Edges && one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, kbki_base(all.m)) * (1.0f / all.s));
 }
 
-// Rows that fit nowhere: two reads, the second one backwards, while the end of the row is still in the L2 cache.
+// Rows that fit neither registers nor shared memory: two reads, the second backwards, while the row's end is in
+// L2.
 template <class T, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
@@ -4768,8 +4835,10 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
     }
 }
 
-/*  The copy in shared memory lies as the row does relative to 16 bytes, so the same split serves both. Each thread
-    comes back to the packs it brought itself: the barriers of the two reductions are the only ones. */
+/*  The copy in shared memory has the row's alignment modulo 16 bytes, so that the same split into vectors serves
+    both.
+    Each thread reads only the vectors that it copied itself: no barriers are needed beside those of the two
+    reductions. */
 template <class T, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4811,8 +4880,9 @@ __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, base) * inv);
 }
 
-/*  A row comes in parts, each a chunk of packs per thread; as many as there are stages are on their way, so that a
-    long row's first parts are, while the row before it is at work. Rows must begin at 16 bytes and be whole packs. */
+/*  Prefetching of rows. A row is divided into parts of Chunk vectors per thread, and Stages parts are in flight:
+    the
+    first parts of a long row are loaded while the previous row is processed. Rows must be 16-byte aligned. */
 template <class T, int Packs, int Chunk, int Threads, int Stages> struct kbki_softmax_ahead {
     static constexpr int width = KBKI_WIDTH(T), parts = Packs / Chunk, room = Chunk * KBKI_CTA(Threads);
     const T* x; // this CTA's part of row 0
@@ -4861,7 +4931,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 
     }
 }
 
-// Rows in turn, the next one on its way while this one is at work.
+// Persistent clusters: each takes rows in turn, and prefetches the next one while it processes this one.
 template <class T, int Packs>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4875,7 +4945,8 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
                                                            kbki_row };
     kbki_softmax_row<T, Packs> r;
     in.start();
-    kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
+    // all CTAs of the cluster must have started before one writes to another's shared memory
+    kbki_cluster_barrier();
     for (; in.row < rows; in.row += step, turn ^= 1) {
         in.take(r);
         float mine = kbki_warp_all<kbki_max>(r.top(-INFINITY));
@@ -4883,11 +4954,12 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
         kbki_pair all = kbki_cluster_all<kbki_pair>(kbki_warps_pair<Threads>({ mine, sum }, slots[turn]), room[turn]);
         r.template put<Threads>(y + first * Width + in.row * cols, t, packs, r.scale(mine, all));
     }
-    kbki_cluster_barrier(); // nobody leaves while others may still write to it
+    kbki_cluster_barrier(); // no CTA may exit while others may still write to its shared memory
 }
 
-/*  Longer rows: some packs per thread in registers, the extra ones in shared memory, and no loop: a new cluster reads
-    while others write, and the hardware hands out the rows as clusters get done. */
+/*  Longer rows: Packs vectors per thread in registers, Extra ones in shared memory, one row per cluster. Clusters
+    overlap
+    because a new one reads while others write; the hardware schedules them. */
 template <class T, int Packs, int Extra>
 __global__ void __launch_bounds__(512, 2) kbki_softmax_fwd_cluster_long_k(const T* x, T* y, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4949,7 +5021,7 @@ template <class T> const char* kbki_xy_args(const kbk_args* a, int64_t rows_per_
 }
 
 template <class T> using kbki_softmax_kernel = void(const T* x, T* y, int64_t rows, int64_t cols);
-// The first three have no plans: so many rows to a CTA of so many threads.
+// Launches rungs 1 to 3: rows_per_cta rows in a CTA of so many threads.
 template <class T>
 const char* kbki_softmax_plain(const kbk_args* a, kbk_stream st, kbki_softmax_kernel<T>* kernel, int rows_per_cta,
                                unsigned threads) {
@@ -5040,7 +5112,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     int64_t packs = io.cols / KBKI_WIDTH(T);
     if (!kbki_whole_packs<T>(io.x, io.y, io.cols) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_fwd_onepass<T>(a, st);
-    size_t part = 512 * 16; // a pack per thread
+    size_t part = 512 * 16; // one 16-byte vector per thread
     int size = packs <= 4096 ? 2 : 4, large = packs <= 16384 ? 2 : 4;
     if (packs > 8192)
         return kbki_launch_clusters(kbki_softmax_fwd_cluster_long_k<T, 8, 8>,
@@ -5062,14 +5134,17 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     dx[r,c] = y[r,c] * (dy[r,c] - sum_c dy[r,c] * y[r,c])      dy, y, dx: R x C
     flops  4*R*C     multiply-add 2, subtract 1, scale 1 per element
     bytes  3*R*C*s
-    check  norm-wise f32 1e-5, f16 5e-4, bf16 4e-3; in f32 relative to sum |dy y| too, which dy cancels with
-    1 naive    thread per row                        <- slow: neighbours are C elements apart; two reads
+    check  norm-wise f32 1e-5, f16 5e-4, bf16 4e-3; in f32 also relative to sum |dy y|, because dy cancels with the
+           sum
+    1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
+                                                        apart); two reads
     2 warp     warp per row, shuffles                <- coalesced; the second read is from the caches, at best
-    3 onepass  16-byte accesses, rows in registers; short rows several to a few lanes
-                                                     <- one read, up to 64 KiB per row; beyond, two reads
-    4 shared   as many CTAs as fit; while two rows are finished, the next two are on their way into shared
-               memory                                <- the memory never waits; rows of 16 to 64 KiB are many to
-                                                        an SM at once instead, a CTA for each
+    3 onepass  16-byte accesses, rows in registers; if rows are short, a few lanes process several rows
+                                                     <- one read, up to 64 KiB per row; longer rows take two reads
+    4 shared   persistent kernel; while two rows are processed, cp.async prefetches the next two into shared memory
+                                                     <- memory is always busy. Rows of 16 to 64 KiB have a CTA
+                                                     each, and
+                                                        many CTAs share an SM instead
     5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
@@ -5086,7 +5161,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
 KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
     t[1] = kbki_in("y", s->rows * s->cols, s->cols);
-    t[1].fill = KBK_UNIFORM, t[1].a = 0, t[1].b = s->cols ? 2.0 / (double)s->cols : 0; // as probabilities are
+    t[1].fill = KBK_UNIFORM, t[1].a = 0, t[1].b = s->cols ? 2.0 / (double)s->cols : 0; // like probabilities
     t[2] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
     return 3;
 }
@@ -5139,9 +5214,9 @@ template <class T> __global__ void __launch_bounds__(128) kbk_softmax_bwd_warp_k
     for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) kbki_dsoftmax_one(io, row * io.cols + c, dot);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Both rows stay packed; the result takes the place of dy.
+// Both rows stay packed in registers; the result overwrites dy.
 template <class T, int Width, int Packs> struct kbki_dsoftmax_row {
     kbki_pack<T, Width> dy[Packs], y[Packs];
     __device__ __forceinline__ float dot() {
@@ -5192,8 +5267,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(k
     if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
 }
 
-/*  Rows that some lanes of a warp hold, several to each group of lanes: all of them are on their way before the first
-    is used, and the device has all of a small tensor's rows at work at once. */
+/*  Short rows: a group of Lanes lanes has several rows. All of them are loaded before the first is used, and all
+    rows of
+    a small tensor are in flight at the same time. */
 template <class T, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256, 4) kbki_softmax_bwd_lanes_k(kbki_dsoftmax<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
@@ -5230,8 +5306,7 @@ __global__ void __launch_bounds__(256, 4) kbki_softmax_bwd_lanes_k(kbki_dsoftmax
     }
 }
 
-// Rows that do not fit: two reads, the second one backwards, while the end of the row is still in the L2
-// cache.
+// Rows that do not fit: two reads, the second one backwards, while the row's end is in the L2 cache.
 template <class T, int Width> __global__ void __launch_bounds__(512) kbki_softmax_bwd_long_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
     int64_t at = blockIdx.x * io.cols;
@@ -5255,7 +5330,7 @@ template <class T, int Width> __global__ void __launch_bounds__(512) kbki_softma
     if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
 }
 
-// Stages pairs of rows ahead; the slots of the reduction take turns, as there is one reduction per row only.
+// Prefetches Stages pairs of rows. Two sets of reduction slots alternate, because there is one reduction per row.
 template <class T, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 2048 ? 2 : 1)
     kbk_softmax_bwd_shared_k(kbki_dsoftmax<T> io) {
@@ -5287,7 +5362,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 2048 ? 2 
     }
 }
 
-// Both rows in turn, the next ones on their way while these are at work; every thread has its packs of each.
+// Persistent clusters: both rows in turn, the next ones prefetched; every thread has its own vectors of each.
 template <class T, int Packs>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_bwd_cluster_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
@@ -5307,7 +5382,8 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_bwd_cluster_k(kbki_dsoftma
         kbki_ahead_close();
     };
     ask(row);
-    kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
+    // all CTAs of the cluster must have started before one writes to another's shared memory
+    kbki_cluster_barrier();
     for (; row < io.rows; row += step, turn ^= 1) {
         kbki_ahead_wait<0>();
         kbki_ahead_take<T, Packs, Threads>(kbki_row, t, packs, 0, r.dy);
@@ -5317,11 +5393,12 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_bwd_cluster_k(kbki_dsoftma
         dot = kbki_cluster_all<kbki_sum2>(make_float2(dot, 0), all[turn]).x;
         r.template put<Threads>(io.dx + row * io.cols + first * Width, t, packs, dot);
     }
-    kbki_cluster_barrier(); // nobody leaves while others may still write to it
+    kbki_cluster_barrier(); // no CTA may exit while others may still write to its shared memory
 }
 
-/*  Longer rows: some packs of each per thread in registers, the extra ones in shared memory, and no loop: a new
-    cluster reads while others write, and the hardware hands out the rows as clusters get done. */
+/*  Longer rows: Packs vectors of each row per thread in registers, Extra ones in shared memory, one row per
+    cluster.
+    Clusters overlap because a new one reads while others write; the hardware schedules them. */
 template <class T, int Packs, int Extra>
 __global__ void __launch_bounds__(512, 2) kbki_softmax_bwd_cluster_long_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
@@ -5445,7 +5522,7 @@ template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_str
     unsigned ctas;
     why = kbki_plan_resident(plan, io.rows, &bytes, &ctas);
     if (why || !ctas) return why ? why : kbk_softmax_bwd_onepass<T>(a, st);
-    if (packs > 1024) ctas = (unsigned)io.rows; // nothing is ahead, and who is done first takes the next row
+    if (packs > 1024) ctas = (unsigned)io.rows; // no prefetching across rows; the hardware schedules a CTA per row
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), bytes, st>>>(io);
     return kbki_launched();
 }
@@ -5468,26 +5545,29 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>layernorm     Layer normalisation over the last axis, with the true two-pass variance.
+  >>layernorm     Layer normalisation over the last axis, with the two-pass variance.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  layernorm fwd --------------------------------------------------------------------------------------------
     y[r,c] = (x[r,c] - mean[r]) * rstd[r] * w[c] + b[c]     rstd[r] = 1 / sqrt(mean_c((x - mean)^2) + eps),
     eps 1e-5
-    x, y: R x C   w, b: C   mean, rstd: R, f32, written where the pointer is not null
+    x, y: R x C   w, b: C   mean, rstd: R, f32, written if the pointer is not NULL
     flops  7*R*C + 4*R   sum 1, centre 1, square-add 2, scale 1, weight 1, bias 1 per element; per row 1/C
            twice, +eps, rsqrt
     bytes  (2*R*C + 2*C)*s + 8*R
-    check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits. In f32
-           the bound grows with |mean| * rstd / 15, which allows 2e-4 at mean = 1000, deviation 1: an f32 mean
-           is good to 6e-5 there, while E[x^2] - E[x]^2 misses by 1e-2 and more
-    1 naive    thread per row; sums are of x - x[r,0], to stay small   <- slow: uncoalesced, three reads
+    check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits. In f32 the
+           bound
+           grows with |mean| * rstd / 15, which allows 2e-4 at mean = 1000 and deviation 1. There an f32 mean has
+           an error
+           of 6e-5, while E[x^2] - E[x]^2 has an error of 1e-2 and more
+    1 naive    thread per row; sums are of x - x[r,0], to stay small   <- slow: not coalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
-    3 onepass  16-byte accesses, row in registers, one barrier: deviations are from the mean of a warp, and
-               the warps' moments are joined; short rows several to a few lanes
-                                                         <- one read, up to 128 KiB per row; beyond, three
-    4 persist  as many CTAs as fit, w and b in registers (at 16 bits as floats, and so is the row), the next rows
-               on their way into shared memory           <- w and b read once per CTA, not once per row (above
+    3 onepass  16-byte accesses, row in registers, one barrier: each warp computes moments relative to its own
+    mean, and
+               these are combined (Chan, Golub & LeVeque 1979); if rows are short, a few lanes process several rows
+                                                         <- one read, up to 128 KiB per row; longer rows take three
+    4 persist  persistent kernel, w and b in registers (at 16 bits as floats, and so is the row), the next rows
+               prefetched into shared memory             <- w and b read once per CTA, not once per row (above
                                                             16 KiB once per row, from the L1 cache); up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
@@ -5526,19 +5606,19 @@ KBKI_REF(layernorm_fwd) {
         if (out[1]) out[1][u] = mean;
         if (out[2]) out[2][u] = rstd;
         if (out[KBK_OUTS]) out[KBK_OUTS][u] = elem == 4 ? fabs(mean) * rstd / 15 : 0;
-        if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size; // a mean near 0 is no better than what it was summed from
+        if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size; // a mean near 0 has the error of the terms of its sum
     }
 }
 
 #ifdef __CUDACC__
-// Layer: layer normalisation; otherwise without mean and bias, which is >>rmsnorm.
+// Layer: layer normalisation; otherwise RMS normalisation, without mean and bias (>>rmsnorm).
 template <class T, bool Layer> struct kbki_norm {
     const T *x, *w, *b;
     T* y;
     float *mean, *rstd;
     int64_t rows, cols;
     bool vector;
-    // first: the mean before its correction, which is NaN where the mean is infinite.
+    // first: the mean before its correction m.x. The correction is NaN if the mean is infinite.
     __device__ __forceinline__ void stats(int64_t row, float first, float2 m) const {
         if (Layer && mean) mean[row] = m.x == m.x ? first + m.x : first;
         if (rstd) rstd[row] = m.y;
@@ -5547,13 +5627,12 @@ template <class T, bool Layer> struct kbki_norm {
         y[row * cols + c] = kbki_type<T>::from(fmaf(xhat, kbki_float(w[c]), Layer ? kbki_float(b[c]) : 0));
     }
 };
-// Deviations d from a first mean give the rest of the mean and the variance at once: s.x = sum d, s.y = sum
-// d^2.
+// Correction of the mean, and rstd, from deviations d from a provisional mean: s.x = sum d, s.y = sum d^2.
 template <bool Layer> __device__ __forceinline__ float2 kbki_moments(float2 s, int64_t cols) {
     float rest = Layer ? s.x / (float)cols : 0, var = s.y / (float)cols - rest * rest;
-    return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays one
+    return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
-// The same where 1 / cols is at hand.
+// The same for a given each = 1 / cols.
 template <bool Layer> __device__ __forceinline__ float2 kbki_moments_by(float2 s, float each) {
     float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS));
@@ -5595,11 +5674,13 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, Lay
     if (lane == 0) io.stats(row, mean, m);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Width elements of a weight; weights lie differently from the row wherever cols is odd, and come from the cache
-    anyway. Asked for where it stands: left to the compiler, all weights of a row are loaded first, and the
-    registers for them cost more than the wait. */
+/*  Width elements of a weight. If cols is odd, weights and row have different alignments; weights come from the
+    cache in
+    any case. The load stays where it is called: if the compiler loaded all weights of a row first, their registers
+    would
+    cost more than the latency. */
 template <class T, int Width> __device__ __forceinline__ kbki_pack<T, Width> kbki_weights(const T* p, bool aligned) {
     kbki_pack<T, Width> v;
     T one[Width];
@@ -5612,8 +5693,9 @@ template <class T, int Width> __device__ __forceinline__ kbki_pack<T, Width> kbk
     }
     return v;
 }
-// y of one pack, stored if it is good; m.x corrects the mean. At 16 bits, centring and scaling are one multiply-add,
-// unless Exact.
+// Computes y of one vector, and stores it if `good`. m.x corrects the mean. At 16 bits, centring and scaling are
+// one
+// multiply-add, unless Exact.
 template <class T, bool Layer, int Width, bool Exact = sizeof(T) == 4>
 __device__ __forceinline__ void kbki_norm_pack(kbki_pack<T, Width> v, float mean, float2 m, kbki_pack<T, Width> w,
                                                kbki_pack<T, Width> b, T* y, bool good = true) {
@@ -5628,10 +5710,11 @@ __device__ __forceinline__ void kbki_norm_pack(kbki_pack<T, Width> v, float mean
     v.set(f);
     if (good) v.store(y);
 }
-/*  Rows of 16-bit numbers that are nearly equal: -mean * rstd is good to 2^-24 of itself, the first mean to 2^-22,
-    and a constant row has an rstd of 316. What was computed from such a mean is computed again, as in f32: the row's
-    threads, of which this is t, take the packs from column `first` on and the element `one`, from the cache, and
-    `all` joins their sums. */
+/*  16-bit rows of nearly equal numbers. The relative error is 2^-24 in -mean * rstd and 2^-22 in the provisional
+    mean, and
+    a constant row has an rstd of 316. Such a row is computed again, the way f32 rows are. The row's threads (this
+    one is
+    t) read the vectors from column `first` on and the element `one` from the cache; `all` reduces their sums. */
 template <class T, bool Layer> __device__ __forceinline__ bool kbki_norm_near(float mean, float2 m) {
     return Layer && sizeof(T) == 2 && fabsf(mean) * m.y > 256;
 }
@@ -5661,10 +5744,12 @@ __device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, Layer>& io, i
     }
     if (says) io.stats(row, mean, m);
 }
-/*  The row in registers. Each warp takes the deviations from its own mean, so that one barrier is enough for
-    mean and variance. Rows of a warp ask for w and b at the start: there are registers enough. Those of a CTA ask when
-    they need them: what a pack of each ahead costs in rows on their way is more. */
-// The weights of a thread's first packs.
+/*  The row in registers. Each warp takes deviations from its own mean, so that one barrier serves mean and
+    variance. If a
+    warp has a row, w and b are loaded at the start, because there are enough registers. If a CTA has a row, they
+    are
+    loaded when needed: loading one vector of each ahead would cost more in prefetched rows. */
+// Loads the weights of a thread's first vectors.
 template <class T, bool Layer, int Width, int First, int Threads, int Packs>
 __device__ __forceinline__ void kbki_norm_weights(const kbki_norm<T, Layer>& io, int64_t head, int packs, int t,
                                                   kbki_pack<T, Width> (&w)[Packs], bool aw,
@@ -5677,7 +5762,7 @@ __device__ __forceinline__ void kbki_norm_weights(const kbki_norm<T, Layer>& io,
     }
 }
 
-// Of a thread's packs: the sum, on top of `sum`.
+// Adds the sum of a thread's vectors to `sum`.
 template <class T, int Width, int Packs>
 __device__ __forceinline__ float kbki_norm_sum(kbki_pack<T, Width> (&v)[Packs], float sum) {
     float f[Width];
@@ -5691,21 +5776,22 @@ __device__ __forceinline__ float kbki_norm_sum(kbki_pack<T, Width> (&v)[Packs], 
     return sum;
 }
 
-// Of a thread's packs: deviations from the mean into s.x, in f32 alone, and their squares into s.y.
+// Adds the deviations of a thread's vectors from the mean to s.x (f32 only), and their squares to s.y.
 template <class T, bool Layer, int Width, int Packs, int Threads>
 __device__ __forceinline__ void kbki_norm_squares(kbki_pack<T, Width> (&v)[Packs], float2* s, int packs, int t,
                                                   float mean) {
     float f[Width];
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        float from = t + u * Threads < packs ? mean : 0; // a branch here costs registers; past the end are zeros
+        // a branch here costs registers; elements beyond the end are zeros
+        float from = t + u * Threads < packs ? mean : 0;
         v[u].get(f);
 #pragma unroll
         for (int k = 0; k < Width; k++) {
             if (Layer && sizeof(T) == 4) s->x += f[k] - from;
             s->y = fmaf(f[k] - from, f[k] - from, s->y);
         }
-        if (!Layer || Threads <= 32 || Packs > 4) kbki_reread(v[u]); // else the one that follows will do
+        if (!Layer || Threads <= 32 || Packs > 4) kbki_reread(v[u]); // otherwise the next one is enough
     }
 }
 
@@ -5733,7 +5819,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     bool aw = !Edges || kbki_at_16<T, Width>(io.w + sp.head), ab = !Edges || kbki_at_16<T, Width>(io.b + sp.head);
     kbki_norm_weights<T, Layer, Width, early ? Packs : 0, Threads>(io, sp.head, packs, t, w, aw, b, ab);
     sum = kbki_norm_sum<T, Width, Packs>(v, edge);
-    if (Layer) { // a warp's elements, and their mean
+    if (Layer) { // the number of the warp's elements, and their mean
         int warp = t / 32, full = packs / Threads * 32 + min(max(packs % Threads - warp * 32, 0), 32);
         n = (float)(full * Width + (Edges && warp == 0 ? sp.head + sp.tail : 0));
         mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
@@ -5741,11 +5827,11 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     if (Edges && one >= 0) s = make_float2(sizeof(T) == 4 ? edge - mean : 0, (edge - mean) * (edge - mean));
     kbki_norm_squares<T, Layer, Width, Packs, Threads>(v, &s, packs, t, mean);
     s = Layer && sizeof(T) == 4 ? kbki_warp_all<kbki_sum2>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
-    // a warp hides a division behind the other warps' rows; a CTA waits for it
+    // rows of a warp: other warps hide the division; row of a CTA: the CTA would wait for it
     float each = Threads <= 32 ? 1 / (float)io.cols : kbki_reciprocal((float)io.cols);
     mean = kbki_warps_moments<Layer, Threads>(n, mean, each, &s, slots);
     float2 m = Layer ? kbki_moments_by<Layer>(s, each) : kbki_moments<Layer>(s, io.cols);
-    bool near = kbki_norm_near<T, Layer>(mean, m); // a branch here would keep w and b from being asked for early
+    bool near = kbki_norm_near<T, Layer>(mean, m); // a branch here would delay the loads of w and b
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         int64_t c = sp.head + (t + u * Threads) * Width;
@@ -5765,15 +5851,18 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
     if (t == 0) io.stats(row, mean, m);
 }
 
-/*  Rows that some lanes of a warp hold. Deviations are from the mean of the row's first pack at first: exact where a
-    row's elements are nearly equal, so that no row needs a second look. At 16 bits that is all: the mean of 8 of C
-    elements is at most sqrt(C/8) deviations off the mean of all, so of the variance an 8/C-th is the least that is left
-    of the sum of squares, and of f32's 24 bits 19 at C = 256. In f32 deviations from the mean itself follow. */
+/*  Rows of a few lanes. Deviations are first taken from the mean of the row's first vector. They are exact if the
+    row's
+    elements are nearly equal, so that no row has to be computed again. At 16 bits this is accurate enough. The
+    mean of 8
+    of C elements is at most sqrt(C/8) deviations from the row's mean. The variance is therefore at least 8/C of
+    the mean
+    square, and keeps 19 of f32's 24 bits at C = 256. In f32, deviations from the corrected mean follow. */
 template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row {
     static constexpr int width = KBKI_WIDTH(T);
     static constexpr bool exact = sizeof(T) == 4;
     kbki_pack<T, width> w[Packs], b[Packs];
-    // Takes `from` off what there is of the row, and returns the lanes' sum of it.
+    // Subtracts `from` from the row's elements, and returns their sum over this lane.
     static __device__ __forceinline__ float centre(float (*f)[width], float from, int lane, int packs) {
         float sum = 0;
 #pragma unroll
@@ -5784,7 +5873,7 @@ template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row 
         }
         return sum;
     }
-    // y takes the place of x; returned are mean and rstd. A lane's packs of the row begin with `lane`.
+    // y overwrites x; returns mean and rstd. A lane's first vector of the row is number `lane`.
     __device__ __forceinline__ float2 work(kbki_pack<T, width>* v, int lane, int packs, float each) const {
         float f[Packs][width], g[width], h[width], mean = 0;
         float2 s = make_float2(0, 0);
@@ -5792,7 +5881,8 @@ template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row 
         for (int u = 0; u < Packs; u++) v[u].get(f[u]);
         if (Layer) {
 #pragma unroll
-            for (int k = 0; k < width; k++) mean = fmaf(f[0][k], 1.0f / width, mean); // a sum might be too large
+            // scaled first, because a sum might overflow
+            for (int k = 0; k < width; k++) mean = fmaf(f[0][k], 1.0f / width, mean);
             mean = __shfl_sync(~0u, mean, 0, Lanes);
             if (isinf(mean)) mean = 0;
             s.x = centre(f, mean, lane, packs);
@@ -5824,8 +5914,9 @@ template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row 
         return make_float2(mean + m.x, m.y);
     }
 };
-// Several rows to each group of lanes: all of them are on their way before the first is used, so that the device has
-// all of a small tensor's rows at work at once; w and b are asked for once.
+// Several rows per group of lanes: all are loaded before the first is used, so that all rows of a small tensor are
+// in
+// flight at the same time. w and b are loaded once.
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T, Layer> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
@@ -5848,7 +5939,7 @@ __global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T
         r.w[u].load(io.w + (lane + u * Lanes) * Width);
         if (Layer) r.b[u].load(io.b + (lane + u * Lanes) * Width);
     }
-    float2 mine = make_float2(0, 0); // of row `lane` of the group's
+    float2 mine = make_float2(0, 0); // of row number `lane` of the group
 #pragma unroll
     for (int i = 0; i < Rows; i++) {
         const float2 m = r.work(v[i], lane, packs, 1 / (float)io.cols);
@@ -5905,14 +5996,16 @@ __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, La
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>layernorm_turns     Layer normalisation, rungs 4 and 5: rows in turn, the next ones on their way; all launchers.
+  >>layernorm_turns     Layer normalisation, rungs 4 and 5: persistent kernels that prefetch the next rows; all
+                        launchers.
 ------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __CUDACC__
-/*  The arithmetic of a row that is whole packs, in registers. At 16 bits, arithmetic is as scarce as
-    bandwidth: the correction of the mean is left out there, and centring and scaling are one multiply-add;
-    both only matter in f32, and in rows that kbki_norm_near finds. Tight: no registers to spare for the floats of one
-    pass until the next. */
+/*  Normalises a row of whole 16-byte vectors in registers. At 16 bits, arithmetic limits as much as bandwidth. The
+    correction of the mean is therefore left out, and centring and scaling are one multiply-add; both matter only
+    in f32
+    and in rows that kbki_norm_near finds. Tight: too few registers to keep the floats of one pass until the next.
+    */
 template <class T, bool Layer, int Packs, int Threads, bool Tight> struct kbki_norm_row {
     static constexpr int width = KBKI_WIDTH(T);
     static constexpr bool exact = sizeof(T) == 4;
@@ -5952,8 +6045,9 @@ template <class T, bool Layer, int Packs, int Threads, bool Tight> struct kbki_n
     }
 };
 
-// Hold: w and b stay in registers; rows so long that they would crowd out a second CTA take them from the L1
-// cache.
+// Hold: w and b stay in registers. For rows so long that these registers would cost the second CTA per SM, w and b
+// are
+// read from the L1 cache instead.
 template <class T, bool Layer, int Packs, int Threads, int Stages, bool Hold>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Hold ? 1 : 2)
     kbk_layernorm_fwd_persist_k(kbki_norm<T, Layer> io) {
@@ -6004,8 +6098,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Hold ? 1 : 2)
     }
 }
 
-/*  The same for layer normalisation at 16 bits, where arithmetic is as scarce as bandwidth: w, b and the row stay in
-    registers as floats, so that nothing is unpacked twice; 128 registers, so 512 threads per SM. */
+/*  The same for layer normalisation at 16 bits, where arithmetic limits as much as bandwidth. w, b and the row
+    stay in
+    registers as floats, so that nothing is unpacked twice. That takes 128 registers: 512 threads per SM. */
 template <class T, int Packs, int Threads> struct kbki_norm_held {
     static constexpr int width = KBKI_WIDTH(T);
     float f[Packs][width], w[Packs][width], b[Packs][width];
@@ -6061,7 +6156,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
     int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
     int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
             step = (int64_t)gridDim.x * Rows;
-    // of the row and of what this warp has of it
+    // 1 / the elements of the row, and the elements that this warp has of it
     const float each = 1 / (float)io.cols,
                 n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
     const float each_n = n > 0 ? 1 / n : 0;
@@ -6087,7 +6182,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
             kbki_norm_again<T, true, Width, Threads>(io, row, t, 0, packs, -1, mean, t == 0, [&](float2 s) {
                 return kbki_all<kbki_sum2, Threads>(s, slots2);
             });
-            r.weights(io, t, packs); // again, and so their registers are free in between
+            r.weights(io, t, packs); // loaded again, so that their registers are free in between
             continue;
         }
         r.put(io.y + row * io.cols, t, packs, m.y, (first - mean) * m.y);
@@ -6095,8 +6190,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
     }
 }
 
-/*  Longer rows leave no registers for that: they stay in shared memory, and each pass takes them from there for an
-    instruction per pack. w and b come from the L1 cache. */
+/*  Longer rows leave no registers for that. They stay in shared memory, and each pass loads them from there with
+    one
+    instruction per vector. w and b come from the L1 cache. */
 template <class T, int Packs, int Threads> struct kbki_norm_ring {
     static constexpr int width = KBKI_WIDTH(T);
     static __device__ __forceinline__ float sum(const uint4* ring, int t, int packs) {
@@ -6136,7 +6232,7 @@ __global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kb
     constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
     int t = threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
     int64_t row = blockIdx.x, step = gridDim.x;
-    // of the row and of what this warp has of it
+    // 1 / the elements of the row, and the elements that this warp has of it
     float each = 1 / (float)io.cols,
           n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
     float each_n = n > 0 ? 1 / n : 0;
@@ -6187,7 +6283,8 @@ __global__ void __launch_bounds__(512, Packs == 8 ? 1 : 2) kbk_layernorm_fwd_clu
     int64_t row = blockIdx.x / size, step = gridDim.x / size;
     const T *x = io.x + first * Width, *w = io.w + (first + t) * Width, *b = io.b + (first + t) * Width;
     kbki_norm_row<T, Layer, Packs, Threads, Packs == 8> r;
-    kbki_cluster_barrier(); // nobody writes to a CTA that has not begun
+    // all CTAs of the cluster must have started before one writes to another's shared memory
+    kbki_cluster_barrier();
     kbki_ahead_row<T, Packs, Threads>(kbki_row, x + row * io.cols, t, packs);
     kbki_ahead_close();
     for (; row < io.rows; row += step) {
@@ -6223,7 +6320,7 @@ __global__ void __launch_bounds__(512, Packs == 8 ? 1 : 2) kbk_layernorm_fwd_clu
         }
         if (says) io.stats(row, mean, m);
     }
-    kbki_cluster_barrier(); // nobody leaves while others may still write to it
+    kbki_cluster_barrier(); // no CTA may exit while others may still write to its shared memory
 }
 
 template <class T, bool Layer>
@@ -6308,7 +6405,7 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
     return kbki_launched();
 }
-// The kernels of rung 4; layer normalisation at 16 bits has its own.
+// The configurations of rung 4; layer normalisation at 16 bits has kernels of its own.
 template <class T, bool Layer> kbki_plan<void(kbki_norm<T, Layer>)> kbki_norm_turns(int64_t packs) {
     if constexpr (Layer && sizeof(T) == 2) {
         static const kbki_plan<void(kbki_norm<T, Layer>)> plans[] = {
@@ -6375,16 +6472,19 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     dw[c] = sum_r dy * xhat      db[c] = sum_r dy     dy, x, dx: R x C   w, dw, db: C   mean, rstd: R, f32
     flops  13*R*C + 2*R   xhat 2, g 1, its sum 1, its sum with xhat 2, dx 4, dw 2, db 1; per row 1/C twice
     bytes  (3*R*C + 3*C)*s + 8*R
-    check  dx norm-wise f32 1e-5, f16 5e-4, bf16 4e-3, in f32 relative to what cancels in it; dw, db: f32 1e-5
-           of the sum of |terms|, 16 bits 2 ulp more
-    1 atomic   CTA per row, one atomic per element for dw, db     <- slow: R additions wait for each column
+    check  dx norm-wise f32 1e-5, f16 5e-4, bf16 4e-3, in f32 relative to the terms that cancel; dw, db: f32 1e-5
+           of the
+           sum of |terms|, 16 bits 2 ulp more
+    1 atomic   CTA per row, one atomic per element for dw, db     <- slow: R atomics are serialised in each column
     2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
     3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
-               <- one launch, the same bits every time; the second look at a row is from the caches
-    4 onepass  one CTA per SM, column sums in registers, the next rows on their way into shared memory,
-               16-byte accesses; a second kernel, launched before the first is done, adds the column sums
-               <- one read, and the memory never waits; all SMs share the last addition. Up to 32 KiB per row,
-               otherwise as ticket
+               <- one launch, the same bits every time; the second read of a row comes from the caches
+    4 onepass  one CTA per SM, column sums in registers, the next rows prefetched into shared memory, 16-byte
+    accesses;
+               a second kernel adds the column sums, by programmatic dependent launch (PDL)
+               <- one read, and memory is always busy; all SMs share the last addition. Up to 32 KiB per row,
+               otherwise
+               as ticket
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
      1 atomic      244.5 us   39 %      -  an atomic per element
@@ -6408,7 +6508,7 @@ KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 8;
 }
 KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
-// dx of one row, and the size of what cancels in it; mean 0 and `centre` 0 is RMS normalisation.
+// dx of one row, and the size of the terms that cancel; mean = 0 and centre = 0: RMS normalisation.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
     double a = 0, b = 0, square = 0, big = 0, wide = 0;
@@ -6418,12 +6518,12 @@ KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, cons
         if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
         square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
-    wide = sqrt(wide / (double)n); // 1, unless rstd is not that of x: then it scales the error of the mean
+    wide = sqrt(wide / (double)n); // 1, unless rstd does not belong to x; then it scales the error of the mean
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
     if (size) *size = (sqrt(square / (double)n) + big / (double)n * (wide > 1 ? wide : 1)) * fabs(rstd) * 2;
 }
-// dw and db, or their sums of |terms|, over all rows
+// dw and db, or (size > 0) their sums of |terms| times size, over all rows
 KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const double* x, const double* mean,
                                   const double* rstd, double* dw, double* db, double size) {
     int64_t n = s->cols;
@@ -6459,17 +6559,17 @@ template <class T, bool Layer> struct kbki_dnorm {
     int64_t rows, cols;
     unsigned* counters;
     float* part;
-    static constexpr int sums = Layer ? 2 : 1;                   // of each column
+    static constexpr int sums = Layer ? 2 : 1;                   // sums per column
     __device__ __forceinline__ float2 stats(int64_t row) const { // mean, rstd
         return make_float2(Layer ? __ldg(mean + row) : 0, __ldg(rstd + row));
     }
     __device__ __forceinline__ float xhat(int64_t i, float2 st) const { return (kbki_float(x[i]) - st.x) * st.y; }
-    // What one element adds to the row's sums.
+    // The terms of one element in the row's sums.
     __device__ __forceinline__ float2 term_of_row(int64_t i, int64_t c, float2 st) const {
         float g = kbki_float(dy[i]) * kbki_float(w[c]);
         return make_float2(Layer ? g : 0, g * xhat(i, st));
     }
-    __device__ __forceinline__ float2 term(int64_t row, int64_t c) const { // of column c
+    __device__ __forceinline__ float2 term(int64_t row, int64_t c) const { // in the sums of column c
         float g = kbki_float(dy[row * cols + c]);
         return make_float2(g * xhat(row * cols + c, stats(row)), g);
     }
@@ -6517,8 +6617,7 @@ __global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, L
     for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) io.one(at + c, c, st, s);
 }
 
-// A thread meets the same columns in every row, so their sums in shared memory are its own: no barrier for
-// them.
+// A thread processes the same columns in every row, so their sums in shared memory need no barrier.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, Layer> io) {
     extern __shared__ float kbki_sums[];
@@ -6550,20 +6649,22 @@ __global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, 
     kbki_part_finish(io.part, io.counters, io.sums * io.cols, [&](int64_t c, float sum) { io.put(c, sum); });
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A thread's share of a row: its packs of dy and x, and the sums of their columns over all rows it has seen.
-    Wide rows at 16 bits leave no registers for the packs of more than a moment: they stay in shared memory
-    (Held false) and are fetched again for dx. Keep: xhat and g stay as floats between the row's sums and dx,
-    which saves computing them twice. */
+/*  A thread's share of a row: its vectors of dy and x, and the sums of their columns over all rows. At 16 bits,
+    wide rows
+    leave no registers for the vectors: they stay in shared memory (Held = false) and are loaded again for dx.
+    Keep: xhat
+    and g stay in registers as floats between the row's sums and dx, so that they are not computed twice. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
     float dw[Packs][width], db[Layer ? Packs : 1][width], xhat[kept][width], g[kept][width];
     __device__ __forceinline__ float centred(float v, float2 st) const {
-        return !Layer ? v * st.y : (v - st.x) * st.y; // mean * rstd, rounded, is too far off where rstd is large
+        // rounding mean * rstd would give a large error if rstd is large
+        return !Layer ? v * st.y : (v - st.x) * st.y;
     }
-    // Packs as kbki_ahead left them: dy first, x `room` further on, 512 from one to the next.
+    // Loads vectors that kbki_ahead prefetched: dy first, x `room` further on, 512 from one to the next.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
         dy[Held ? u : 0].q = ring[u * 512], x[Held ? u : 0].q = ring[room + u * 512];
         dy[Held ? u : 0].forget(), x[Held ? u : 0].forget();
@@ -6614,7 +6715,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             dy[i].store(dx + u * Threads * width);
         }
     }
-    // The sums of a warp that has several rows, in each of its threads.
+    // Adds the column sums of the rows of a warp; every thread gets the result.
     __device__ __forceinline__ void join() {
 #pragma unroll
         for (int i = 0; i < Packs * width; i++)
@@ -6624,12 +6725,13 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
                 if (Layer) db[i / width][i % width] += __shfl_xor_sync(~0u, db[i / width][i % width], d);
             }
     }
-    // Where `four` of thread t's columns lie: threads side by side, and at 16 bits every other four in the other
-    // half of the banks, so that neither threads nor columns in their order meet in a bank.
+    // Position of group `four` of four columns of thread t. Threads are adjacent. At 16 bits every other group is
+    // in the
+    // other half of the banks. Both access orders, by thread and by column, have no bank conflicts.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
-    // The sums of this thread's columns: those of dw, `fours` times four, then of db.
+    // Stores the sums of this thread's columns: those of dw (`fours` groups of four), then those of db.
     __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
 #pragma unroll
         for (int i = 0; i < Packs * width / 4; i++) {
@@ -6639,7 +6741,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             if (Layer) to[fours + place(i, t)] = make_float4(b[0], b[1], b[2], b[3]);
         }
     }
-    // The column sums of the CTA, in the order of columns, from those of its groups: to part, those of db after dw's.
+    // Adds the column sums of the CTA's groups, in the order of columns, and stores them to part: dw, then db.
     template <int Groups>
     static __device__ __forceinline__ void meet(const float4* from, int fours, int cols, float* part) {
         constexpr int n = width / 4, kinds = Layer ? 2 : 1;
@@ -6656,15 +6758,17 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
     }
 };
-/*  CTAs of 512 threads, one per SM: fewer of them leave fewer column sums to add at last. A row takes some of the
-    threads, so that 512 / Threads rows are at work at once; what their groups have summed meets in shared memory, in
-    order. A warp of several rows goes on for as long as its first has one; the others take zeros then. */
+/*  CTAs of 512 threads, one per SM, because fewer CTAs leave fewer column sums to add at the end. A row has
+    Threads
+    threads, so that 512 / Threads rows are processed at once; the sums of their groups are added in shared memory,
+    in
+    order. A warp with several rows continues as long as its first has a row; the other rows are then zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, Layer> io) {
     extern __shared__ uint4 kbki_row[];
     constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, room = Packs * 512,
                   fours = Packs * Threads * Width / 4;
-    constexpr int Meeting = Threads < 32 ? 16 : Groups; // groups that meet
+    constexpr int Meeting = Threads < 32 ? 16 : Groups; // groups whose sums are added
     constexpr bool Held = !Layer || Packs * Width < 32, Keep = Packs * Width <= 16;
     __shared__ float2 slots[Threads > 32 ? Groups : 1][2][32];
     int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(io.cols / Width), slot = 0;
@@ -6694,7 +6798,7 @@ __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_
     for (int turn = 0; row - place < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
         uint4* ring = kbki_row + slot * 2 * room + threadIdx.x;
         st = next;
-        if (row + step < io.rows) // a row ahead: nobody waits for it
+        if (row + step < io.rows) // loaded one row ahead, to hide the latency
             next = io.stats(row + step);
         else if (Threads < 32)
             next = make_float2(0, 0);
@@ -6715,7 +6819,7 @@ __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_
     __syncthreads();
     if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * io.sums, t, fours);
     __syncthreads();
-    // racecheck takes a named barrier that fills while other warps wait at barrier 0 for one of barrier 0.
+    // racecheck confuses barrier 0 with a named barrier that fills while other warps wait at barrier 0.
     if (Threads > 32 && Groups > 1) __syncthreads();
     r.template meet<Meeting>(meet, fours, (int)io.cols, io.part + blockIdx.x * (io.sums * io.cols));
 }
@@ -6776,7 +6880,7 @@ template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, 
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // of the longest rows
+    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // for the longest rows
     static const kbki_plan<void(kbki_dnorm<T, Layer>)> plans[] = {
         { 8, kbk_layernorm_bwd_onepass_k<T, Layer, 1, 8, 4>, 8, 8 },
         { 16, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 8, 2>, 8, 8 },
@@ -6816,15 +6920,15 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
 
 /*  rmsnorm fwd ----------------------------------------------------------------------------------------------
     y[r,c] = x[r,c] * rstd[r] * w[c]     rstd[r] = 1 / sqrt(mean_c(x^2) + eps), eps 1e-5
-    x, y: R x C   w: C   rstd: R, f32, written where the pointer is not null
+    x, y: R x C   w: C   rstd: R, f32, written if the pointer is not NULL
     flops  4*R*C + 3*R   square-add 2, scale 1, weight 1 per element; per row 1/C, +eps, rsqrt
     bytes  (2*R*C + C)*s + 4*R
     check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits
-    1 naive    thread per row                            <- slow: uncoalesced, two reads
+    1 naive    thread per row                            <- slow: not coalesced, two reads
     2 warp     warp per row, shuffles                    <- coalesced; two reads, the second from cache
-    3 onepass  16-byte accesses, row in registers        <- one read, up to 128 KiB per row; beyond, two
-    4 persist  as many CTAs as fit, w in registers, the next rows on their way into shared memory
-                                                         <- w read once per CTA; the memory never waits. Above
+    3 onepass  16-byte accesses, row in registers        <- one read, up to 128 KiB per row; longer rows take two
+    4 persist  persistent kernel, w in registers, the next rows prefetched into shared memory
+                                                         <- w read once per CTA; memory is always busy. Above
                                                             16 KiB per row w comes from the L1 cache; up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
@@ -6864,12 +6968,12 @@ KBKI_REF(rmsnorm_fwd) {
     flops  9*R*C + R     xhat 1, g 1, its sum with xhat 2, dx 3, dw 2; per row 1/C
     bytes  (3*R*C + 2*C)*s + 4*R
     check  as layernorm bwd
-    1 atomic   CTA per row, one atomic per element for dw         <- slow: R additions wait for each column
+    1 atomic   CTA per row, one atomic per element for dw         <- slow: R atomics are serialised in each column
     2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
     3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
-               <- one launch, the same bits every time; the second look at a row is from the caches
-    4 onepass  rows and column sums in registers, the next rows on their way into shared memory
-               <- one read, and the memory never waits; up to 32 KiB per row, otherwise as ticket
+               <- one launch, the same bits every time; the second read of a row comes from the caches
+    4 onepass  rows and column sums in registers, the next rows prefetched into shared memory
+               <- one read, and memory is always busy; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
      1 atomic      211.9 us   45 %      -  an atomic per element
@@ -6916,17 +7020,18 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>reduction     The sum of n numbers: how threads, warps and CTAs agree on one.
+  >>reduction     The sum of n numbers: reductions within warps, CTAs and the grid.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  sum run --------------------------------------------------------------------------------------------------
     out = sum_i x[i]      x: n = rows * cols     out: one f32; n = 0: 0
     flops  n
     bytes  n*s + 4
-    check  1e-6 of sum_i |x[i]|, which the oracle gives as the magnitude
-    1 atomic   one atomic per thread            <- slow: every addition waits for the one address. In f64: an
+    check  1e-6 of sum_i |x[i]|, which the oracle returns as the magnitude
+    1 atomic   one atomic per thread            <- slow: all atomics are serialised at one address. In f64, because
+    an
                f32 sum stops growing at 2^24 times a term
-    2 shared   sum per CTA, tree in shared memory
+    2 shared   sum per CTA, tree in shared memory (Harris 2007, "Optimizing Parallel Reduction in CUDA")
                                                 <- one atomic per CTA; but a barrier for every halving
     3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
@@ -6963,8 +7068,8 @@ template <class T> struct kbki_sum_io {
     float* out;
     int64_t n;
     unsigned* counter;
-    double* total;             // where atomics add
-    unsigned long long* slots; // where CTAs leave their sums; the same place
+    double* total;             // sum of the atomics
+    unsigned long long* slots; // partial sums of the CTAs; the same memory
 };
 
 template <class T> __global__ void kbk_sum_run_atomic_k(kbki_sum_io<T> io) {
@@ -6972,7 +7077,7 @@ template <class T> __global__ void kbk_sum_run_atomic_k(kbki_sum_io<T> io) {
     kbki_follow_me();
     if (i < io.n) atomicAdd(io.total, (double)kbki_float(io.x[i]));
 }
-// One thread's share of a grid-stride loop.
+// One thread's sum in a grid-stride loop.
 template <class T> __device__ __forceinline__ float kbki_sum_share(const kbki_sum_io<T>& io) {
     float sum = 0;
     int64_t step = (int64_t)gridDim.x * blockDim.x;
@@ -6994,9 +7099,9 @@ template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) {
     *io.out = (float)*io.total;
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Share: threads of a CTA that add up; its last warp does not.
+// Share: threads of a CTA that read; its last warp only adds the partial sums.
 template <class T, int U, int Share>
 __global__ void __launch_bounds__(Share + 32) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Threads = Share + 32;
@@ -7018,7 +7123,7 @@ __global__ void __launch_bounds__(Share + 32) kbk_sum_run_ticket_k(kbki_sum_io<T
         for (int u = 0; u < U; u++) {
             float f[Width];
             v[u].get(f);
-            float part = f[0]; // a pack first: the less is added to a sum one by one, the less is rounded off
+            float part = f[0]; // adds within the vector first: fewer additions to the running sum, less rounding
 #pragma unroll
             for (int k = 1; k < Width; k++) part += f[k];
             sum[u] += part;
@@ -7043,7 +7148,7 @@ template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* 
     return why || io->n == 0 ? why
                              : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
 }
-// What the first three have in common: a total of 0, the kernel with at most `full` CTAs, one rounding.
+// Launches rungs 1 to 3: sets the total to 0, runs the kernel with at most `full` CTAs, rounds once.
 template <class T, class Kernel>
 const char* kbki_sum_atomics(const kbk_args* a, kbk_stream st, Kernel kernel, int64_t full) {
     kbki_sum_io<T> io;
@@ -7075,11 +7180,12 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (why || io.n == 0) return why ? why : kbki_zeros(io.out, 1, st);
     const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
     const int64_t packs = kbki_ceil(io.n, KBKI_WIDTH(T));
-    // Few elements: all of them are on their way at once.
+    // Few elements: all loads are in flight at once.
     if (packs <= sms * 512) return kbki_sum_ticket<T, 1>(io, sms, st);
     if (packs <= sms * 1024) return kbki_sum_ticket<T, 2>(io, sms, st);
     if (packs <= sms * 4096) return kbki_sum_ticket<T, 4>(io, sms * 2, st);
-    // What fills an SM with bytes on their way: fewer packs and more CTAs where unpacking takes its time.
+    // Enough bytes in flight for each SM; for 16-bit types fewer vectors and more CTAs, because unpacking takes
+    // time.
     if constexpr (sizeof(T) == 4)
         return kbki_sum_ticket<T, 8>(io, sms * 2, st);
     else
@@ -7088,17 +7194,19 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>mse     Mean squared error: many numbers to one, and how CTAs agree on a sum.
+  >>mse     Mean squared error: a reduction of many numbers to one.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  mse fwd --------------------------------------------------------------------------------------------------
-    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32; n = 0: not written, there is no mean
+    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32; n = 0: not written, the mean is
+    undefined
     flops  3*n + 1     subtract 1, square-add 2; one division
     bytes  2*n*s + 4
     check  relative 1e-6
-    1 atomic   one atomic per thread          <- slow: every addition waits for the one address. In f64: an
+    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address. In f64, because
+    an
                f32 sum stops growing at 2^24 times a term
-    2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of addition is left open
+    2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of additions is not fixed
     3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
@@ -7131,7 +7239,7 @@ template <class T> struct kbki_mse_io {
     int64_t n;
     unsigned* counter;
     double* total;
-    unsigned long long* slots; // the same place
+    unsigned long long* slots; // the same memory as total
 };
 template <class T> __device__ __forceinline__ float kbki_mse_term(const kbki_mse_io<T>& io, int64_t i) {
     float d = kbki_float(io.x[i]) - kbki_float(io.y[i]);
@@ -7157,10 +7265,10 @@ template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
     *io.out = (float)(*io.total / (double)io.n);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
-    constexpr int U = 2, Share = 512, Threads = Share + 32; // of the last warp: none
+    constexpr int U = 2, Share = 512, Threads = Share + 32; // the last warp of a CTA reads nothing
     __shared__ double slots[32];
     const unsigned number = kbki_slot_number(io.counter, io.slots);
     kbki_span sp = kbki_split<T, Width>(io.x, io.n);
@@ -7180,7 +7288,9 @@ template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd
         for (int u = 0; u < U; u++) {
             float f[Width], g[Width];
             x[u].get(f), y[u].get(g);
-            float part = 0; // a pack first: added one by one, numbers of few bits are rounded to one side more often
+            // adds within the vector first: one by one, numbers of few bits are rounded in the same direction more
+            // often
+            float part = 0;
 #pragma unroll
             for (int k = 0; k < Width; k++) part = fmaf(f[k] - g[k], f[k] - g[k], part);
             sum[u].add(part);
@@ -7248,10 +7358,12 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
     bytes  3*n*s + 4
     check  2 ulp; norm-wise f32 1e-6, f16 3e-4, bf16 2.5e-3
     1 naive    one element per thread           <- slow: 4 or 2 bytes in flight per thread and input
-    2 unroll   two 16-byte packs of each input  <- 64 bytes in flight per thread; a fresh CTA for every 512
-               packs, so that stores of one overlap loads of the next
-    bound by   memory: compare with bytes / copy bandwidth. Inputs and dx that reach a 16-byte boundary at
-               different elements are taken one element at a time */
+    2 unroll   two 16-byte vectors per input    <- 64 bytes in flight per thread; a new CTA for every 512 vectors,
+    so
+               that stores of one CTA overlap with loads of the next
+    bound by   memory: compare with bytes / copy bandwidth. If inputs and dx have different alignments modulo 16
+    bytes,
+               they are read element by element */
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-25
      1 naive       392.2 us   48 %      -  one element per thread
      2 unroll      182.4 us  104 % 2.15 x  two 16-byte packs of each input in flight
@@ -7288,7 +7400,7 @@ template <class T> __global__ void kbk_mse_bwd_naive_k(kbki_mse_grad<T> io) {
     if (i < io.n) io.one(i, io.factor());
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256) kbk_mse_bwd_unroll_k(kbki_mse_grad<T> io) {
@@ -7350,16 +7462,18 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     flops  2*R*C     multiply-add
     bytes  (R*C + R + C)*s
     check  f32 1e-6 of sum_c |x w|; 16 bits: 1 ulp more
-    1 naive    thread per row                         <- slow: neighbours are C elements apart
-    2 split    the manual form in two kernels: products to memory, then row sums
+    1 naive    thread per row                         <- slow: not coalesced (neighbouring threads read C elements
+                                                         apart)
+    2 split    two kernels: products to memory, then row sums
                                                       <- coalesced, but three times the compulsory traffic
-               (16 bits: five times, since products are kept in f32)
-    3 matmul   a GEMM with one column                 <- no intermediate; of a 32 x 32 tile 31 columns are
+               (16 bits: five times, because products are kept in f32)
+    3 matmul   a GEMM with one column                 <- no intermediate; but 31 of 32 columns of a tile are
                padding: a GEMM is the wrong tool for a matrix-vector product
-    4 warp     warp per row, shuffles                 <- one read of x, coalesced; nothing else moves
-    5 vec      16-byte loads of several rows before the first use, each pack of w serves them all; short
-               rows share a warp                      <- enough bytes in flight, few instructions; of long rows, and
-               of few, a CTA takes one and ends with it: what all CTAs read at a time is one narrow stretch of memory
+    4 warp     warp per row, shuffles                 <- one read of x, coalesced; no other traffic
+    5 vec      16-byte loads of several rows in flight; each vector of w serves all of them; short rows share a
+    warp
+                                                      <- enough bytes in flight, few instructions. A long row has a
+               CTA of its own, which then ends: what all CTAs read at a time is one contiguous part of memory
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-25
      1 naive        1110 us   23 %      -  thread per row, uncoalesced
@@ -7393,7 +7507,7 @@ KBKI_SCRATCH(weighted_sum_fwd) {
 #ifdef __CUDACC__
 template <class T> struct kbki_wsum {
     const T *x, *w, *dy;
-    T *y, *dx, *dw; // y: fwd; dx, dw: bwd
+    T *y, *dx, *dw; // y: forward; dx, dw: backward
     int64_t rows, cols;
     unsigned* counters;
     float *part, *product;
@@ -7407,8 +7521,9 @@ template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io)
     io.y[row] = kbki_type<T>::from(sum);
 }
 
-// Products of x with a factor per column (w) or per row (dy), kept in f32: rounded to 16 bits, they would
-// spoil the sum.
+// Products of x with a factor per column (w) or per row (dy). They are kept in f32, because rounding them to 16
+// bits would
+// make the sum inaccurate.
 template <class T, bool ByRow> __global__ void kbki_wsum_product_k(kbki_wsum<T> io) {
     int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
     kbki_follow_me();
@@ -7435,10 +7550,11 @@ template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_w
     if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A group of lanes takes several rows at a time, U packs of each: Rows * U loads on their way before the first is
-    used, while w comes from the L1 cache once for all of these rows. */
+/*  A group of lanes processes several rows at a time, U vectors of each. Rows * U loads are in flight before the
+    first is
+    used; w comes from the L1 cache once for all of these rows. */
 template <class T, int Width, int Lanes, int Rows, int U>
 __device__ __forceinline__ void kbki_wsum_rows(const kbki_wsum<T>& io, int64_t row, int lane) {
     int64_t packs = io.cols / Width;
@@ -7478,13 +7594,13 @@ __device__ __forceinline__ void kbki_wsum_rows(const kbki_wsum<T>& io, int64_t r
 }
 template <class T, int Width, int Lanes, int Rows, int U>
 __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_vec_k(kbki_wsum<T> io) {
-    constexpr int block = 32 / Lanes * Rows; // rows of a warp, which stays together
+    constexpr int block = 32 / Lanes * Rows; // rows per warp
     int64_t first = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * block;
     for (; first < io.rows; first += (int64_t)gridDim.x * 4 * block)
         kbki_wsum_rows<T, Width, Lanes, Rows, U>(io, first + threadIdx.x % 32 / Lanes * Rows, threadIdx.x % Lanes);
 }
 
-// A row of U packs a thread, or of several times as many.
+// A CTA per row, U vectors per thread at a time.
 template <class T, int Threads, int U>
 __global__ void __launch_bounds__(Threads) kbk_weighted_sum_fwd_vec_long_k(kbki_wsum<T> io) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -7528,7 +7644,7 @@ template <class T> const char* kbki_wsum_args(const kbk_args* a, bool bwd, size_
     const char* why = kbki_check_dims(&a->s);
     return why || !scratch || io->rows * io->cols == 0 ? why : kbki_check_workspace(a, scratch);
 }
-// A grid that fills the device for a grid-stride loop over n elements.
+// CTAs that fill the device, for a grid-stride loop over n elements.
 KBK_FN unsigned kbki_wsum_grid(int64_t n) {
     int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
     return (unsigned)(ctas < most ? ctas : most);
@@ -7564,7 +7680,8 @@ template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_
 template <class T, int Width, int Lanes, int Rows, int U>
 const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.rows, 128 / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
-    if (U == 1 && ctas > most) ctas = most; // short rows: a CTA that began for each few would wait more than read
+    // short rows: a new CTA for every few of them would mostly wait for its first loads
+    if (U == 1 && ctas > most) ctas = most;
     kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U><<<(unsigned)ctas, 128, 0, st>>>(io);
     return kbki_launched();
 }
@@ -7594,14 +7711,15 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     bytes  (2*R*C + R + 2*C)*s
     check  dx rounded once; dw f32 1e-5 of sum_r |dy x|, 16 bits: 2 ulp more
     1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
-    2 split    product to memory, column sums of it, dx by itself      <- many readers, twice the traffic
-               (16 bits: three times, since products are kept in f32)
+    2 split    product to memory, its column sums, dx by itself        <- many readers, twice the traffic
+               (16 bits: three times, because products are kept in f32)
     3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                 <- no intermediate, tiles mostly padding
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
                index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
     5 fused    16-byte accesses, dx and dw from one pass over x <- reads of x and writes of dx overlap
-    6 vec      dx needs nothing of x: where both exceed the caches, one kernel reads all of x, then another
-               writes all of dx     <- memory that reads and writes in turn loses time at each change
+    6 vec      dx does not depend on x. If both exceed the caches, one kernel reads all of x, then another writes
+    all of
+               dx                            <- DRAM loses time at each change between reading and writing
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-25
      1 naive        7958 us    6 %      -  thread per element of dx, per column of dw
@@ -7674,11 +7792,11 @@ template <class T> struct kbki_wsum_columns {
     __device__ __forceinline__ void put(int64_t c, float sum) const { dw[c] = kbki_type<T>::from(sum); }
 };
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A thread owns one pack of columns. Across is how many threads lie along a row; 512 / Across rows are side by side,
-    U of them per thread on their way. What the groups of threads along a row have summed meets in shared memory, in
-    order. */
+/*  A thread owns one vector of columns. Across threads lie along a row; 512 / Across rows are processed side by
+    side, and
+    each thread has U rows in flight. The sums of the 512 / Across groups are added in shared memory, in order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
 __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
     constexpr int Groups = 512 / Across;
@@ -7727,8 +7845,9 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
     kbki_part_finish(io.part, io.counters, io.cols, [&](int64_t i, float s) { io.dw[i] = kbki_type<T>::from(s); });
 }
 
-/*  A thread owns a pack of columns, and has U rows on their way: all that the CTAs read at a time lies close together.
-    Nothing is written but the CTAs' sums, which are left to kbki_part_add_k. */
+/*  A thread owns one vector of columns and has U rows in flight; what the CTAs read at a time is close together in
+    memory.
+    Only the CTAs' partial sums are written; kbki_part_add_k adds them. */
 template <class T, int Threads, int U>
 __global__ void __launch_bounds__(Threads, 1024 / Threads) kbki_wsum_dw_k(kbki_wsum<T> io) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -7756,7 +7875,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads) kbki_wsum_dw_k(kbki_w
     for (int k = 0; k < Width; k++)
         if (c < io.cols) io.part[blockIdx.x * io.cols + c + k] = sum[k];
 }
-// A row of dx.
+// Writes one row of dx.
 template <class T, int Threads>
 __global__ void __launch_bounds__(Threads) kbk_weighted_sum_bwd_vec_k(kbki_wsum<T> io) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -7803,12 +7922,12 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     why = kbk_matmul_fwd_shared<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
-// Without WriteDx behind the kernel that writes dx.
+// WriteDx = false: to be launched after the kernel that writes dx (PDL).
 template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
             most = kbki_ceil(io.rows, 512 / Across * U);
-    if (y > 65535) { // a thread per column is many enough
+    if (y > 65535) { // there are enough columns for one thread each
         if (WriteDx) kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
         return kbki_wsum_by_column<T>(io, st);
     }
@@ -7862,7 +7981,7 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>transpose     Rows to columns: nothing is computed, everything is about who touches which address when.
+  >>transpose     Rows to columns: no arithmetic, only coalescing and bank conflicts.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  transpose run --------------------------------------------------------------------------------------------
@@ -7870,16 +7989,23 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
     flops  0
     bytes  2*R*C*s
     check  bit-exact
-    1 naive    one element per thread, reads along rows   <- slow: a warp writes 32 elements R apart, each a
-               piece of a 32-byte sector of its own
-    2 shared   32 x 32 tile in shared memory              <- both sides coalesced; but a column of the tile lies
-               in one bank (16 bits: in two), so a warp reads it in 32 (16) steps
-    3 padded   a column more than needed                  <- neighbours of a column are a bank apart: no conflict
-    4 vec      each thread turns a square of 4 x 4 elements (16 bits: 8 x 8) in registers, and moves 16 bytes
-               at a time through shared memory            <- a sixteenth (16 bits: a sixty-fourth) of the
-               accesses, 64 or 128 bytes in flight per thread, 256-byte pieces of rows on both sides
-    bound by   memory: compare with bytes / copy bandwidth. vec needs rows of x and of y that are multiples of
-               16 bytes, and addresses as well; it goes the way of padded otherwise */
+    1 naive    one element per thread, reads along rows   <- slow: writes are not coalesced. The 32 writes of a
+    warp are
+               R elements apart, each to a 32-byte sector of its own
+    2 shared   32 x 32 tile in shared memory (Ruetsch & Micikevicius 2009, "Optimizing Matrix Transpose in CUDA")
+                                                          <- both sides coalesced; but a column of the tile is in
+                                                          one
+               bank (16 bits: in two), so reading it has 32-way (16-way) bank conflicts
+    3 padded   one more column in the tile                <- neighbours in a column are in different banks: no
+    conflicts
+    4 vec      each thread transposes a square of 4 x 4 elements (16 bits: 8 x 8) in registers, and moves 16 bytes
+    at a
+               time through shared memory                 <- a sixteenth (16 bits: a sixty-fourth) of the accesses,
+               64
+               or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
+    bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
+    multiples
+               of 16 bytes; otherwise padded runs */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H200, 2026-11-24
      1 naive        2052 us   12 %      -  one element per thread, strided writes
      2 shared      715.6 us   35 % 2.87 x  32 x 32 tile in shared memory, bank conflicts
@@ -7929,9 +8055,9 @@ __global__ void __launch_bounds__(256) kbk_transpose_run_shared_k(kbki_transpose
         if (c0 + i < io.cols && r0 + lane < io.rows) io.y[(c0 + i) * io.rows + r0 + lane] = tile[lane][i];
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// A square of elements, as many packs as one of them holds; the rows become the columns.
+// A square of Width x Width elements, row by row as 16-byte vectors; column() returns a row of the transpose.
 template <int Width> struct kbki_square {
     uint32_t w[Width][4];
     __device__ __forceinline__ void row(int i, uint4 q) {
@@ -7939,7 +8065,7 @@ template <int Width> struct kbki_square {
     }
     __device__ __forceinline__ uint4 column(int j) const {
         if (Width == 4) return make_uint4(w[0][j], w[1][j], w[2][j], w[3][j]);
-        const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410; // the upper or the lower halves of two words
+        const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410; // upper or lower halves of two words
         return make_uint4(__byte_perm(w[0][from], w[1 % Width][from], half),
                           __byte_perm(w[2 % Width][from], w[3 % Width][from], half),
                           __byte_perm(w[4 % Width][from], w[5 % Width][from], half),
@@ -7947,10 +8073,12 @@ template <int Width> struct kbki_square {
     }
 };
 
-/*  16 x 16 squares, one per thread. The tile holds rows of y, 16 packs each; pack p of row o lies at p ^ (o / Width
-    mod 8), so that the eight threads whose 16 bytes go together meet all banks, writing and reading.
-    Tiles are taken down a band of `band` rows of tiles before the next column: what runs at one time then
-    writes long pieces of rows of y. */
+/*  16 x 16 squares per CTA, one per thread. The tile holds rows of y with 16 vectors each. Swizzle: vector p of
+    row o is
+    stored at p ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank conflicts.
+    Tiles
+    are numbered down bands of `band` tile rows: CTAs that run together write long contiguous parts of rows of y.
+    */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     kbk_transpose_run_vec_k(kbki_transpose_io<T> io, unsigned down, unsigned across, unsigned band) {
@@ -8008,7 +8136,7 @@ template <class T> const char* kbk_transpose_run_shared(const kbk_args* a, kbk_s
     const char* why = kbki_transpose_args(a, &io);
     return why ? why : kbki_transpose_tiles<T, 0>(io, st);
 }
-// Padded by one bank: one element of 4 bytes, two of 2.
+// Padding of one bank: one element of 4 bytes, or two of 2 bytes.
 template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_stream st) {
     kbki_transpose_io<T> io;
     const char* why = kbki_transpose_args(a, &io);
@@ -8023,31 +8151,35 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     int64_t down = kbki_ceil(io.rows, 16 * Width), across = kbki_ceil(io.cols, 16 * Width);
     if (!vector) return kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
     if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    unsigned band = down < Band ? (unsigned)down : Band; // band * across fits as well, then
+    unsigned band = down < Band ? (unsigned)down : Band; // then band * across fits into 32 bits, too
     kbk_transpose_run_vec_k<T><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)down, (unsigned)across, band);
     return kbki_launched();
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>cross_entropy     Loss of integer targets against rows of logits, the softmax never written down.
+  >>cross_entropy     Loss of integer targets for rows of logits; the softmax is never stored.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  cross_entropy fwd ----------------------------------------------------------------------------------------
     lse[r] = log(sum_c exp(x[r,c]))     loss[r] = lse[r] - x[r,t[r]]     x: R x V = rows x cols   t: R, int32
-    loss, lse: R, f32; lse is written where its pointer is not null
+    loss, lse: R, f32; lse is written if its pointer is not NULL
     flops  4*R*V + 3*R     max 1, subtract 1, exp 1, sum 1 per logit; per row log, + max, - target logit
     bytes  R*V*s + 12*R
-    check  1e-6 + 8 ulp (relative 1e-6). The loss is (max - x_t) + log(sum): exact where the target is the
-           maximum
-    targets  KBK_IGNORE (-100): loss 0, the caller leaves the row out of its mean. Any other t outside [0, V):
-             loss NaN, and x is not read there
+    check  1e-6 + 8 ulp (relative 1e-6). The loss is (max - x_t) + log(sum): exact if the target is the maximum
+    targets  KBK_IGNORE (-100): loss 0; the caller excludes the row from its mean. Any other t outside [0, V): loss
+             NaN,
+             and x is not read there
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
-    2 online   CTA per row, running (max, sum)       <- one read, nothing written but the results
-    3 unroll   four 16-byte packs in flight          <- 64 bytes in flight per thread, one rescaling for 16 or
-               32 logits. Rows of up to 1024 packs get as many threads as they have work for, from 8 lanes of a
-               warp on: with a CTA each, those of 1024 classes take seven times as long. Rows of odd length:
-               alignment is peeled row by row
+    2 online   CTA per row, online softmax           <- one read; only the results are written (Milakov &
+    Gimelshein 2018)
+    3 unroll   four 16-byte vectors in flight        <- 64 bytes in flight per thread, and one rescaling for 16 or
+    32
+               logits. Rows of up to 1024 vectors get as many threads as they can use, from 8 lanes of a warp on;
+               with a
+               CTA each, rows of 1024 classes take seven times as long. Rows of odd length: each row's unaligned
+               start is
+               read separately (peeling)
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
      1 split        1422 us   14 %      -  log-softmax to memory in f32, then a gather
@@ -8078,7 +8210,7 @@ KBKI_REF(cross_entropy_fwd) {
         else if (t != KBK_IGNORE)
             loss = kbki_from_bits(0x7FF8ull << 48);
         if (out[0]) out[0][r - u0] = loss;
-        if (out[1]) out[1][r - u0] = top + log(sum); // a row of -inf: log(0), without a NaN
+        if (out[1]) out[1][r - u0] = top + log(sum); // a row of -inf: top is -inf and log(0) is -inf; no NaN
     }
 }
 
@@ -8089,11 +8221,11 @@ template <class T> struct kbki_ce_io {
     const int* t;
     float *loss, *lse, *logp;
     int64_t rows, cols;
-    kbki_pair* pair; // where the row's pair goes as well, or NULL
+    kbki_pair* pair; // receives the row's pair, too, or NULL
     __device__ __forceinline__ float logit(int64_t row, int at) const {
         return at >= 0 && at < cols ? kbki_float(x[row * cols + at]) : __int_as_float(0x7FC00000);
     }
-    // One thread per row calls this with the row's pair, its target and the target's logit.
+    // Called by one thread per row with the row's pair, its target and the target's logit.
     __device__ __forceinline__ void finish(int64_t row, kbki_pair p, int at, float logit) const {
         const float log_sum = p.log_sum();
         if (lse) lse[row] = p.m + log_sum;
@@ -8131,7 +8263,8 @@ template <class T> __global__ void kbki_cross_entropy_fwd_gather_k(kbki_ce_io<T>
 template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_online_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
     const T* x = io.x + blockIdx.x * io.cols;
-    kbki_pair p = kbki_pair::none(), block = p; // in blocks: one by one, the last of many terms lose digits
+    // summed in blocks, because in one long sum the last terms lose digits
+    kbki_pair p = kbki_pair::none(), block = p;
     int n = 0;
     for (int64_t c = threadIdx.x; c < io.cols; c += 256) {
         block.add(kbki_float(x[c]));
@@ -8141,9 +8274,9 @@ template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_
     if (threadIdx.x == 0) io.finish(blockIdx.x, p);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// A row to so many threads: 32, which are four rows to a CTA, or 256.
+// Threads per row: 32 (four rows per CTA) or 256.
 template <class T, int Width, int Threads>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), 1024 / KBKI_CTA(Threads))
     kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
@@ -8156,7 +8289,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), 1024 / KBKI_CTA(Threads))
     if (t == 0) io.finish(row, all);
 }
 
-// What turns a row's logits into its gradients: unit * p, and unit * (p - 1) at the target; p = norm * exp(x - m).
+// Converts a row's logits to gradients: unit * p, and unit * (p - 1) at the target, where p = norm * exp(x - m).
 template <class T> struct kbki_ce_row {
     kbki_base base;
     float norm, unit;
@@ -8166,7 +8299,7 @@ template <class T> struct kbki_ce_row {
         at = t, ignore = t == KBK_IGNORE;
         if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
     }
-    // Width logits; the target is so many columns after the first of them.
+    // Width logits; target: offset of the target from the first of them, in elements.
     template <int Width>
     __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
         float f[Width];
@@ -8178,13 +8311,13 @@ template <class T> struct kbki_ce_row {
             float x[Width];
             v.get(x);
 #pragma unroll
-            for (int k = 0; k < Width; k++) // not f[k] - unit: both may be infinite
+            for (int k = 0; k < Width; k++) // not f[k] - unit, because both may be infinite
                 if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
         }
         v.set(f);
         if (ignore) v.fill(0);
     }
-    // Width logits, the first of them in column c.
+    // Width logits; c: column of the first.
     template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
         gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
     }
@@ -8194,9 +8327,11 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Rows of whole packs that registers hold, with as many threads to each as its packs ask for: eight lanes of a warp to
-    the shortest. The target and its logit are asked for along with the row, so that nobody waits for them at last. Io
-    says what is made of a row: the loss, the gradient, which may take the logits' place, or both. */
+/*  Rows of whole vectors that fit into registers. The number of threads depends on the row's length; the shortest
+    rows
+    have eight lanes of a warp. Target and target logit are loaded together with the row, so that their latency is
+    hidden.
+    Io defines the results: the loss, the gradient (which may overwrite the logits), or both. */
 template <class T, int Packs, int Threads, class Io>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io io) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -8221,12 +8356,13 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io
         const kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
         if (t == 0) io.finish(row, all, at, logit);
         if constexpr (Io::gradient) g = io.row(all, at);
-        if (Threads <= 32) __syncwarp(); // the logit is read before another lane's gradient comes there
+        if (Threads <= 32) __syncwarp(); // the logit must be read before another lane's gradient overwrites it
     } else {
         g = io.row(row);
     }
     if constexpr (Io::gradient) {
-        const unsigned goal = (unsigned)at - (unsigned)(t * Width); // elements from the first pack to the target
+        // elements from the thread's first vector to the target
+        const unsigned goal = (unsigned)at - (unsigned)(t * Width);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             kbki_reread(r.v[u]);
@@ -8236,7 +8372,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io
         }
     }
 }
-// Packs of a row, the most that go there. The gradient alone is made by CTAs of 512 packs, which longer rows fill.
+// The longest rows for this kernel, in vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
 template <class Io> constexpr int64_t kbki_ce_most() { return Io::loss_too ? 1024 : 512; }
 template <class T, class Io> const char* kbki_ce_rows(const Io& io, kbk_stream st) {
     constexpr int Most = (int)kbki_ce_most<Io>() / 4;
@@ -8251,7 +8387,7 @@ template <class T, class Io> const char* kbki_ce_rows(const Io& io, kbk_stream s
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
     return kbki_launched();
 }
-// Whether a row goes there; dx: what has to lie as x does.
+// Whether this kernel can take the rows; dx must have the alignment of x.
 template <class T, class Io> bool kbki_ce_by_row(const Io& io, const void* dx) {
     return kbki_whole_packs<T>(io.x, dx, io.cols) && io.cols <= kbki_ce_most<Io>() * KBKI_WIDTH(T);
 }
@@ -8307,17 +8443,21 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))     x, dx: R x V   t: R, int32   lse: R, f32   g: one f32
     flops  3*R*V + R       subtract 1, exp 1, times g 1 per logit; per row - 1
     bytes  2*R*V*s + 8*R + 4
-    check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9: not
-           of the row scale, which is the target's alone. The 1 is taken off in f32, before rounding, and the
+    check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9. The row
+           scale
+           is not used, because the target alone determines it. The 1 is subtracted in f32, before rounding; the
            target's bound is that of a number of the size of g (16 bits: g / 1000)
     targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
-    1 naive    thread per element           <- slow: a division for the row, 2 or 4 bytes in flight per thread
-    2 unroll   two 16-byte packs in flight  <- 32 bytes in flight per thread, row and target looked up once for
-               8 or 16 logits; alignment is peeled row by row. Rows of up to 512 packs get as many threads as they
-               have work for; those that are not whole packs are one sequence of them
-    bound by   memory: compare with bytes / copy bandwidth. x and dx that reach a 16-byte boundary at different
-               elements are taken one element at a time. A row of -1e30 has lse = -1e30, which leaves no room for
-               log V: exp(x - lse) is then 1, and only fwdbwd, which needs no lse, gives 1/V */
+    1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
+    2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
+    or 16
+               logits; each row's unaligned start is read separately. Rows of up to 512 vectors get as many threads
+               as
+               they can use. Short rows that are not whole vectors are processed as one sequence
+    bound by   memory: compare with bytes / copy bandwidth. If x and dx have different alignments modulo 16 bytes,
+    they
+               are read element by element. A row of -1e30 has lse = -1e30, which cannot hold log V as well. Then
+               exp(x - lse) is 1; only fwdbwd, which does not use lse, gives 1/V */
 /*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
      1 naive        1623 us   24 %      -  one element per thread
      2 unroll      391.4 us  100 % 4.15 x  16-byte packs, two in flight per thread
@@ -8329,7 +8469,7 @@ KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_in("lse", s->rows, 1), t[2].kind = KBK_KF32;
     t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32;
     t[4] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
-    t[2].a = log((double)(s->cols ? s->cols : 1)) + 0.5, t[2].b = 0.1; // near that of normal logits
+    t[2].a = log((double)(s->cols ? s->cols : 1)) + 0.5, t[2].b = 0.1; // like that of normal logits
     t[3].fill = KBK_SAME, t[3].a = 0.75;
     return 5;
 }
@@ -8348,7 +8488,7 @@ KBKI_REF(cross_entropy_bwd) {
 }
 
 #ifdef __CUDACC__
-// Neither streaming nor read-only loads: dx may be x.
+// Plain loads, neither streaming nor read-only: dx may be x.
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
@@ -8360,18 +8500,18 @@ template <class T> struct kbki_ce_grad {
     const float *lse, *g;
     T* dx;
     int64_t rows, cols;
-    const kbki_pair* pair; // NULL: lse and g; otherwise this and scale
+    const kbki_pair* pair; // NULL: uses lse and g; otherwise uses pair and scale
     float scale;
     __device__ __forceinline__ kbki_ce_row<T> row(int64_t r) const {
         kbki_ce_row<T> row;
         if (pair) {
             row.base = kbki_base(pair[r].m), row.norm = 1 / pair[r].s, row.unit = scale;
         } else {
-            // what the base is rounded by goes into the norm: at lse = 1000 it is 6e-5
+            // the rounding error of the base (6e-5 at lse = 1000) goes into the norm
             const float l = __ldg(lse + r);
             row.base = kbki_base(l), row.unit = __ldg(g);
             row.norm = kbki_exp2(-row.base.rest(l));
-            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.norm = 1; // infinite or NaN: it stays so
+            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.norm = 1; // infinite or NaN: the result is, too
         }
         row.target(__ldg(t + r), cols);
         return row;
@@ -8385,7 +8525,7 @@ template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T>
     if (r < io.rows) io.one(r, i - r * io.cols);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 template <class T, int Width, int U>
 __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io, unsigned per_row) {
@@ -8409,8 +8549,9 @@ __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_gr
     if (part == 0 && one >= 0) row.gradient_at(x, dx, one);
 }
 
-/*  Short rows that are not whole packs: packs one after the other, whatever row they belong to. One that the end of a
-    row runs through is made twice, for that row and for the next. */
+/*  Short rows that are not whole vectors, as one sequence of vectors. A vector that crosses the end of a row is
+    computed
+    twice, for that row and for the next. */
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256) kbki_cross_entropy_bwd_packs_k(kbki_ce_grad<T> io) {
     const kbki_span sp = kbki_split<T, Width>(io.x, io.rows * io.cols);
@@ -8427,7 +8568,7 @@ __global__ void __launch_bounds__(256) kbki_cross_entropy_bwd_packs_k(kbki_ce_gr
     for (int u = 0; u < U; u++) {
         const unsigned i = threadIdx.x + u * 256, ahead = (c0 + i * Width) / cols, c = c0 + i * Width - ahead * cols;
         if (start + i >= sp.packs) continue;
-        if (c + Width > cols && cols < Width) { // there may be more than two rows to a pack
+        if (c + Width > cols && cols < Width) { // a vector may then span more than two rows
 #pragma unroll 1
             for (unsigned k = c; k < c + Width; k++) io.one(r0 + ahead + k / cols, k % cols);
             continue;
@@ -8498,29 +8639,35 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>cross_entropy_both     Loss and gradient at once: what it takes to read a long row only once.
+  >>cross_entropy_both     Loss and gradient at once: how to read a long row only once.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  cross_entropy fwdbwd -------------------------------------------------------------------------------------
     loss[r] = lse[r] - x[r,t[r]]     dx[r,c] = scale (exp(x[r,c] - lse[r]) - (c == t[r]))
-    x, dx: R x V = rows x cols     t: R, int32     loss: R, f32     scale: args.scalar, 0 stands for 1
+    x, dx: R x V = rows x cols     t: R, int32     loss: R, f32     scale: args.scalar; 0 means 1
     flops  5*R*V + 5*R     max 1, subtract 1, exp 1, sum 1, times scale / sum 1 per logit; per row log, + max,
                            - target logit, scale / sum, - scale
-    bytes  2*R*V*s + 8*R   two streams, if a row is read only once
-    check  as cross_entropy bwd; its targets too. dx may be x itself: the target logit is read before the
-           barrier that every store of the row comes after
-    1 split    fwd unroll, then bwd unroll    <- slow: three streams, the logits come from memory twice. What
-               passes between them is (max, sum): an f32 lse is too coarse where logits are near 1000
+    bytes  2*R*V*s + 8*R   if a row is read only once
+    check  as cross_entropy bwd; its targets, too. dx may be x itself: the target logit is read before the barrier
+           that
+           precedes every store of the row
+    1 split    fwd unroll, then bwd unroll    <- slow: the logits are read from memory twice. (max, sum) is passed
+    between
+               the kernels, because an f32 lse is too coarse for logits near 1000
     2 fused    CTA per row; the second read runs backwards
-                                              <- one launch; the end of the row is still in the L2 cache. Rows
-               of up to 1024 packs are read once, into registers, and short ones share a CTA
-    3 shared   row in shared memory, through a ring of pieces; what one row leaves free the next one takes
-                                              <- one read of x; an SM reads while it computes and writes, and does
-               either in bursts of a row. Rows up to 192 KiB
-    4 cluster  row split over 2 to 8 CTAs, their (max, sum) through each other's shared memory
+                                              <- one launch; the end of the row is still in the L2 cache. Rows of
+                                              up to
+               1024 vectors are read once, into registers, and short ones share a CTA
+    3 shared   persistent kernel, row in shared memory, loaded by a cp.async pipeline; as a row is written, its
+    buffers
+               are filled with the next row       <- one read of x; loads overlap with computing and writing, and
+               the SM
+               reads and writes in bursts of a row. Rows up to 192 KiB
+    4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
                                               <- one read of rows up to 1.4 MiB
-    bound by   memory: compare with bytes / copy bandwidth. Longer rows, and x and dx that reach a 16-byte
-               boundary at different elements, take the way of rung 2 */
+    bound by   memory: compare with bytes / copy bandwidth. Longer rows run as rung 2. So do x and dx with
+    different
+               alignments modulo 16 bytes */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
      1 split       585.6 us   67 %      -  fwd unroll, then bwd unroll: three streams
      2 fused       484.9 us   80 % 1.21 x  CTA per row, second read backwards
@@ -8533,7 +8680,7 @@ KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, s->cols);
     t[1] = kbki_ids("t", s->rows, 1, s->cols);
     t[2] = kbki_out("loss", KBK_KF32, s->rows, 1, 0);
-    t[2].scales = 1; // |loss| + 1/4: what a loss near 0 is the difference of is not
+    t[2].scales = 1; // |loss| + 1/4, because a loss near 0 is a difference of larger numbers
     t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 4;
 }
@@ -8549,7 +8696,7 @@ KBKI_REF(cross_entropy_fwdbwd) {
         if (!out[1]) continue;
         if (out[KBK_OUTS + 1]) dx[KBK_OUTS] = out[KBK_OUTS + 1] + (r - u0) * s->cols;
         grad[0] = dx[0] = out[1] + (r - u0) * s->cols;
-        // As logits less their maximum: at -1e30 a double has no room for the logarithm of a sum.
+        // Subtracts the maximum first: at -1e30 even a double cannot hold the logarithm of the sum as well.
         for (int64_t c = 0; c < s->cols; c++) top = x[c] > top ? x[c] : top;
         for (int64_t c = 0; c < s->cols; c++) log_sum += exp(dx[0][c] = x[c] - top);
         log_sum = log(log_sum);
@@ -8570,7 +8717,7 @@ template <class T> struct kbki_ce_both {
     __device__ __forceinline__ float logit(int64_t r, int at) const {
         return at >= 0 && at < cols ? kbki_float(x[r * cols + at]) : __int_as_float(0x7FC00000);
     }
-    // The row's pair is complete. logit: of the target, as it was before dx was written.
+    // For the complete pair of a row.
     __device__ __forceinline__ kbki_ce_row<T> row(kbki_pair p, int at) const {
         kbki_ce_row<T> row;
         row.base = kbki_base(p.m), row.norm = 1 / p.s, row.unit = scale;
@@ -8582,7 +8729,7 @@ template <class T> struct kbki_ce_both {
     }
 };
 
-// A row to so many threads: 32, which are four rows to a CTA, or 512.
+// Threads per row: 32 (four rows per CTA) or 512.
 template <class T, int Width, int Threads>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_both<T> io) {
     __shared__ kbki_pair slots[32];
@@ -8597,7 +8744,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_cross_entropy_fwdbwd_fu
     kbki_pair p = kbki_threads_pair<Threads>(kbki_row_pair<T, Width, 4>(x, io.cols, t, Threads), slots);
     kbki_ce_row<T> row = io.row(p, at);
     if (t == 0) io.finish(r, p, at, logit);
-    if (Threads == 32) __syncwarp(); // where there is no barrier: every lane has read what another may overwrite
+    // no barrier here otherwise: every lane must have read what another may overwrite
+    if (Threads == 32) __syncwarp();
     int64_t one = kbki_single(sp, io.cols, t);
     if (one >= 0) row.gradient_at(x, dx, one);
     for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 4 * Threads) {
@@ -8614,14 +8762,16 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_cross_entropy_fwdbwd_fu
     }
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A CTA's share of its rows, one after the other, is a sequence of pieces with as many packs as the CTA has threads;
-    piece q lies in slot q mod slots. Each thread asks for its own pack of every piece (kbki_ahead) and alone uses it,
-    so no barrier is needed. */
-#define KBKI_CE_SLOTS 14 // pieces of 1024 packs for which an SM has room
-#define KBKI_CE_AHEAD 8  // most pieces that are on their way while a row is at work
-// The packs of a row that belong to CTA `rank` of the cluster: [from, from + count) of those after the head.
+/*  The cp.async pipeline of a CTA. The CTA's shares of its rows form a sequence of pieces, with one 16-byte vector
+    per
+    thread. Piece q is stored in slot q mod slots. Each thread loads its own vector of every piece (kbki_ahead) and
+    is the
+    only one to use it, so that no barrier is needed. */
+#define KBKI_CE_SLOTS 14 // pieces of 1024 vectors that fit into an SM
+#define KBKI_CE_AHEAD 8  // most pieces in flight while a row is processed
+// The vectors of a row that belong to CTA `rank` of the cluster: [from, from + count) of those after the head.
 struct kbki_ce_part {
     int64_t head, from;
     int count;
@@ -8634,16 +8784,19 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// kbki_warp_all<kbki_pair> with one exponential: first the maximum, by an integer that is ordered as the floats are.
+// kbki_warp_all<kbki_pair> with one exponential: the maximum comes first, from integers in the order of the
+// floats.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
-/*  Each warp sends its pair to place `slot` of the table of every CTA of the cluster; arrivals at the mbarrier there,
-    or the bytes that come from other CTAs, say when a table is full. So one waits for the pairs alone: the release of
-    a cluster's barrier would wait for every store to dx that is under way. */
+/*  Each warp sends its pair to place `slot` of the table of every CTA in the cluster (st.async). An mbarrier there
+    counts
+    arrivals, or bytes from other CTAs, and tells when a table is full. Only the pairs are waited for; the release
+    of a
+    cluster barrier would also wait for every store to dx in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ void kbki_ce_send(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot) {
     p = kbki_ce_warp(p);
@@ -8674,7 +8827,8 @@ __device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uin
         if (lane < Warps) p = i ? kbki_pair::join(p, table[i * Warps + lane]) : table[lane];
     return kbki_ce_warp(p);
 }
-// More packs into a thread's pair. The sum is rescaled only when they have a new maximum, which soon becomes rare.
+// Adds vectors to a thread's pair (online softmax). The sum is rescaled only for a new maximum, which soon becomes
+// rare.
 // base: kbki_base(p.m).
 template <class T, int Packs>
 __device__ __forceinline__ void kbki_ce_take(kbki_pair& p, kbki_base& base, const uint4* packs) {
@@ -8698,7 +8852,7 @@ __device__ __forceinline__ void kbki_ce_take(kbki_pair& p, kbki_base& base, cons
         for (int k = 0; k < Width; k++) sum += kbki_exp_from(f[n][k], base);
     p.s += sum;
 }
-// Until at most n groups are on their way, or at most Pending where n is more.
+// Waits until at most n groups (at most Pending) are in flight.
 template <int Pending> __device__ __forceinline__ void kbki_ce_wait(int n) {
     if constexpr (Pending == 0) {
         kbki_ahead_wait<0>();
@@ -8709,9 +8863,9 @@ template <int Pending> __device__ __forceinline__ void kbki_ce_wait(int n) {
             kbki_ce_wait<Pending - 1>(n);
     }
 }
-// This thread's packs of the pieces to come: which of them to ask for next.
+// The next vectors of this thread to load.
 template <class T> struct kbki_ce_next {
-    const T *at, *origin; // origin: of row 0, where all rows begin at a 16-byte boundary after as many elements
+    const T *at, *origin; // origin: this thread's first vector of row 0, if all rows have the same alignment
     int row, piece, left, count;
     __device__ __forceinline__ void aim(const kbki_ce_both<T>& io, int share, int rank) {
         left = 0;
@@ -8723,7 +8877,8 @@ template <class T> struct kbki_ce_next {
         } else {
             at = origin + row * io.cols, left = count;
         }
-        asm volatile("" : "+l"(at), "+r"(left)); // what they were made of is not wanted in the loops
+        // lets the compiler forget how they were computed, so that the loops need not keep those values
+        asm volatile("" : "+l"(at), "+r"(left));
     }
     template <int Threads> __device__ __forceinline__ void ask(unsigned to) {
         if (left > 0) kbki_ahead_copy(to, at);
@@ -8731,11 +8886,11 @@ template <class T> struct kbki_ce_next {
         at += Threads * KBKI_WIDTH(T), left -= Threads;
     }
 };
-// The pair of this thread's part of the pieces from `from` on; left: of its packs.
+// The pair of this thread's vectors in the pieces from `from` on; left: how many vectors it has.
 template <class T, int Threads>
 __device__ __forceinline__ kbki_pair kbki_ce_sweep(unsigned from, unsigned begin, unsigned end, int pieces,
                                                    int left) {
-    constexpr int U = 8 / KBKI_WIDTH(T); // packs at a time: eight logits
+    constexpr int U = 8 / KBKI_WIDTH(T); // vectors at a time: eight logits
     kbki_pair p = kbki_pair::none();
     kbki_base base(p.m);
 #pragma unroll 1
@@ -8752,8 +8907,9 @@ __device__ __forceinline__ kbki_pair kbki_ce_sweep(unsigned from, unsigned begin
     }
     return p;
 }
-// The gradients of the same pieces to `out`; each makes room for another, which is asked for. Returns where the next
-// row begins.
+// Writes the gradients of the same pieces to `out`. Each piece frees its slot, and ask() loads another one into
+// it.
+// Returns where the next row begins.
 template <class T, int Threads, class Ask>
 __device__ __forceinline__ unsigned kbki_ce_spread(unsigned slot, unsigned begin, unsigned end, int pieces, int left,
                                                    const kbki_ce_row<T>& row, T* out, int goal, Ask& ask) {
@@ -8774,11 +8930,13 @@ __device__ __forceinline__ unsigned kbki_ce_spread(unsigned slot, unsigned begin
 }
 #endif
 
-/*  Rows first, first + step, ... of the cluster; CTA `rank` keeps `share` packs of each, that is `pieces` pieces. When
-    a row is there, it is swept for its pair; when the pairs have met, its gradients are written, and each piece makes
-    room for one `ahead` pieces further on. So an SM reads and writes in bursts of a row, not a piece of each by turns.
-    Targets are looked up two rows ahead, their logits one: they come from memory, and nobody should have to wait for
-    them. */
+/*  A cluster processes rows first, first + step, and so on. CTA `rank` has `share` vectors of each row: `pieces`
+    pieces. When
+    a row has arrived, its pair is computed. When the pairs have been exchanged, the gradients are written, and
+    each slot
+    is filled with the piece `ahead` pieces further on. An SM thus reads and writes in bursts of a row. Targets are
+    loaded
+    two rows ahead and their logits one row ahead, which hides their latency. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(kbki_ce_both<T> io, int share, int pieces, int ahead) {
@@ -8793,7 +8951,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     unsigned slot = kbki_shared(kbki_ce_data + t), begin = slot, end = slot + (pieces + ahead) * (Threads * 16);
     if (t < 2) kbki_bar_init(met + t, Cluster == 1 ? Warps : 1);
     kbki_bar_ready(), __syncthreads();
-    if (Cluster > 1) kbki_cluster_barrier(); // nobody writes into a CTA that has not begun
+    // all CTAs of the cluster must have started before one writes to another's shared memory
+    if (Cluster > 1) kbki_cluster_barrier();
     kbki_ce_part part = kbki_ce_part::of(io.x, io.cols, share, rank);
     int64_t one = rank ? -1 : kbki_single(kbki_split<T, Width>(io.x, io.cols), io.cols, t);
     kbki_ce_next<T> next = { io.x, io.x + part.head + (part.from + t) * Width, first, 0, 0, part.count - t };
@@ -8828,7 +8987,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         const int64_t c = part.head + (part.from + t) * Width;
         const kbki_ce_row<T> row = io.row(all, at);
         T* out = io.dx + r * io.cols + c;
-        int goal = (int)(row.at - c); // how many elements from the pack to the target
+        int goal = (int)(row.at - c); // elements from the vector to the target
         int left = part.count - t;
         if (leads) io.finish(r, all, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
         if (one >= 0) row.gradient_at(x, io.dx + r * io.cols, one);
@@ -8894,7 +9053,7 @@ const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_
     return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io, (int)share, (int)pieces,
                                 (int)ahead);
 }
-#define KBKI_CE_PIECES 9 // of a row, where there is a choice: five more are on their way then
+#define KBKI_CE_PIECES 9 // pieces per row if there is a choice; five more are then in flight
 template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce_both<T>& io, kbk_stream st) {
     int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster), pieces = kbki_ceil(share, Threads);
     constexpr int ctas = 1024 / Threads,
@@ -8904,8 +9063,9 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
     int64_t ahead = slots - pieces < KBKI_CE_AHEAD ? slots - pieces : KBKI_CE_AHEAD;
     return kbki_ce_ring_launch<T, Cluster, Threads>(io, share, pieces, ahead, st);
 }
-// As many threads as leave the fewest without work in a row's last piece: 50304 bf16 are 7.9 pieces of 800 packs, but
-// 6.1 of 1024, and most warps would go through the seventh for nothing.
+// Chooses the number of threads that leaves the fewest idle in a row's last piece. A row of 50304 bf16 has 7.9
+// pieces of
+// 800 vectors, but 6.1 of 1024, and most warps would have no work in the seventh.
 template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce_both<T>& io, kbk_stream st) {
     int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     int64_t a = kbki_ceil(share, 800) * 800, b = kbki_ceil(share, 928) * 928, c = kbki_ceil(share, 1024) * 1024;
@@ -8919,7 +9079,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a
     if (why || io.rows * io.cols == 0) return why;
     return kbki_ce_ring<T, 1>(io, st);
 }
-// The smallest cluster whose CTAs have room for their share.
+// The smallest cluster in which a CTA's share fits into shared memory.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
     kbki_ce_both<T> io;
     const char* why = kbki_ce_both_args(a, &io);
@@ -8932,20 +9092,22 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>embedding     Rows of a table, picked by number.
+  >>embedding     Rows of a table, selected by index.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  embedding fwd --------------------------------------------------------------------------------------------
     y[t,d] = W[ids[t],d]      W: V x D = depth x cols     ids: T = rows, int32     y: T x D
     flops  0
-    bytes  (U + T)*D*s + 4*T     U: distinct ids, taken as round(V (1 - (1 - 1/V)^T)), what uniform ids give
+    bytes  (U + T)*D*s + 4*T     U: distinct ids, taken as round(V (1 - (1 - 1/V)^T)), as for uniform ids
     check  bit-exact; an id outside [0, V) gives a row of NaN, and W is not read there
     1 naive    thread per element            <- slow: a division and a load of the id for every element
-    2 vec      warp per token, 16-byte accesses  <- the id once per warp; but its latency, then that of the row
-    3 unroll   two packs per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
-               rows need more of them outstanding than a copy does. Of few tokens each has a CTA
-    bound by   memory: compare with bytes / copy bandwidth. vec and unroll go by single elements where rows are
-               not multiples of 16 bytes, or W or y is not aligned to 16 */
+    2 vec      warp per token, 16-byte accesses  <- one load of the id per warp; but the row is loaded only after
+    the id
+    3 unroll   two vectors per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
+    rows
+               need more loads in flight than a copy. If there are few tokens, each has a CTA
+    bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
+               multiples of 16 bytes, or W or y is not 16-byte aligned */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
      1 naive        57.4 us   38 %      -  one element per thread
      2 vec          23.5 us   94 % 2.45 x  warp per token, 16-byte accesses
@@ -9015,9 +9177,9 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
     }
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Packs of y one after the other, whatever token they belong to; `per` of them make a row.
+// Vectors of y as one sequence over all tokens; a row has `per` vectors.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
     unsigned row = (unsigned)per; // fewer than 2^31
@@ -9027,7 +9189,7 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     const T* from[U];
     int64_t c[U];
 #pragma unroll
-    for (int u = 0; u < U; u++) { // of long rows a CTA sees at most two
+    for (int u = 0; u < U; u++) { // a CTA spans at most two long rows
         unsigned at = c0 + u * 64, ahead = row >= 64 * U ? at >= row : at / row;
         c[u] = (int64_t)(at - ahead * row) * Width;
         from[u] = t0 + ahead < io.tokens ? io.row(__ldg(io.ids + t0 + ahead)) : NULL;
@@ -9041,7 +9203,7 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     }
 }
 
-// Few tokens: a CTA to each, so that all of the device is at work, and nothing is divided.
+// Few tokens: one CTA each, so that all SMs have work; no divisions.
 template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row_k(kbki_embedding_io<T> io, int per) {
     constexpr int Width = KBKI_WIDTH(T);
     const T* row = io.row(__ldg(io.ids + blockIdx.x));
@@ -9095,7 +9257,7 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>embedding_bwd     The gradient of a table of which rows were picked: many may want to add to the same row.
+  >>embedding_bwd     Gradient of an embedding table: several tokens may add to the same row.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  embedding bwd --------------------------------------------------------------------------------------------
@@ -9104,16 +9266,22 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     bytes  (T + V)*D*s + 4*T
     check  f32 norm-wise 1e-5, 8 ulp of the sum of the terms' magnitudes; f16 4e-4, bf16 3e-3, 2 ulp of it.
            An id outside [0, V) adds nothing
-    1 atomic   f32: dW = 0, then an atomicAdd per element    <- slow: dW written twice, and tokens with the same
-               id wait for each other
+    1 atomic   f32: dW = 0, then an atomicAdd per element    <- slow: dW is written twice, and atomics of tokens
+    with the
+               same id are serialised
     2 vec      f32, sm 90: red.global.add.v4.f32             <- a quarter of the atomics
-    3 sorted   two kernels. Order: one CTA for the ids of the same remainder modulo 128, which picks its tokens, counts
-               them by id and puts those of an id in order. Write: first the tokens, each of which copies its
-               row of dy to dW, or the sum of all rows with its id if it is the first of them; then zeros to the
-               rows without tokens         <- every row is written once: no zero-fill, no contention, the same
-               bits every time; and nothing reads while the zeros stream. The sums are in f32 in token order, of
-               more than 32 tokens those of 8 streams of them. On sm 90 the second kernel's first CTAs start beside
-               the first kernel, and have their rows of dy when the order is known
+    3 sorted   two kernels. Order: one CTA per remainder of the id modulo 128 selects its tokens, counts them by id
+    and
+               sorts those of the same id. Write: first the tokens. The first token of an id writes its row of dy,
+               or the
+               sum of all rows with that id, to dW. Then rows without tokens are set to zero
+                                           <- every row is written once: no zero-fill, no contention, the same bits
+                                           every
+               time; nothing is read while the zeros are written. Sums are in f32 and in token order; for more than
+               32
+               tokens, sums of 8 interleaved streams. On sm 90, by programmatic dependent launch (PDL), the second
+               kernel's first CTAs start beside the first kernel, and load their rows of dy before the order is
+               known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
 /*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
@@ -9122,11 +9290,11 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
      3 sorted       50.9 us   95 % 1.56 x  ids in order, one owner per row of dW
     end of measured */
 #define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
-#define KBKI_EMB_TH 1024   // threads of a CTA that orders
-#define KBKI_EMB_ROWS 4096 // most rows whose tokens one CTA orders
-#define KBKI_EMB_LIST 1024 // tokens whose list fits in shared memory; a longer one goes to the workspace
-#define KBKI_EMB_FEW 512   // tokens of which each may look at all others
-#define KBKI_EMB_HOT 32    // more tokens than this, and whole CTAs add up one row
+#define KBKI_EMB_TH 1024   // threads of a CTA of the first kernel
+#define KBKI_EMB_ROWS 4096 // most rows of dW per CTA of the first kernel
+#define KBKI_EMB_LIST 1024 // tokens whose list fits into shared memory; a longer list goes to the workspace
+#define KBKI_EMB_FEW 512   // up to so many tokens, each is compared with all others
+#define KBKI_EMB_HOT 32    // with more tokens than this, a row is summed by whole CTAs
 KBK_FN int kbk_embedding_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, 0);
     t[1] = kbki_ids("ids", s->rows, 0, s->depth);
@@ -9134,18 +9302,17 @@ KBK_FN int kbk_embedding_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 3;
 }
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->depth : 0, n, (rows + depth) * cols * elem + 4 * rows)
-// Ids of equal remainder modulo 2^bits make a class.
+// Ids with the same remainder modulo 2^bits form a class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
     while (bits < 7 && ((int64_t)2 << bits) <= entries) bits++;
     while (((entries - 1) >> bits) + 1 > KBKI_EMB_ROWS) bits++;
     return bits;
 }
-KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words that have a bit for each row of a class
+KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words with a bit for each row of a class
     return (((entries - 1) >> bits) + 32) / 32;
 }
-// Per token its count, a place in a list, one among the hot rows, one in the order; per class two numbers and the
-// bits.
+// Per token: info, and entries in spill, hot and order. Per class: two numbers, and a bit per row.
 KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->depth);
     if (word != KBKI_WORD_sorted || s->depth <= 0) return 0;
@@ -9183,7 +9350,7 @@ __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>
     kbki_add4(p, x);
 #endif
 }
-// Thread per pack of dy.
+// One thread per vector of dy.
 template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_grad<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, per = io.cols / Width, t = i / per;
     if (t >= io.tokens) return;
@@ -9193,26 +9360,30 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     if (id >= 0 && id < io.entries) kbki_emb_add(io.dw + id * io.cols + (i - t * per) * Width, v);
 }
 
-// ---- The plain rungs end here. What follows is built to be fast, and longer for it.
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// What the first kernel leaves to the second. Class c has the ids c + (row << bits), row = 0, 1, ...
+// Results of the first kernel, for the second. Class c has the ids c + (row << bits), row = 0, 1, ...
 struct kbki_emb_order {
     const int* ids;
     int64_t tokens;
     unsigned entries, bits;
-    int words;         // of `some` per class
-    uint2* info;       // per token: how many have its id, if it is the first of them, otherwise 0; where in `order`
+    int words;         // words of `some` per class
+    // per token: the number of tokens with its id, or 0 if it is not the first of them; their place in `order`
+    uint2* info;
     uint2* spill;      // lists too long for shared memory
-    uint2 *hot, *hots; // (row of dW, where in `order`), class by class; per class: how many, where in `hot`
-    unsigned* order;   // tokens that are not alone, row by row
-    unsigned* some;    // bits: is there a token?
-    __device__ __forceinline__ unsigned row(int id, unsigned c) const { // ~0: not of this class
+    // hot: (row of dW, place in `order`), class by class. hots: per class, how many hot rows, and their place in
+    // `hot`
+    uint2 *hot, *hots;
+    unsigned* order;   // tokens that share an id, row by row
+    unsigned* some;    // a bit per row: whether it has a token
+    __device__ __forceinline__ unsigned row(int id, unsigned c) const { // ~0: the id is not in class c
         return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
 };
 
-// Calls use(id, token, there) for each token of this warp's share, 32 at a time, sixteen loads in flight; while the
-// first of them are, start().
+// Calls use(id, token, there) for each token of this warp's share, 32 at a time, with sixteen loads in flight.
+// start() is
+// called while the first loads are in flight.
 template <class Start, class Use>
 __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, Start start, Use use) {
     constexpr int U = 16;
@@ -9232,12 +9403,14 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-/*  The tokens of one class by row, few of them: in the list they lie in any order, and each counts those with its id
-    that come before it. */
+/*  Sorts the tokens of a class by row, for few tokens. The list is in any order; each token counts the tokens of
+    the same
+    id that precede it. */
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
-    for (unsigned i = threadIdx.x / 8; i < (total + 3) / 4 * 4; i += KBKI_EMB_TH / 8) { // a warp's all, or none
+    // the same number of iterations for all lanes of a warp
+    for (unsigned i = threadIdx.x / 8; i < (total + 3) / 4 * 4; i += KBKI_EMB_TH / 8) {
         uint2 e = i < total ? list[i] : make_uint2(0, ~0u);                             // (token, row)
         unsigned n = i < total ? count[e.y] : 0, rank = 0;
         if (n > 1)
@@ -9249,8 +9422,10 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  And of many. The list is made again in token order; mine: this thread's tokens. Then one warp walks it, 32 tokens
-    at a time, and knows which of them share a row; start[row] becomes the place that the next one gets. */
+/*  The same for many tokens. The list is rebuilt in token order; mine: the number of this thread's tokens. Then
+    one warp
+    processes 32 tokens at a time and finds those that share a row; start[row] is the place of the row's next
+    token. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -9287,14 +9462,14 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
     const unsigned lane = threadIdx.x % 32, mask = (1u << o.bits) - 1, c = blockIdx.x;
     uint2* list = kbki_emb_memory;
     unsigned *count = (unsigned*)(list + KBKI_EMB_LIST), *start = count + o.words * 32, mine = 0, below = 0;
-    auto clear = [&] { // while the ids are on their way
+    auto clear = [&] { // runs while the ids are being loaded
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        kbki_follow_me(); // not before the ids: what it reads would stand in their way
+        kbki_follow_me(); // after the loads of the ids, so that loads of the second kernel do not delay them
         __syncthreads();
     };
     kbki_emb_scan_ids(o.ids, o.tokens, clear, [&](int id, unsigned t, bool there) {
-        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // what is not there is -1
+        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // beyond the end, id is -1
         below += key < c;
         if (key != c) {
             if (c == 0 && key == ~0u && there) o.info[t] = make_uint2(0, 0);
@@ -9322,10 +9497,11 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
         kbki_emb_walk(o, total > KBKI_EMB_LIST ? o.spill + below : list, count, start, total, mine, slots);
 }
 
-#define KBKI_EMB_PUT 128 // threads of a CTA that writes
-#define KBKI_EMB_U 4     // packs per thread
+#define KBKI_EMB_PUT 128 // threads of a CTA of the second kernel
+#define KBKI_EMB_U 4     // 16-byte vectors per thread
 
-/*  One hot row, 16 packs of it: eight streams of tokens, sixteen threads each, whose sums are added in order. */
+/*  Sums one hot row, 16 vectors of it: eight streams of tokens with sixteen threads each; then their sums, in
+    order. */
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
@@ -9367,14 +9543,14 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& i
     }
     __syncthreads();
 }
-// The hot rows of all classes, 16 packs at a time, one after the other to CTA 0, 1, ...
+// The hot rows of all classes, 16 vectors at a time, distributed over the CTAs in round-robin order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
     const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / Width + 15) / 16);
-    unsigned item = cta; // of this CTA the next, counted from class g on
+    unsigned item = cta; // next item of this CTA, counted from class g on
 #pragma unroll 1
     for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
         uint2 h = g0 + threadIdx.x < classes ? o.hots[g0 + threadIdx.x] : make_uint2(0, 0);
@@ -9394,7 +9570,7 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, c
         __syncthreads();
     }
 }
-// This thread's pack of a row with n tokens, the first of which is in v already.
+// Sums this thread's vector of a row with n tokens; v already has the first.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const T* dy, int64_t cols,
                                                   const unsigned* order, unsigned n) {
@@ -9417,9 +9593,11 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  The CTAs in the order in which they start: packs of dy one after the other, after the first `lead` CTAs of them the
-    hot rows; `group` rows of dW each that may want zeros. What comes to an SM while the order is still being made has
-    its packs of dy when that is done. */
+/*  Roles of CTAs, in the order in which they start. First vectors of dy; after the first `lead` CTAs of those, the
+    hot rows;
+    last the CTAs that write zeros, `group` rows of dW each. CTAs that start while the first kernel still runs load
+    their
+    vectors of dy in the meantime (PDL). */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_grad<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -9481,7 +9659,7 @@ template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_
     if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(io->tokens) || !kbki_grid_ok(io->entries)) return KBKI_TEXT_GRID;
     return kbki_check_dims(&a->s);
 }
-// dW = 0, then additions; dW may have rows where there are no tokens.
+// Sets dW to 0, then adds; dW may have rows without tokens.
 template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_grad<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
     if (!io.dw || io.entries * io.cols == 0) return NULL;
@@ -9507,7 +9685,7 @@ template <class T, int Width>
 const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
-    unsigned group = 32; // rows of dW that a CTA looks after
+    unsigned group = 32; // rows of dW per CTA that writes zeros
     while (group > 1 && group * per > 1024) group /= 2;
     o.bits = (unsigned)kbki_emb_bits(io.entries), o.words = (int)kbki_emb_words(io.entries, (int)o.bits);
     o.ids = io.ids, o.tokens = io.tokens, o.entries = (unsigned)io.entries;
