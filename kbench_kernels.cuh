@@ -1,12 +1,12 @@
 /* kbench_kernels.cuh - v0.1.0 - reference CUDA kernels in one header - CUDA C++17 (oracles also C11, C++11)
    MIT or public domain, the reader's choice. SPDX-License-Identifier: MIT OR Unlicense. Full text at the end.
 
-   Every operation of this library comes with the same five things, in the same order:
+   Every operation of this library has the same five parts, in the same order:
 
        card       formula, FLOPs, bytes, tolerance; one line per variant: what changed, and why it is faster
-       formulas   kbk_<op>_<dir>_flops(shape), kbk_<op>_<dir>_bytes(shape, elem)    what every variant is divided by
+       formulas   kbk_<op>_<dir>_flops(shape), kbk_<op>_<dir>_bytes(shape, elem)    the same for all variants
        oracle     kbk_<op>_<dir>_ref(...)    plain C, in double, on inputs already rounded to the element type
-       kernels    from the naive one up to the best one, each in the fewest lines that show the idea
+       kernels    from the naive one to the fastest one, each in the fewest lines that show the idea
        launchers  kbk_<op>_<dir>_<variant><T>(args, stream)
 
    THE SMALLEST USE
@@ -19,10 +19,11 @@
        const char* why = kbk_softmax_fwd_onepass<float>(&a, stream);
        if (why) puts(why);                              // NULL: launched. Otherwise: nothing was launched
 
-   A launcher never synchronises, never allocates, may be captured into a CUDA graph, and does nothing,
-   successfully, when there is nothing to do. It takes any base address that is a multiple of the element
-   size, and any row length; but for what tensor copies cannot take: rungs 5, 6, 9 to 14 and 16 of
-   matmul in 16 bits, 3 and 4 of matmul_e4m3, 7 to 9 of attention say so.
+   A launcher neither synchronises nor allocates, and can be captured into a CUDA graph. Exceptions are alloc,
+   pageable copies, and the first call of cuBLAS on a device. For an empty shape a launcher launches nothing and
+   returns NULL. Base addresses must be multiples of the element size; rows may have any length. Kernels that load
+   by TMA need 16-byte alignment and return an error otherwise: rungs 5, 6, 9 to 14 and 16 of matmul, 3 and 4 of
+   matmul_e4m3, 4 of bmm, 7 to 9 of attention.
 
    THE TABLE
 
@@ -31,52 +32,55 @@
        const kbk_variant* v = kbk_find("softmax", "fwd", "onepass");
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
-   kbk_launch rejects null pointers, negative sizes, sizes whose product overflows, and code for another compute
-   capability. A launcher that is called directly takes the pointers as they are.
+   kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, and code for another compute
+   capability. Launchers that are called directly do not check for NULL pointers.
 
    KBK_OPS and KBK_TABLE in >>table are the only lists. Ids, dispatch, listing and tests are made from them.
-   Through a C or C++ compiler without CUDA the same file gives table, formulas and oracles; the launch
-   pointers are then null. Including the file makes the whole table, hence compiles every kernel.
-   KBK_NO_REGISTRY leaves the tables out: then only those launchers are compiled that are called.
+   Compiled by a C or C++ compiler without CUDA, the file has the table, the formulas and the oracles; launch
+   pointers are then NULL. Including the file instantiates the whole table, and therefore compiles every kernel.
+   KBK_NO_REGISTRY leaves the tables out: only launchers that are called are then compiled.
 
    FROM OTHER LANGUAGES
 
        nvcc -std=c++17 -O1 -arch=native -shared -Xcompiler -fPIC -x cu -DKBENCH_SHARED kbench_kernels.cuh
             -o libkbench_kernels.so               (a C compiler without CUDA: cc -O2 -shared -fPIC -x c ... -lm)
 
-       gives kbk_abi and kbk_row_*: table, launch, formulas and oracles without a struct that holds pointers to
-       functions. examples/python/kbench_kernels.py is made of them. -DKBK_ONLY and -DKBK_TYPES work here, too.
+       exports kbk_abi and kbk_row_*: table, launch, formulas and oracles, without structs that hold function
+       pointers. examples/python/kbench_kernels.py uses them. -DKBK_ONLY and -DKBK_TYPES work here, too.
 
    SCRATCH MEMORY
 
-       kbk_workspace(v, dtype, &shape) says how many bytes a variant wants at a.workspace. The first KBK_TICKETS
-       bytes are counters. Set them to zero once (all ones does as well); no kernel leaves anything else
-       there, so one workspace serves every variant, one launch at a time.
+       kbk_workspace(v, dtype, &shape) returns the bytes that a variant needs at a.workspace. The first KBK_TICKETS
+       bytes are counters. Set them to 0 (or all ones) once. Every kernel leaves them as it found them, so one
+       workspace serves all variants, one launch at a time.
 
    ADDING AN OPERATION, in its own section (new group) or at the end of a section that fits
        1. a row in that group's KBK_OPS_... and, per variant, a row in its KBK_TABLE_...             (>>table)
        2. the card; _tensors; KBKI_FORMULAS or _units, _flops, _bytes; _ref; the macro KBK_CHECK_<op>_<dir>
-       3. kernels and launchers. Nothing else: tests, listing and suite find it through the table.
+       3. kernels and launchers. Nothing else: tests, listing and suite use the table.
 
    NAMES
 
-       kbk_<op>_<dir>_<variant>     launcher; ..._k is its kernel where it has one of its own
+       kbk_<op>_<dir>_<variant>     launcher; ..._k is its kernel if it has one of its own
        dir                          fwd, bwd, fwdbwd; run for an operation without a gradient
        kbki_, KBKI_                 internal, may change
-       Width, Threads, ...          known at compile time: a template's parameter, or a constant in the place of one
-       All in capitals only with a prefix (but for T and U, which CUDA's headers use as well), so that a program
-       may be compiled with -DN=1024.
+       Width, Threads, ...          known at compile time: a template parameter or a constant
+       pack                         a 16-byte vector, the unit of a vectorised access
+       ahead, follow                prefetching by cp.async; programmatic dependent launch (PDL)
+       bar, wg, fa, fab             mbarrier; warpgroup (wgmma); FlashAttention forward; backward
+       Names in capitals have a prefix, so that a program may be compiled with -DN=1024. T and U are exceptions,
+       because CUDA's headers use them as well.
        The rung is data in the table, never part of a name. Variant words are a closed list, KBKI_WORDS in >>table:
 
        access   naive     one thread per element or row
                 stride    grid-stride loop, device-sized grid
                 vec       16-byte accesses
                 unroll    several of them in flight per thread
-                bulk      cp.async.bulk ring in shared memory
+                bulk      pipeline of cp.async.bulk copies in shared memory
                 approx    approximate special functions (16-bit types only)
        rows     block     CTA per row
                 warp      warp per row, shuffles
-                online    running (max, sum) pair
+                online    running (max, sum) pair: online softmax (Milakov & Gimelshein 2018)
                 onepass   row in registers
                 shared    row or tile in shared memory
                 padded    tile without bank conflicts
@@ -85,122 +89,126 @@
                 ticket    partial sums; the last CTA adds them in order
                 split     several kernels, intermediate in memory
                 fused     several results from one read
-                sorted    ids ordered first, one owner per row
+                sorted    ids sorted first, one owner per row
                 matmul    a call of the matmul operation
        tiles    regblock  register tile per thread
-                cpasync   multi-stage cp.async
+                cpasync   cp.async pipeline (multistage)
                 warptile  CTA, warp and thread tiles
-                warpmma   mma.sync on tiles loaded by all threads, in turn
+                warpmma   mma.sync; no overlap of loads and products
                 tmaload   the same on tiles loaded by TMA
-                warpgroup wgmma on such tiles, in turn with loading them
+                warpgroup wgmma on such tiles, no overlap
                 mma       mma.sync on swizzled tiles
-                mmapipe   mma.sync and a cp.async ring
-                wgmma     TMA and one consumer warpgroup
-                ws        producer and consumer warpgroups
-                coop      two consumers per tile
-                persist   persistent CTAs
-                multicast cluster TMA
-                tma       TMA store path
-                select    several configurations and a chooser
-                tf32      select for f32, of which it takes 10 bits
+                mmapipe   mma.sync and a cp.async pipeline
+                wgmma     TMA, double buffering, one consumer warpgroup
+                ws        warp specialization: producer and consumer warpgroups
+                coop      cooperative: two consumers per tile
+                persist   persistent kernel
+                multicast TMA multicast within a cluster
+                tma       epilogue stores by TMA
+                select    several configurations (ping-pong, split-K, ...), chosen by shape
+                tf32      select for f32, of which 10 mantissa bits are used
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
                           flashrs (three consumers), flashpp (overlapped softmax)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas (matmul_e4m3's is cuBLASLt's, the only one). Reserved, no row bears them: cublaslt
+       vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
 
    READING A LADDER
-       From naive up each rung adds one idea, in a kernel of at most 60 lines that does nothing else: those are the
-       plain rungs. Then comes a line that says that they end; what stands below it is as fast as we could make it.
-       Behind a card stand the times that its rungs took on an H200, and where one loses. Matrix products on tensor
-       cores begin in >>matmul_steps, attention without them in >>attention_simt and >>attention_bwd, attention on
-       them in >>attention_mma and >>attention_bwd_mma.
+       From naive on, each rung adds one idea, in a kernel of at most 60 lines that does nothing else (the plain
+       rungs). A line in the section says where the plain rungs end. The kernels below that line are optimised and
+       longer. After a card come the times of its rungs on an H200, and the shapes at which a rung is slower than
+       the one before. Matrix products on tensor cores start in >>matmul_steps. Attention without tensor cores
+       starts in >>attention_simt and >>attention_bwd, with them in >>attention_mma and >>attention_bwd_mma.
+       Terms to search for: coalescing, bank conflict, swizzle, occupancy, double buffering, pipeline, cp.async,
+       mbarrier, TMA, wgmma, warp specialization, ping-pong, persistent kernel, epilogue, split-K, stream-K, online
+       softmax, FlashAttention, programmatic dependent launch (PDL), Little's law, arithmetic intensity.
 
    COUNTING
-       FLOPs: add, sub, mul, div, sqrt, rsqrt, exp, log, tanh, erf, max count 1, an FMA 2, a reduction of n
-       terms n; casts, compares, selects, sign changes, loads, integer and random-number work 0. Bytes:
-       compulsory traffic, each input read once and each output written once; scratch and re-reads are left
-       out, so a variant that moves more shows as slower, not as more useful. Both belong to the operation:
-       every variant is divided by the same number.
+       FLOPs: add, sub, mul, div, sqrt, rsqrt, exp, log, tanh, erf, max count 1, an FMA 2, a reduction of n terms
+       n. Casts, compares, selects, sign changes, loads, integer and random-number work count 0. Bytes: compulsory
+       traffic, each input read once and each output written once. Workspace and repeated reads do not count, so a
+       variant with more traffic shows as slower. FLOPs and bytes belong to the operation and are the same for all
+       variants. Their quotient is the arithmetic intensity: it tells whether arithmetic or memory limits
+       (roofline; Williams, Waterman & Patterson 2009).
 
    CONTENTS
        >>options        what can be left out or turned on
        >>table          every operation and every variant, one row each
-       >>shapes         shapes, arguments, tensors, checks: the types of the table
-       >>numbers        Philox, rounding to 16 bits and back, reproducible inputs
+       >>shapes         shapes, arguments, tensors, tolerances: the types of the table
+       >>numbers        Philox, conversion to 16 bits and back, reproducible inputs
        >>verify         compares a result with its oracle
-       >>device         packs, reductions, the running softmax pair, tickets
-       >>launch         what the runtime is asked once; checks of arguments; a kernel's shape
-       >>asm            instructions that several sections use, each under one name
-       >>hopper         barriers, tensor copies, clusters and wgmma of compute capability 9.0
+       >>device         16-byte vectors, reductions, online softmax, tickets
+       >>launch         cached runtime queries, checks of arguments, PDL, choice of kernels by row length
+       >>asm            PTX instructions that several sections use: cp.async, ldmatrix, mma.sync, named barriers
+       >>hopper         mbarrier, bulk copies, TMA, clusters and wgmma of compute capability 9.0
        >>elementwise    add, mul, div, and the ladder of every element-wise operation
-       >>memory         copy, fill, read, triad: how fast memory is
-       >>access         strided, gather, chase: what an access pattern costs
-       >>transfer       h2d, d2h, d2d, alloc, null: what the bus, the allocator and a launch cost
+       >>memory         copy, fill, read, triad: memory bandwidth
+       >>access         strided, gather, chase: coalescing, random reads, latency
+       >>transfer       h2d, d2h, d2d, alloc, null: bus, allocator, launch overhead
        >>activation     relu; gelu_erf, gelu_tanh, silu, forward and backward
        >>dropout        dropout: a mask that is a function of the index
-       >>rows           rows on their way while others are at work, clusters, column sums
+       >>rows           prefetching of rows, clusters, column sums
        >>softmax        softmax over the last axis
        >>softmax_bwd    softmax, backward
        >>layernorm      layer normalisation over the last axis
-       >>layernorm_turns layer normalisation by persistent CTAs and clusters; its launchers
+       >>layernorm_turns layer normalisation by persistent kernels and clusters; its launchers
        >>layernorm_bwd  layer normalisation, backward
        >>rmsnorm        RMS normalisation over the last axis, forward and backward
        >>reduction      the sum of many numbers
        >>mse            mean squared error
        >>wsum           weighted sum of each row: a matrix-vector product
        >>wsum_bwd       weighted sum, backward
-       >>transpose      rows to columns
+       >>transpose      rows to columns: coalescing, bank conflicts, swizzle
        >>cross_entropy  loss and log-sum-exp of logits and targets; gradient
        >>cross_entropy_both loss and gradient of logits at once
-       >>embedding      rows of a table, picked by number
-       >>embedding_bwd  gradient of a table: many may want to add to the same row
+       >>embedding      rows of a table, selected by index
+       >>embedding_bwd  gradient of a table: several tokens may add to the same row
        >>matmul_simt    matrix product without tensor cores
-       >>matmul_steps   matrix product with mma.sync, with tensor copies, with wgmma, a step each
-       >>matmul_tile    matrix product in f32 with cp.async and warp tiles
-       >>matmul_mma     matrix product with mma.sync, in earnest
-       >>matmul_results where the sums of wgmma go
-       >>matmul_hopper  matrix product with TMA and wgmma
-       >>matmul_wgmma   its launches
+       >>matmul_steps   matrix product with mma.sync, with TMA, with wgmma, one step each
+       >>matmul_tile    matrix product in f32 with a cp.async pipeline and warp tiles; split-K
+       >>matmul_mma     matrix product with mma.sync and a cp.async pipeline
+       >>matmul_results epilogues of wgmma
+       >>matmul_hopper  matrix product with TMA and wgmma: warp specialization, persistent kernel, ping-pong
+       >>matmul_wgmma   launches of these
        >>matmul_thin    matrix product of few rows
-       >>matmul_select  the same, cut by shape
-       >>matmul_vendor  matrix product by the vendor's library
+       >>matmul_select  matrix product with a configuration chosen by shape
+       >>matmul_vendor  matrix product by cuBLAS
        >>matmul_bytes   matrix product of 8-bit floats
        >>bmm            batched matrix product
-       >>attention_simt attention without tensor cores, and through the vendor's matrix products
-       >>attention_mma  attention on tensor cores, through mma.sync
-       >>attention_hopper attention through TMA and wgmma
-       >>attention_wgmma its way through tiles; its launches
+       >>attention_simt attention without tensor cores, and with cuBLAS
+       >>attention_mma  attention on tensor cores with mma.sync (FlashAttention-2)
+       >>attention_hopper attention with TMA and wgmma (FlashAttention-3)
+       >>attention_wgmma loop of a consumer warpgroup; launches
        >>attention_bwd  attention backward, without tensor cores
-       >>attention_bwd_mma attention backward on tensor cores, through mma.sync
-       >>attention_bwd_hopper attention backward through TMA and wgmma
+       >>attention_bwd_mma attention backward on tensor cores with mma.sync
+       >>attention_bwd_hopper attention backward with TMA and wgmma
        >>registry       the tables themselves; look-up and launch
-       >>shared         the same as plain C functions, for other languages
+       >>shared         the table as plain C functions, for other languages
 */
 #ifndef KBENCH_KERNELS_CUH
 #define KBENCH_KERNELS_CUH
 
 /*------------------------------------------------------------------------------------------------------------
-  >>options     What can be left out or turned on, and the few words that C, C++ and CUDA spell differently.
+  >>options     What can be left out or turned on; differences between C, C++ and CUDA.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Define before including:
-      KBK_ONLY=softmax,matmul  a list: the tables have the rows of these operations alone, so that no other kernel is
-                               compiled. A name that is none of these is a compile error:
+      KBK_ONLY=softmax,matmul  a list of operations: the tables have their rows only, and no other kernel is
+                               compiled. An unknown name is a compile error. The names are:
                                memory (copy, fill, read, triad), access (strided, gather, chase),
                                transfer (h2d, d2h, d2d, alloc, null), elementwise (add, mul, div),
-                               activation (relu, gelu_erf, gelu_tanh, silu), dropout, softmax, layernorm, rmsnorm, sum,
-                               mse, weighted_sum, transpose, cross_entropy, embedding, matmul (and matmul_e4m3), bmm,
-                               attention
-      KBK_TYPES=f32,bf16       a list: these of the element types f32, f16, bf16. One operation in one type compiles in
-                               seconds. nvcc takes a comma in -D for the end of a macro: write \, to have all names
-                               checked, as in '-DKBK_ONLY=softmax\,matmul'
+                               activation (relu, gelu_erf, gelu_tanh, silu), dropout, softmax, layernorm, rmsnorm,
+                               sum, mse, weighted_sum, transpose, cross_entropy, embedding, matmul (and
+                               matmul_e4m3), bmm, attention
+      KBK_TYPES=f32,bf16       a list of element types, out of f32, f16, bf16. One operation in one type compiles
+                               in seconds. nvcc ends the macro at a comma in -D. To have all names checked, write
+                               \, as in '-DKBK_ONLY=softmax\,matmul'
       KBK_NO_REGISTRY          no tables: only launchers that are called are compiled
       KBENCH_SHARED            a library for other languages: see >>shared
       KBK_CUBLAS               the vendor's rows; needs cublas_v2.h and cublasLt.h to build, and opens libcublas
                                or libcublasLt when first launched
-      KBK_NO_CUBLAS            wins over KBK_CUBLAS
-      KBK_TRAP_AFTER=2         to find a deadlock: a kernel that waits for bytes or for another warp for more than so
-                               many seconds (of 2e9 clocks) traps, instead of waiting for ever */
+      KBK_NO_CUBLAS            overrides KBK_CUBLAS
+      KBK_TRAP_AFTER=2         to find a deadlock: a kernel that waits at an mbarrier for more than so many seconds
+                               (of 2e9 clocks) stops with an error instead of waiting for ever */
 
 // clang-format off
 #if defined(KBK_ONLY_MEMORY) || defined(KBK_ONLY_ACCESS) || defined(KBK_ONLY_TRANSFER) \
@@ -218,8 +226,8 @@
     || defined(KBK_NO_BF16)
 #error "kbench_kernels.cuh: KBK_ONLY_... and KBK_NO_... are now -DKBK_ONLY=softmax,matmul and -DKBK_TYPES=f32,bf16"
 #endif
-/*  Each name has a number, and #if compares numbers. A name without one is left as an identifier that is not declared,
-    so that the compiler's error shows the name, as in KBK_ONLY_has_no_sofmax. */
+/*  Each name has a number, and #if compares numbers. An unknown name stays an undeclared identifier, so that the
+    compiler's error shows the name, as in KBK_ONLY_has_no_sofmax. */
 #define KBK_ONLY_has_no_memory           1
 #define KBK_ONLY_has_no_access           2
 #define KBK_ONLY_has_no_transfer         3
@@ -257,8 +265,9 @@
      || l##c1 == i || l##c2 == i || l##c3 == i || l##c4 == i \
      || l##c5 == i || l##c6 == i || l##c7 == i || l##c8 == i)
 #ifdef KBK_ONLY
-/*  nvcc splits the value of -D at its commas: KBK_ONLY gets the first name, and the others become macros.
-    These count as named, and are undefined again. nvcc hides a misspelt one among them: with \, for , it does not. */
+/*  nvcc splits the value of -D at its commas: KBK_ONLY gets the first name, and the others become macros. These
+    count as named, and are undefined again. A misspelt one among them is not noticed, unless commas are written as
+    \, instead. */
 #ifdef __CUDACC__
 #ifdef memory
 #undef memory
@@ -335,7 +344,8 @@
 #endif
 #define KBKI_BUILDS(name)                                                                                          \
     (KBKI_AMONG(KBK_ONLY_has_no_, KBK_ONLY_has_no_##name, KBK_ONLY, KBKI_ENDS) || KBKI_ALSO_##name)
-enum { KBKI_ONLY_KNOWN = KBKI_AMONG(KBK_ONLY_has_no_, -1, KBK_ONLY, KBKI_ENDS) }; // the names there are: see above
+// a compile error for an unknown name
+enum { KBKI_ONLY_KNOWN = KBKI_AMONG(KBK_ONLY_has_no_, -1, KBK_ONLY, KBKI_ENDS) };
 #else
 #define KBKI_BUILDS(name) 1
 #endif
@@ -384,22 +394,22 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #include <dlfcn.h>
 #endif
 
-// A header's functions are not all used by every file that includes it, and no compiler need mention that.
+// Not every file uses all functions of a header; this avoids warnings about it.
 #define KBK_FN static inline __attribute__((unused))
 #define KBK_DATA static const __attribute__((unused))
 
 #define KBK_VERSION "0.1.0"
 
 /*------------------------------------------------------------------------------------------------------------
-  >>table     Every operation and every variant, one row each; the only lists there are.
+  >>table     Every operation and every variant, one row each; there are no other lists.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  KBK_OPS    op, dir, family, scratch (kbki_scratch_<name>, or none), formula
     KBK_TABLE  op, dir, variant, rung, dtypes, sm, origin, note
-      dtypes   KBK_ALL: f32, f16, bf16.   KBK_HALF: f16, bf16.   KBK_SINGLE: f32.   KBK_BRAIN: bf16.   Others
-               are not even compiled.
-      sm       least compute capability, 0 for any; 90a means exactly 9.0; 75, of tensor cores, is 80 for bf16
-      origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED where atomics add in whatever order they come;
+      dtypes   KBK_ALL: f32, f16, bf16.   KBK_HALF: f16, bf16.   KBK_SINGLE: f32.   KBK_BRAIN: bf16.   Other types
+               are not compiled.
+      sm       least compute capability, 0 for any; 90a means exactly 9.0; 75 (tensor cores) is 80 for bf16
+      origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED if atomics add in no fixed order;
                | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE, | KBK_TF32: see >>shapes */
 // clang-format off
 #if KBKI_BUILDS(memory)
@@ -412,19 +422,19 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(copy,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
     row(copy,    run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
     row(copy,    run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
-    row(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte packs in flight")                \
+    row(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte vectors in flight")              \
     row(copy,    run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies in and out")                     \
     row(copy,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR | KBK_COPIES,  "cudaMemcpyAsync")            \
     row(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
     row(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread")              \
-    row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "the driver's memset of words")            \
+    row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "driver memset of 32- or 16-bit words")    \
     row(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, the last CTA folds")       \
-    row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte packs in flight")               \
+    row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte vectors in flight")             \
     row(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
     row(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
     row(triad,   run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
-    row(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two packs of each input in flight")          \
-    row(triad,   run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies keep a ring of tiles full")
+    row(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two vectors per input in flight")            \
+    row(triad,   run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)")
 #else
 #define KBK_OPS_MEMORY(row)
 #define KBK_TABLE_MEMORY(row)
@@ -440,7 +450,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(strided, run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four independent reads per thread")          \
     row(gather,  run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                     \
     row(gather,  run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "eight indices, then eight reads")            \
-    row(chase,   run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one thread, each load waits for the last")
+    row(chase,   run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one thread, dependent loads")
 #else
 #define KBK_OPS_ACCESS(row)
 #define KBK_TABLE_ACCESS(row)
@@ -451,20 +461,20 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(h2d,      run,  KBK_MAP,  none,       "y = x, host to device")                                           \
     row(d2h,      run,  KBK_MAP,  none,       "y = x, device to host")                                           \
     row(d2d,      run,  KBK_MAP,  none,       "y = x, device to device")                                         \
-    row(alloc,    run,  KBK_MAP,  none,       "a block of n elements, there and gone")                           \
+    row(alloc,    run,  KBK_MAP,  none,       "allocate and free n elements")                                    \
     row(null,     run,  KBK_MAP,  none,       "nothing")
 #define KBK_TABLE_TRANSFER(row)                                                                                  \
-    row(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "by the driver")          \
+    row(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver")   \
     row(h2d,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
     row(h2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
-    row(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "by the driver")          \
+    row(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver")   \
     row(d2h,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
     row(d2h,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
     row(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy")                                     \
     row(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync")                       \
     row(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree")               \
-    row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that gives all back")         \
-    row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps all")              \
+    row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that returns its memory")     \
+    row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps its memory")       \
     row(null, run, naive,    1, KBK_SINGLE, 0, KBK_OWN, "an empty kernel")
 #else
 #define KBK_OPS_TRANSFER(row)
@@ -480,16 +490,16 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(add,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
     row(add,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
     row(add,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")       \
-    row(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "bulk copies keep a ring of tiles full")           \
+    row(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")         \
+    row(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)")         \
     row(mul,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
     row(mul,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
     row(mul,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")       \
+    row(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")         \
     row(div,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
     row(div,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
     row(div,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(div,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs of each input in flight")
+    row(div,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")
 #else
 #define KBK_OPS_ELEMENTWISE(row)
 #define KBK_TABLE_ELEMENTWISE(row)
@@ -501,43 +511,43 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(gelu_erf,  fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + erf(x / sqrt 2))")                                \
     row(gelu_erf,  bwd,  KBK_MAP,  none,       "dx = dy (Phi(x) + x phi(x))")                                    \
     row(gelu_tanh, fwd,  KBK_MAP,  none,       "y = 0.5 x (1 + tanh(k x (1 + a x^2)))")                          \
-    row(gelu_tanh, bwd,  KBK_MAP,  none,       "dx = dy y'(x), y as forward")                                    \
+    row(gelu_tanh, bwd,  KBK_MAP,  none,       "dx = dy y'(x), y as in fwd")                                     \
     row(silu,      fwd,  KBK_MAP,  none,       "y = x / (1 + exp(-x))")                                          \
     row(silu,      bwd,  KBK_MAP,  none,       "dx = dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x))")
 #define KBK_TABLE_ACTIVATION(row)                                                                                \
     row(relu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                         \
     row(relu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(relu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
     row(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
     row(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
     row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic of a short polynomial")                 \
     row(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
     row(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")              \
-    row(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "a polynomial of half the length")                \
+    row(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
+    row(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "polynomial of degree 8 instead of 14")           \
     row(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
     row(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
     row(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
     row(gelu_tanh, bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
     row(gelu_tanh, bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_tanh, bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")              \
+    row(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
     row(gelu_tanh, bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
     row(silu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
     row(silu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(silu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte packs in flight")                    \
+    row(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
     row(silu,      fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
     row(silu,      bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
     row(silu,      bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(silu,      bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two packs of each input in flight")              \
+    row(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
     row(silu,      bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")
 #else
 #define KBK_OPS_ACTIVATION(row)
@@ -547,14 +557,14 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #if KBKI_BUILDS(dropout)
 #define KBK_OPS_DROPOUT(row)                                                                                     \
     row(dropout,  fwd,  KBK_MAP,  none,       "y = keep ? x / (1 - p) : 0")                                      \
-    row(dropout,  bwd,  KBK_MAP,  none,       "dx = keep ? dy / (1 - p) : 0, the mask of fwd")
+    row(dropout,  bwd,  KBK_MAP,  none,       "dx = keep ? dy / (1 - p) : 0, same mask as fwd")
 #define KBK_TABLE_DROPOUT(row)                                                                                   \
     row(dropout, fwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
-    row(dropout, fwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per pack")   \
-    row(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two packs in flight")                        \
+    row(dropout, fwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per vector") \
+    row(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight")                      \
     row(dropout, bwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
-    row(dropout, bwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per pack")   \
-    row(dropout, bwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two packs in flight")
+    row(dropout, bwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per vector") \
+    row(dropout, bwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight")
 #else
 #define KBK_OPS_DROPOUT(row)
 #define KBK_TABLE_DROPOUT(row)
@@ -567,14 +577,14 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_SOFTMAX(row)                                                                                   \
     row(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes")      \
     row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads")  \
-    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, running (max, sum), two reads")   \
+    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, two reads")       \
     row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")     \
-    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")     \
+    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "next rows prefetched into shared memory")       \
     row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB")       \
     row(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes")        \
     row(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads")             \
     row(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read")    \
-    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "next rows on their way into shared memory")     \
+    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "next rows prefetched into shared memory")       \
     row(softmax,   bwd,  cluster,  5,  KBK_ALL,  90,  KBK_OWN,  "rows split over a cluster, up to 512 KiB")
 #else
 #define KBK_OPS_SOFTMAX(row)
@@ -589,9 +599,9 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(layernorm, fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, three uncoalesced passes")         \
     row(layernorm, fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
     row(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
-    row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows on their way")     \
+    row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows prefetched")       \
     row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
-    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "an atomic per element")            \
+    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
     row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                  \
     row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
     row(layernorm, bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
@@ -608,9 +618,9 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(rmsnorm,   fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, two uncoalesced passes")           \
     row(rmsnorm,   fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
     row(rmsnorm,   fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
-    row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows on their way")           \
+    row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows prefetched")             \
     row(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
-    row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "an atomic per element")            \
+    row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
     row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                  \
     row(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
     row(rmsnorm,   bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
@@ -624,8 +634,8 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(sum,       run,  KBK_SUM,  sum,        "out = sum(x)")
 #define KBK_TABLE_REDUCTION(row)                                                                                 \
     row(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
-    row(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, an atomic each")   \
-    row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, an atomic per warp")   \
+    row(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, one atomic per CTA") \
+    row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, one atomic per warp")  \
     row(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes in order")
 #else
 #define KBK_OPS_REDUCTION(row)
@@ -638,10 +648,10 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(mse,       bwd,  KBK_MAP,  none,       "dx = (2 g / n) (x - y)")
 #define KBK_TABLE_MSE(row)                                                                                       \
     row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
-    row(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, an atomic each")    \
+    row(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, one atomic per CTA") \
     row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes")              \
     row(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
-    row(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte packs of each input in flight")
+    row(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per input in flight")
 #else
 #define KBK_OPS_MSE(row)
 #define KBK_TABLE_MSE(row)
@@ -662,7 +672,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                    \
     row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; dx")       \
     row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses")    \
-    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "much data: one kernel reads, another writes")
+    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: one kernel reads, one writes")
 #else
 #define KBK_OPS_WSUM(row)
 #define KBK_TABLE_WSUM(row)
@@ -688,14 +698,14 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(cross_entropy, fwdbwd, KBK_ROWS, ce_both, "loss[r], and dx[r,c] = exp(x[r,c] - lse[r]) - (c == t[r])")
 #define KBK_TABLE_CROSS_ENTROPY(row)                                                                             \
     row(cross_entropy, fwd, split, 1,  KBK_ALL,  0,   KBK_OWN,  "log-softmax to memory in f32, then a gather")   \
-    row(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, running (max, sum), one read")     \
-    row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, four in flight per thread")      \
+    row(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, online softmax, one read")         \
+    row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread")    \
     row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
-    row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte packs, two in flight per thread")       \
-    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "fwd unroll, then bwd unroll: three streams")    \
+    row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread")     \
+    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "fwd unroll, then bwd unroll")                   \
     row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row, second read backwards")            \
     row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read")                \
-    row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row over 2 to 8 CTAs, sums through DSMEM")
+    row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row over 2 to 8 CTAs, sums by DSMEM")
 #else
 #define KBK_OPS_CROSS_ENTROPY(row)
 #define KBK_TABLE_CROSS_ENTROPY(row)
@@ -708,10 +718,10 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_EMBEDDING(row)                                                                                 \
     row(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
     row(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses")              \
-    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "two packs per thread, ids first")               \
-    row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "an atomic per element")          \
+    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "two vectors per thread, ids first")             \
+    row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element")         \
     row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")         \
-    row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids in order, one owner per row of dW")
+    row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted, one owner per row of dW")
 #else
 #define KBK_OPS_EMBEDDING(row)
 #define KBK_TABLE_EMBEDDING(row)
@@ -725,9 +735,9 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C")                   \
     row(matmul,    fwd,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
     row(matmul,    fwd,  regblock, 3,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
-    row(matmul,    fwd,  vec,      4,  KBK_SINGLE, 0, KBK_OWN,  "16-byte accesses, A transposed on its way")     \
-    row(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async ring of four tiles")                   \
-    row(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragments ahead, bands, split K")
+    row(matmul,    fwd,  vec,      4,  KBK_SINGLE, 0, KBK_OWN,  "16-byte accesses, A transposed when stored")    \
+    row(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles")               \
+    row(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K")
 #define KBK_TABLE_MATMUL_STEPS(row)                                                                              \
     row(matmul,    fwd,  warpmma,  4,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded plainly")      \
     row(matmul,    fwd,  tmaload,  5,  KBK_HALF, 90,  KBK_OWN,  "tiles fetched by one thread, by TMA")           \
@@ -743,12 +753,12 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(matmul,    fwd,  multicast, 13, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")             \
     row(matmul,    fwd,  tma,      14, KBK_HALF, 90a, KBK_OWN,  "C leaves by TMA, under the next tile")           \
     row(matmul,    fwd,  select,   15, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")           \
-    row(matmul,    fwd,  tf32,     16, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select, with 10 bits of each number")
+    row(matmul,    fwd,  tf32,     16, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)")
 #define KBK_TABLE_MATMUL_E4M3(row)                                                                               \
     row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C")                   \
     row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32")        \
-    row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, sums to f32 each 128 of K") \
-    row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "by shape: 256 x 128, small tiles, K in pieces")
+    row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K")   \
+    row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "by shape: 256 x 128, small tiles, split-K")
 #else
 #define KBK_OPS_MATMUL(row)
 #define KBK_TABLE_MATMUL_SIMT(row)
@@ -757,11 +767,11 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_MATMUL_HOPPER(row)
 #define KBK_TABLE_MATMUL_E4M3(row)
 #endif
-// The vendor's product of 8-bit floats is in cuBLASLt alone; the word stays that of the vendor's other rows.
+// The vendor's 8-bit product is in cuBLASLt; the variant is named cublas like the vendor's other rows.
 #if defined(KBK_CUBLAS) && KBKI_BUILDS(matmul)
 #define KBK_TABLE_MATMUL_VENDOR(row)                                                                             \
     row(matmul,    fwd,  cublas,   99, KBK_ALL,  0,   KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")      \
-    row(matmul_e4m3, fwd, cublas,  99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, not its fast accumulation")
+    row(matmul_e4m3, fwd, cublas,  99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, no fast accumulation")
 #else
 #define KBK_TABLE_MATMUL_VENDOR(row)
 #endif
@@ -772,8 +782,8 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_BMM(row)                                                                                       \
     row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "matmul's kernel, batch in grid.z")              \
     row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "matmul's kernel, batch in grid.z")              \
-    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "by shape, with wgmma; the batch in the order of tiles") \
-    row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select, with 10 bits of each number")
+    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "by shape, wgmma; persistent over the batch")            \
+    row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)")
 #else
 #define KBK_OPS_BMM(row)
 #define KBK_TABLE_BMM(row)
@@ -787,23 +797,23 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 
 #if KBKI_BUILDS(attention)
 #define KBK_OPS_ATTENTION(row)                                                                                   \
-    row(attention, fwd,  KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and its lse; causal or not")   \
+    row(attention, fwd,  KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and lse; causal or not")       \
     row(attention, bwd,  KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse")
 #define KBK_TABLE_ATTENTION(row)                                                                                 \
     row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")          \
-    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, running softmax, 32 keys a time") \
+    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32 keys a time")  \
     row(attention, fwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 4 x 4 scores per thread, FMAs")  \
-    row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, tiles loaded by all threads, in turn") \
-    row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, two buffers")       \
-    row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, producer and consumers")         \
-    row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three consumers that drift apart")              \
-    row(attention, fwd,  flashpp,  9,  KBK_HALF, 90a, KBK_OWN,  "scores a tile ahead, consumers in turn")        \
+    row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")         \
+    row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, double buffering")  \
+    row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, warp specialization")            \
+    row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three independent consumers")                   \
+    row(attention, fwd,  flashpp,  9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, 3-4 consumers ping-pong") \
     row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
-    row(attention, bwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, then per key, p and ds anew")     \
+    row(attention, bwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, then per key, recomputation")     \
     row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs")   \
-    row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, tiles loaded by all threads, in turn") \
-    row(attention, bwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys stay, dq by atomics")   \
-    row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "the same through wgmma and TMA")
+    row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")         \
+    row(attention, bwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys per CTA, dq by atomics") \
+    row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "the same with wgmma and TMA")
 #else
 #define KBK_OPS_ATTENTION(row)
 #define KBK_TABLE_ATTENTION(row)
@@ -815,7 +825,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_ATTENTION_VENDOR(row)
 #endif
 
-// The closed list: a row with another word does not compile.
+// The closed list of variant words: a row with another word does not compile.
 #define KBKI_WORDS(word)                                                                                         \
     word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
     word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
@@ -841,14 +851,14 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 // clang-format on
 
 /*------------------------------------------------------------------------------------------------------------
-  >>shapes     Shapes, arguments, tensors, checks: the types of the table.
+  >>shapes     Shapes, arguments, tensors, tolerances: the types of the table.
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBK_EPS 1e-5       // epsilon of the normalisations
-#define KBK_IGNORE (-100)  // target that a loss leaves out
-#define KBK_TICKETS 256    // bytes at the start of the workspace that hold counters
-#define KBK_MAX_TENSORS 12 // of one operation
-#define KBK_OUTS 4         // outputs of one operation
+#define KBK_IGNORE (-100)  // target that the loss ignores
+#define KBK_TICKETS 256    // bytes of counters at the start of the workspace
+#define KBK_MAX_TENSORS 12 // most tensors of an operation
+#define KBK_OUTS 4         // most outputs of an operation
 
 typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 
@@ -857,10 +867,11 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 #define KBK_BRAIN (1u << KBK_BF16)
 #define KBK_ALL (KBK_SINGLE | KBK_HALF)
 
-// What shapes mean to an operation, so that a program can choose them without knowing it by name.
+// Families of operations: the meaning of a shape. A program can choose shapes for an operation it does not know by
+// name.
 enum {
     KBK_MAP,   // n = rows * cols independent elements
-    KBK_PICK,  // n = rows * cols accesses; depth: their stride, or how many elements they fall among
+    KBK_PICK,  // n = rows * cols accesses; depth: their stride, or the number of elements that they select from
     KBK_SUM,   // n = rows * cols elements, one result
     KBK_ROWS,  // rows of cols elements
     KBK_GEMM,  // M = rows, N = cols, K = depth; layout
@@ -876,13 +887,13 @@ typedef struct kbk_shape {
     double p;                                // dropout: probability of a zero
     int causal;
     int layout;
-    uint64_t seed; // dropout: the key of its mask
+    uint64_t seed; // dropout: key of the mask
 } kbk_shape;
 
 #ifdef __CUDACC__
 typedef cudaStream_t kbk_stream;
 #else
-typedef struct CUstream_st* kbk_stream; // the type that cudaStream_t names
+typedef struct CUstream_st* kbk_stream; // the type behind cudaStream_t
 #endif
 
 typedef struct kbk_args {
@@ -891,10 +902,10 @@ typedef struct kbk_args {
     void* out[KBK_OUTS];
     void* workspace; // 256-byte aligned; see "scratch memory" above
     size_t workspace_bytes;
-    float scalar; // cross_entropy fwdbwd: factor of dx; 0 stands for 1. The seed of dropout is in the shape
+    float scalar; // cross_entropy fwdbwd: factor of dx; 0 means 1. (The seed of dropout is in the shape.)
 } kbk_args;
 
-// NULL, or why nothing was launched.
+// Returns NULL, or why nothing was launched.
 typedef const char* (*kbk_launch_fn)(const kbk_args* a, kbk_stream stream);
 
 enum { KBK_IN, KBK_OUT, KBK_INOUT };                     // kbk_tensor.role
@@ -907,20 +918,21 @@ typedef struct kbk_tensor {
     const char* name;
     int role, kind;
     int64_t count;    // elements
-    int64_t per_unit; // elements per unit; 0: belongs to no unit (weights, column sums), always taken whole
-    int64_t scales;   // outputs: magnitudes per unit that the oracle also gives: 0, 1 or per_unit
+    // elements per unit; 0: belongs to no unit (weights, column sums) and is always compared as a whole
+    int64_t per_unit;
+    int64_t scales;   // outputs: magnitudes per unit that the oracle also returns: 0, 1 or per_unit
     int fill;         // normal: mean a, deviation b.  uniform: [a, b).  ids: integers of [a, b).  same: a
-    double a, b;      // sequence: i mod b.  cycle: what follows i on one cycle through all of [0, b)
-    int place;        // on the host: pinned, except for a variant whose origin says KBK_PAGEABLE
-    int optional;     // 1: an output that is not written if its pointer is null
+    double a, b;      // sequence: i mod b.  cycle: the successor of i in one cycle through all of [0, b)
+    int place;        // on the host: pinned memory, unless the variant's origin says KBK_PAGEABLE
+    int optional;     // 1: an output that is not written if its pointer is NULL
 } kbk_tensor;
 
-/*  How far a result may be from its oracle. Let w = max(|ref|, row scale, magnitude given by the oracle); the
-    row scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps
-    * ulp(w) + abs, the tensor if also ||got - ref|| <= norm * ||max(|ref|, magnitude)||, or <= 1.25 times the norm of
-    the oracle's own rounding. ulps < 0: as many of max(|ref|, magnitude), where one element is so much larger
-    than the others of its row that the row scale would hide them. ulps = 0 and abs = 0: equal to the oracle
-    rounded once. Outputs that are f32 whatever T is (statistics, losses) use the check of f32. */
+/*  Tolerance of a result against its oracle. Let w = max(|ref|, row scale, magnitude from the oracle). The row
+    scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps * ulp(w)
+    + abs. The tensor passes if, in addition, ||got - ref|| <= norm * ||max(|ref|, magnitude)||, or <= 1.25 times
+    the norm of the oracle's own rounding errors. ulps < 0: w is max(|ref|, magnitude), for rows in which one
+    element is so large that the row scale would hide errors of the others. ulps = 0 and abs = 0: equal to the
+    oracle, rounded once. Outputs that are f32 for any T (statistics, losses) use the tolerance of f32. */
 typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
@@ -933,35 +945,35 @@ typedef struct kbk_check {
 typedef struct kbk_op {
     const char *name, *dir, *formula;
     int family;
-    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns how many
-    int64_t (*units)(const kbk_shape* s); // independent pieces of the result: rows, elements; 0: nothing to write
-                                          // but whole tensors, such as column sums
-    // Outputs of units u0..u1-1 at out[k] + (u - u0) * per_unit, whole tensors at out[k], magnitudes at
-    // out[KBK_OUTS + k]; a null out[k] is not wanted. Inputs are whole. elem: bytes of an element of the variant that
-    // is compared, since magnitudes depend on it.
+    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns the count
+    int64_t (*units)(const kbk_shape* s); // independent parts of the result, such as rows or elements; 0: only
+                                          // tensors that belong to no unit, such as column sums, are written
+    // Oracle. Writes units u0..u1-1 of output k at out[k] + (u - u0) * per_unit, tensors without units at out[k],
+    // and magnitudes at out[KBK_OUTS + k]. A NULL out[k] is skipped. Inputs are complete tensors. elem: bytes per
+    // element of the variant under test, which magnitudes depend on.
     void (*ref)(const kbk_shape* s, int elem, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
     double (*bytes)(const kbk_shape* s, int elem);
-    size_t (*scratch)(const kbk_shape* s, int elem, int word); // word: of the variant, KBKI_WORD_<...>
+    size_t (*scratch)(const kbk_shape* s, int elem, int word); // word: KBKI_WORD_<...> of the variant
     kbk_check check[KBK_DTYPES];
 } kbk_op;
 
-// kbk_variant.origin: whose it is, and what a program has to know before it launches or times it
+// kbk_variant.origin: own or vendor's, and what a program must know before it launches or times the variant
 enum {
     KBK_OWN = 1,
     KBK_VENDOR = 2,
-    KBK_UNORDERED = 4,  // atomics add in whatever order they come
-    KBK_COPIES = 8,     // a copy by the runtime is what is measured
-    KBK_ALLOCATES = 16, // allocation is what is measured, by the host's clock; cannot be captured
-    KBK_PAGEABLE = 32,  // wants its host tensors in pageable memory
-    KBK_TF32 = 64       // takes 10 of the 23 bits of f32, and has a tolerance of its own: see kbk_op_of
+    KBK_UNORDERED = 4,  // atomics: the order of additions is not fixed
+    KBK_COPIES = 8,     // measures a copy by the runtime
+    KBK_ALLOCATES = 16, // measures allocation, by the host's clock; cannot be captured into a graph
+    KBK_PAGEABLE = 32,  // needs its host tensors in pageable memory
+    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32, with a tolerance of its own: see kbk_op_of
 };
 
-// Least compute capability. What needs an architecture's own instructions runs on that one alone.
+// Least compute capability. KBK_SM_EXACT: instructions of one architecture (sm_90a), which run on that one only.
 enum {
     KBK_SM_EXACT = 0x1000,
     KBK_SM_0 = 0,
-    KBK_SM_75 = 75, // f16 on tensor cores; bf16 wants 80
+    KBK_SM_75 = 75, // f16 on tensor cores; bf16 needs 80
     KBK_SM_80 = 80,
     KBK_SM_89 = 89,
     KBK_SM_90 = 90,
@@ -979,10 +991,11 @@ typedef struct kbk_variant {
     int word; // KBKI_WORD_<name>
 } kbk_variant;
 
-// The operation of a variant, with that variant's tolerance.
+// The operation of a variant, with the tolerance of that variant.
 KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
     kbk_op op = *v->op;
-    if (v->origin & KBK_TF32) op.check[KBK_F32].norm = 1.5e-3, op.check[KBK_F32].ulps = 6 * 8192; // 8192: 13 bits
+    // 8192: 13 bits fewer
+    if (v->origin & KBK_TF32) op.check[KBK_F32].norm = 1.5e-3, op.check[KBK_F32].ulps = 6 * 8192;
     return op;
 }
 #define KBKI_WORD_ID(word) KBKI_WORD_##word,
@@ -996,9 +1009,9 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
-KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integers
+KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integer kinds
 
-// The rows of _tensors, one call each.
+// Constructors for the tensors of an operation.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
     kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0, 0 };
     return t;
@@ -1011,8 +1024,8 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
     kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0, 0 };
     return t;
 }
-/*  kbk_<op>_<dir>_ref and kbki_scratch_<name>: an operation's kbk_op.ref and kbk_op.scratch. elem: bytes of an element.
-    Not every one of them uses all of its arguments. */
+/*  Define kbk_<op>_<dir>_ref (kbk_op.ref) and kbki_scratch_<name> (kbk_op.scratch). elem: bytes per element. Not
+    every definition uses all of its arguments. */
 #define KBKI_MAYBE __attribute__((unused))
 #define KBKI_REF(op_dir)                                                                                        \
     KBK_FN void kbk_##op_dir##_ref(const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE const double* const* in, \
@@ -1021,8 +1034,8 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
     KBK_FN size_t kbki_scratch_##name(KBKI_MAYBE const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE int word)
 KBKI_SCRATCH(none) { return 0; }
 KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->cols; }
-/*  kbk_<op>_<dir>_units, _flops and _bytes of an operation. The last two are written as its card has them, of numbers
-    in double: n = rows * cols; rows, cols, depth; elem: bytes of an element. */
+/*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are expressions as on the card, in double:
+    n = rows * cols; rows, cols, depth; elem: bytes per element. */
 #define KBKI_FORMULA(s, value)                                                      \
     const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
     const double depth = (double)(s)->depth;                                        \
@@ -1037,8 +1050,8 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         KBKI_FORMULA(s, bytes);                                                          \
     }
 
-/*  NULL, or why no operation takes this shape: a negative number, a layout that does not exist, a tensor of more than
-    2^56 elements. For every other shape, formulas, oracles and kbk_workspace stay within 64 bits. */
+/*  NULL, or why no operation accepts this shape: a negative number, an unknown layout, or a tensor of more than
+    2^56 elements. For all other shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     if (s->batch < 0 || s->heads < 0 || s->rows < 0 || s->cols < 0 || s->depth < 0) return "a dimension is negative";
     const double rows = (double)s->rows, cols = (double)s->cols, depth = (double)s->depth;
@@ -1054,8 +1067,8 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
                ? "a tensor has more than 2^56 elements"
                : NULL;
 }
-/*  NULL, or why these arguments cannot be launched on any device: the shape; a null output that would be written; a
-    null input that has elements, unless nothing is written. */
+/*  NULL, or why these arguments cannot be launched on any device: the shape; a NULL output that would be written;
+    a NULL input that has elements, unless nothing is written. */
 KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int writes = 0, ins = 0, outs = 0;
@@ -1076,18 +1089,18 @@ KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
 }
 
 /*------------------------------------------------------------------------------------------------------------
-  >>numbers     Philox, rounding to 16 bits and back, reproducible inputs; the same bits on host and device.
+  >>numbers     Philox, conversion to 16 bits and back, reproducible inputs: the same bits on host and device.
 ------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbk_u4 {
     uint32_t w[4];
 } kbk_u4;
 
-// Philox4x32 with 10 rounds (Salmon et al., SC 2011): a block cipher as a generator, so that word i of a
-// stream is a function of i alone, whatever the grid, the variant or the order.
+// Philox4x32 with 10 rounds (Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3"): counter-based, so
+// that word i of a stream depends on i alone, not on the grid, the variant or the order.
 KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
-        // Both halves of a product from one multiplication: on a GPU these are half of the work.
+        // One multiplication gives both halves of a product; on a GPU they are half of the work.
         uint64_t p0 = (uint64_t)0xD2511F53u * ctr.w[0], p1 = (uint64_t)0xCD9E8D57u * ctr.w[2];
         ctr.w[0] = (uint32_t)(p1 >> 32) ^ ctr.w[1] ^ key0;
         ctr.w[1] = (uint32_t)p1;
@@ -1120,15 +1133,15 @@ KBK_FN double kbki_from_bits(uint64_t b) {
     return x;
 }
 
-// By their bits, so that a build with fast-math cannot reason them away.
+// Tests of the bits, which a build with fast-math cannot remove.
 KBK_FN int kbk_is_nan(double x) { return (kbki_bits(x) & ~(1ull << 63)) > 0x7FFull << 52; }
 KBK_FN int kbk_is_inf(double x) { return (kbki_bits(x) & ~(1ull << 63)) == 0x7FFull << 52; }
 
 KBK_FN int kbki_mantissa(int dtype) { return dtype == KBK_F32 ? 23 : dtype == KBK_F16 ? 10 : 7; }
 KBK_FN int kbki_exponent(int dtype) { return dtype == KBK_F16 ? 5 : 8; }
 
-// The bits of x in the element type: to nearest, ties to even, once. Overflow gives infinity, NaN a quiet
-// NaN.
+// Converts x to the bits of the element type: to nearest, ties to even, rounded once. Overflow gives infinity, NaN
+// a quiet NaN.
 KBK_FN uint32_t kbk_round(int dtype, double x) {
     const int m = kbki_mantissa(dtype), e = kbki_exponent(dtype), bias = (1 << (e - 1)) - 1;
     const uint32_t inf = ((1u << e) - 1) << m;
@@ -1136,7 +1149,7 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     uint32_t sign = (uint32_t)(b >> 63) << (m + e);
     int exp = (int)(b >> 52 & 0x7FF);
     if (exp == 0x7FF) return sign | inf | (man ? 1u << (m - 1) : 0);
-    if (exp == 0) return sign; // zero, or far below the least subnormal of any of these types
+    if (exp == 0) return sign; // zero, or far below the least subnormal number of the element types
     man |= 1ull << 52;
     exp += bias - 1023;
     int shift = 52 - m;
@@ -1144,7 +1157,7 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     if (shift > 54) return sign;
     uint64_t q = man >> shift, rest = man & ((1ull << shift) - 1), half = 1ull << (shift - 1);
     q += rest > half || (rest == half && (q & 1));
-    // A carry out of the mantissa is the next exponent, in the subnormal case too.
+    // A carry out of the mantissa gives the next exponent, also for subnormal numbers.
     uint64_t r = exp < 1 ? q : ((uint64_t)exp << m) + (q - (1ull << m));
     return sign | (r >= inf ? inf : (uint32_t)r);
 }
@@ -1161,9 +1174,9 @@ KBK_FN double kbki_widen_bits(int dtype, uint32_t b) {
 
 KBK_FN double kbk_round_value(int dtype, double x) { return kbki_widen_bits(dtype, kbk_round(dtype, x)); }
 
-/*  OCP's e4m3: a sign, four bits of exponent with a bias of 7, three of fraction. Up to 448: the greatest exponent is
-    one like any other, but for its last number, 0x7F, which is NaN; there is no infinity. Subnormals are multiples of
-    2^-9. */
+/*  e4m3 (Open Compute Project 2023, "OCP 8-bit Floating Point Specification"): sign, four exponent bits with bias
+    7, three mantissa bits. The largest number is 448. There is no infinity; 0x7F is NaN, and the other numbers of
+    the largest exponent are normal. Subnormals are multiples of 2^-9. */
 typedef struct kbk_e4m3 {
     uint8_t bits;
 } kbk_e4m3;
@@ -1173,7 +1186,7 @@ KBK_FN double kbk_e4m3_value(uint32_t bits) {
     double x = exp ? ldexp(8 + man, exp - 10) : ldexp(man, -9);
     return bits & 0x80 ? -x : x;
 }
-// To nearest, ties to even; what is greater than 448, infinity too, becomes 448.
+// To nearest, ties to even; saturates: larger numbers and infinity become 448.
 KBK_FN uint32_t kbk_e4m3_bits(double x) {
     uint32_t sign = (uint32_t)(kbki_bits(x) >> 63) << 7;
     int e = 0;
@@ -1182,12 +1195,12 @@ KBK_FN uint32_t kbk_e4m3_bits(double x) {
     if (kbk_is_inf(x) || x >= 448) return sign | 0x7E;
     frexp(x, &e);
     if (e < -5 || x == 0) e = -5;
-    double q = ldexp(x, 4 - e), low = floor(q); // 8 to 16 of the least step there; less where x is subnormal
+    double q = ldexp(x, 4 - e), low = floor(q); // 8 to 16 steps of this exponent; fewer if x is subnormal
     if (q - low > 0.5 || (q - low == 0.5 && fmod(low, 2) == 1)) low++;
-    return sign | (uint32_t)((e + 5) * 8 + (int)low); // 16 of one exponent are 8 of the next
+    return sign | (uint32_t)((e + 5) * 8 + (int)low); // 16 steps of an exponent are 8 steps of the next
 }
 
-// n elements of a tensor's storage as double; exact (64-bit ids below 2^53).
+// Converts n stored elements of a tensor to double; exact (64-bit ids below 2^53).
 KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) {
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1214,7 +1227,7 @@ KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) 
     }
 }
 
-// The other way: n doubles into a tensor's storage, rounded once.
+// Converts n doubles to stored elements, rounded once.
 KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n) {
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1233,10 +1246,11 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
     }
 }
 
-// Element i of stream (seed, id): word i mod 4 of block i / 4; normals are Box-Muller on the block's two word
-// pairs.
+// Element i of stream (seed, id): word i mod 4 of block i / 4. Normal numbers: Box & Muller (1958), from the
+// block's two pairs of words.
 KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, int64_t i) {
-    const double word = 1 / 4294967296.0, top24 = 1 / 16777216.0; // of a word's range, of its upper 24 bits
+    // scale of a 32-bit word, and of its upper 24 bits
+    const double word = 1 / 4294967296.0, top24 = 1 / 16777216.0;
     kbk_u4 r = kbk_random_block(seed, (uint64_t)i / 4, (uint32_t)id, 0);
     int w = (int)(i & 3);
     if (fill == KBK_SAME) return a;
@@ -1248,9 +1262,10 @@ KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, i
     return a + b * radius * (w & 1 ? sin(angle) : cos(angle));
 }
 
-/*  i -> (mul i + add) mod n is one cycle through all n numbers if add shares no factor with n, and mul - 1 has
-    every prime factor of n, and 4 if n has (Hull and Dobell). Powers of two come out well scattered; where n
-    has no square factor the cycle is a stride. n below 2^31. */
+/*  Linear congruential map i -> (mul i + add) mod n. It is one cycle through all n numbers if add and n have no
+    common factor, and mul - 1 is divisible by every prime factor of n, and by 4 if n is (Hull & Dobell 1962). For
+    powers of two the sequence is well scattered; if n has no square factor, it is a stride. n must be below 2^31.
+    */
 KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     int64_t factor = n % 4 ? 1 : 2, rest = n;
     for (int64_t p = 2; p * p <= rest; p++) {
@@ -1269,7 +1284,7 @@ KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     }
 }
 
-// Elements i0..i0+n-1 of input number id, as the oracle wants them: rounded to the type they are stored in.
+// Elements i0..i0+n-1 of input number id, for the oracle: rounded to the type in which they are stored.
 KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int64_t i0, int64_t n, double* x) {
     int64_t mul = 0, add = 0;
     if (t->fill == KBK_CYCLE) kbki_cycle((int64_t)t->b, &mul, &add);
@@ -1287,7 +1302,7 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 }
 
 /*------------------------------------------------------------------------------------------------------------
-  >>verify     Compares a result with its oracle, element by element and as a whole; a NaN cannot pass.
+  >>verify     Compares a result with its oracle, by element and by norm; a NaN cannot pass.
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_HUGE 1e300
@@ -1295,12 +1310,12 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 typedef struct kbk_report {
     const char* why;         // NULL: passed
     int64_t bad;             // elements outside their bound
-    int64_t index;           // of the worst element, in the whole tensor; -1: none was compared
+    int64_t index;           // of the worst element, in the whole tensor; -1: nothing was compared
     double got, want, bound; // of the worst element: |got - want| should be <= bound
     double norm, norm_bound; // ||got - want|| / ||want||
 } kbk_report;
 
-// The distance between neighbours of the element type at |x|; at least the least subnormal.
+// Spacing of the element type at |x|; at least the least subnormal number.
 KBK_FN double kbk_ulp(int dtype, double x) {
     int m = kbki_mantissa(dtype), least = 2 - (1 << (kbki_exponent(dtype) - 1)), e = 0;
     x = fabs(x);
@@ -1309,7 +1324,7 @@ KBK_FN double kbk_ulp(int dtype, double x) {
     return ldexp(1.0, (e - 1 > least ? e - 1 : least) - m);
 }
 
-// Descriptor of output k; returns how many tensors there are, or 0 if there is no such output.
+// Returns the descriptor of output k in *out, and the number of tensors; 0 if there is no such output.
 KBK_FN int kbk_output(const kbk_op* op, const kbk_shape* s, int k, kbk_tensor* out) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int n = op->tensors(s, t);
@@ -1329,8 +1344,8 @@ KBK_FN double kbki_rms(const double* x, int64_t n) {
     return count ? sqrt(sum / count) : 0;
 }
 
-// One element: NaN exactly where the oracle has one, infinities alike, otherwise within the bound. Returns 1
-// if good.
+// Compares one element: NaN and infinities must agree with the oracle, other values must be within the bound.
+// Returns 1 if it passes.
 KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, double scale, double* bound) {
     double w = fabs(want) > scale ? fabs(want) : scale;
     *bound = fabs(c->ulps) * kbk_ulp(dtype, w) + c->abs;
@@ -1342,16 +1357,16 @@ KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, dou
 }
 
 typedef struct kbki_tally {
-    double diff2, ref2, rounding2, compared, worst; // rounding: of the oracle to the element type
-    int good;                                       // the worst element so far
+    double diff2, ref2, rounding2, compared, worst; // rounding: error of the oracle rounded to the element type
+    int good;                                       // 1 if the worst element so far passes
 } kbki_tally;
 
-// A piece of one unit; rms is the unit's row scale.
+// Compares part of a unit; rms: the unit's row scale.
 KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c, const double* got,
                               const double* ref, const double* scale, double rms, int64_t n, int64_t base,
                               kbki_tally* sum, kbk_report* r) {
-    // Values below the least normal number cannot be held better than half of the least subnormal, in any
-    // norm.
+    // Below the least normal number, an error of half the least subnormal number is unavoidable; it is not
+    // counted.
     double step = 0.5 * kbk_ulp(dtype, 0.0);
     for (int64_t i = 0; i < n; i++) {
         double magnitude = !scale ? 0 : t->scales == 1 ? scale[0] : scale[i], bound = 0;
@@ -1372,13 +1387,13 @@ KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c
 }
 
 KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* sum, kbk_report* r) {
-    // A handful of elements can all round the same way; a norm is about many.
+    // A few elements may all be rounded in the same direction, which a norm of many would average out.
     double few = sum->compared < 1024 ? ldexp(1.0, -1 - kbki_mantissa(dtype)) : 0;
     double diff = sqrt(sum->diff2), ref = sqrt(sum->ref2), rounding = 1.25 * sqrt(sum->rounding2);
     int exact = c->ulps == 0 && c->abs == 0;
     r->norm = ref > 0 ? diff / ref : diff > 0 ? KBKI_HUGE : 0;
     r->norm_bound = c->norm + few;
-    // Nor can a tensor be held better than its rounding, where a few large elements make up most of its norm.
+    // Nor can the error be smaller than the rounding error, if a few large elements dominate the norm.
     if (ref > 0 && r->norm_bound * ref < rounding) r->norm_bound = rounding / ref;
     if (r->bad)
         r->why = "an element is outside its bound";
@@ -1387,9 +1402,8 @@ KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* su
     return r->why == NULL;
 }
 
-/*  Output k of units u0..u1-1 (a tensor that belongs to no unit: whole). got: the bytes of those units as the
-    device stored them. out: what the oracle wrote for the same units, magnitudes included. Returns 1 if it
-    passes. */
+/*  Verifies output k for units u0..u1-1 (a tensor without units: as a whole). got: the bytes of these units as the
+    device stored them. out: what the oracle wrote for them, including magnitudes. Returns 1 if it passes. */
 KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                       int64_t u0, int64_t u1, kbk_report* r) {
     const int64_t chunk = 256;
@@ -1404,7 +1418,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
     }
     int as = t.kind == KBK_T ? dtype : KBK_F32, size = kbk_kind_size(t.kind, dtype);
     kbk_check c = op->check[as];
-    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers: equal
+    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers must be equal
     int64_t per = t.per_unit ? t.per_unit : t.count, units = t.per_unit ? u1 - u0 : 1;
     for (int64_t u = 0; u < units; u++) {
         const double *ref = out[k] + u * per, *scale = t.scales ? out[KBK_OUTS + k] + u * t.scales : NULL;
@@ -1421,11 +1435,12 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
 }
 
 /*------------------------------------------------------------------------------------------------------------
-  >>device     What the kernels share: packs of 16 bytes, reductions, the running softmax pair, tickets.
+  >>device     What kernels share: 16-byte vectors (packs), reductions, online softmax, reduction by the last CTA
+               (tickets).
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// --- one element as float, and back
+// --- conversion of an element to float and back
 __device__ __forceinline__ float kbki_float(float x) { return x; }
 __device__ __forceinline__ float kbki_float(__half x) { return __half2float(x); }
 __device__ __forceinline__ float kbki_float(__nv_bfloat16 x) { return __bfloat162float(x); }
@@ -1437,7 +1452,7 @@ __device__ __forceinline__ float kbki_float(kbk_e4m3 x) {
 
 template <class T> struct kbki_type;
 template <> struct kbki_type<float> {
-    static constexpr uint32_t minus_inf = 0xFF800000u; // two elements of it where they are 16 bits wide
+    static constexpr uint32_t minus_inf = 0xFF800000u; // two elements if they have 16 bits
     static constexpr cudaDataType cuda = CUDA_R_32F;
     static __device__ __forceinline__ float from(float x) { return x; }
 };
@@ -1452,12 +1467,12 @@ template <> struct kbki_type<__nv_bfloat16> {
     static __device__ __forceinline__ __nv_bfloat16 from(float x) { return __float2bfloat16_rn(x); }
 };
 
-// Products of matrices of T are of T; those of e4m3 are of bf16.
+// Element type of a matrix product: T; bf16 for e4m3.
 template <class T> struct kbki_result_of { typedef T type; };
 template <> struct kbki_result_of<kbk_e4m3> { typedef __nv_bfloat16 type; };
 template <class T> using kbki_result = typename kbki_result_of<T>::type;
 
-// One 32-bit word of a pack: one f32 or two 16-bit elements.
+// One 32-bit word of a vector: one f32 or two 16-bit elements.
 __device__ __forceinline__ void kbki_unword(float*, uint32_t w, float* f) { f[0] = __uint_as_float(w); }
 __device__ __forceinline__ void kbki_unword(__half*, uint32_t w, float* f) {
     float2 v = __half22float2(*reinterpret_cast<__half2*>(&w));
@@ -1477,15 +1492,15 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
     return *reinterpret_cast<uint32_t*>(&v);
 }
 
-/*  A pack holds Width elements as they lie in memory: 16 bytes of them (KBKI_WIDTH), or one (Width = 1), which is
-    how the same kernel serves addresses that 16-byte accesses cannot. Data in flight stays packed: half the
-    registers of floats where T has 16 bits. load and store are plain: asking the caches to let go of a line
-    first (ld.cs, no_allocate) costs a streaming kernel 3 to 12 % on an H200. Written in PTX: of a plain
-    assignment the compiler makes smaller accesses, and puts them between the arithmetic, where it can. */
+/*  A pack is a 16-byte vector of KBKI_WIDTH elements in their memory format, or one element (Width = 1). With
+    Width = 1 the same kernel serves addresses that are not aligned to 16 bytes. Data in flight stays packed, which
+    takes half the registers of floats if T has 16 bits. load and store have no cache hints: evict-first hints
+    (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower on an H200. They are written in PTX, because the
+    compiler may split a plain assignment into smaller accesses and move these between the arithmetic. */
 #define KBKI_WIDTH(T) ((int)(16 / sizeof(T)))
 
 template <class T, int Width> struct kbki_pack {
-    static_assert(Width == KBKI_WIDTH(T), "a pack is 16 bytes or one element");
+    static_assert(Width == KBKI_WIDTH(T), "a pack is a 16-byte vector or one element");
     uint4 q;
     __device__ __forceinline__ void load(const T* p) {
         asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -1501,8 +1516,7 @@ template <class T, int Width> struct kbki_pack {
     __device__ __forceinline__ void store_cached(T* p) const { *reinterpret_cast<uint4*>(p) = q; }
     __device__ __forceinline__ void store_eager(T* p) const { __stcs(reinterpret_cast<uint4*>(p), q); }
     __device__ __forceinline__ void fill(uint32_t w) { q = make_uint4(w, w, w, w); }
-    // Makes the compiler unpack again in the next pass, instead of keeping the floats of this one in
-    // registers.
+        // Makes the compiler unpack again in the next pass, instead of keeping the floats in registers.
     __device__ __forceinline__ void forget() { asm volatile("" : "+r"(q.x), "+r"(q.y), "+r"(q.z), "+r"(q.w)); }
     __device__ __forceinline__ void get(float* f) const {
         constexpr int step = Width / 4;
@@ -1530,7 +1544,7 @@ template <class T> struct kbki_pack<T, 1> {
 
 __device__ __half2 kbki_two(__half*);
 __device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
-// The greater of two words, element by element; a NaN is passed over, as fmaxf does.
+// Maximum of two words, by element; ignores NaN, like fmaxf.
 __device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
     return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
 }
@@ -1550,8 +1564,7 @@ template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const
     return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
 }
 
-// n elements from p: so many single ones until the first 16-byte boundary, whole packs, and single ones
-// again.
+// Division of n elements from p: single elements up to the first 16-byte boundary, whole vectors, single elements.
 struct kbki_span {
     int64_t packs;
     int head, tail; // each less than Width, so at most 14 together
@@ -1563,12 +1576,12 @@ template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki
     s.tail = (int)(n - head - s.packs * Width);
     return s;
 }
-// The single element that thread t of at least 14 takes, or -1.
+// The single element for thread t (there must be at least 14 threads), or -1.
 __device__ __forceinline__ int64_t kbki_single(kbki_span s, int64_t n, int t) {
     return t < s.head ? t : t < s.head + s.tail ? n - s.tail + (t - s.head) : -1;
 }
 
-// --- reductions: every thread gets the result. Group = some lanes of a warp, a warp (Threads = 32), or a CTA.
+// --- reductions: every thread gets the result. A group is some lanes of a warp, a warp (Threads = 32), or a CTA.
 #define KBKI_LANES(threads) ((threads) < 32 ? (threads) : 32)
 struct kbki_max {
     typedef float type;
@@ -1591,15 +1604,15 @@ struct kbki_sum2 {
     }
 };
 
-// Of every group of so many lanes.
+// Reduction over every group of Lanes lanes.
 template <class Reduce, int Lanes = 32>
 __device__ __forceinline__ typename Reduce::type kbki_warp_all(typename Reduce::type v) {
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) v = Reduce::join(v, Reduce::shuffle(v, d));
     return v;
 }
-// slots: 32 values in shared memory. A second reduction of the same kernel needs its own, and saves a barrier
-// by it.
+// Reduction over a CTA. slots: 32 values in shared memory. A second reduction in the same kernel needs slots of
+// its own, which saves a barrier.
 template <class Reduce, int Threads>
 __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type v, typename Reduce::type* slots) {
     v = kbki_warp_all<Reduce, KBKI_LANES(Threads)>(v);
@@ -1612,11 +1625,12 @@ __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type 
     return kbki_warp_all<Reduce>(v);
 }
 
-// --- the running softmax pair: m the greatest value so far, s = sum of exp(x - m), kept in powers of two
+// --- online softmax (Milakov & Gimelshein 2018): m, the running maximum, and s, the sum of exp(x - m)
 #define KBKI_LOG2E 1.4426950408889634f
 #define KBKI_LN2 0.6931471805599453f
 
-__device__ __forceinline__ float kbki_exp2(float x) { // hardware, relative error about 2^-22; results below 2^-126: 0
+// hardware, relative error about 2^-22; results below 2^-126 are 0
+__device__ __forceinline__ float kbki_exp2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
@@ -1626,12 +1640,13 @@ __device__ __forceinline__ float kbki_reciprocal(float x) { // hardware, 1 ulp
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// A power of two so large that its logarithm's own rounding, 32 either way, is about as much as an exponent may be off.
+// Whether a base is so large that its rounding error, up to 32, is comparable to the exponents themselves.
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
-/*  What exponents are taken relative to: exp(x - m) is exp2(k x - b), one FMA and one exp2, and b is rounded here: as
-    part of somebody's FMA it would be another base than that of the sum. Where m log2(e) is coarse (masks are made of
-    numbers like -1e30 and -FLT_MAX), numbers of f32 are 32 and more apart: only those that equal m add anything, and
-    k = 1, b = m finds them exactly. A maximum of -inf would give (-inf) - (-inf) = NaN: the least number stands in. */
+/*  The base of exponents: exp(x - m) is exp2(k x - b), one FMA and one exp2. b is rounded here, because rounding
+    it within an FMA could give a base different from that of the sum. If m log2(e) is coarse (masks use numbers
+    like -1e30 and -FLT_MAX), neighbouring f32 numbers are 32 and more apart. Then only numbers equal to m
+    contribute to the sum, and k = 1, b = m finds them exactly. A maximum of -inf is replaced by -FLT_MAX, because
+    (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1639,15 +1654,15 @@ struct kbki_base {
         m = fmaxf(m, -3.402823466e38f), b = __fmul_rn(m, KBKI_LOG2E), k = KBKI_LOG2E;
         if (kbki_coarse(b)) k = 1.0f, b = m;
     }
-    // What b was rounded by: exp2(k x - b) is exp(x - m) exp2(rest(m)).
+    // The rounding error of b: exp2(k x - b) is exp(x - m) exp2(rest(m)).
     __device__ __forceinline__ float rest(float m) const { return fmaf(fmaxf(m, -3.402823466e38f), k, -b); }
 };
-// exp(x - m), given base(m).
+// exp(x - m), given the base of m.
 __device__ __forceinline__ float kbki_exp_from(float x, kbki_base base) {
     return kbki_exp2(fmaf(x, base.k, -base.b));
 }
-// The factor that makes what is relative to m relative to another base, of a maximum not below m. Of two k only one is
-// coarse: then their maxima are 32 and more apart.
+// The factor that converts a sum relative to m to another base, whose maximum is not below m. If only one of the
+// bases is coarse, the maxima are 32 and more apart, and the factor is 0.
 __device__ __forceinline__ float kbki_rebase(float m, kbki_base to) {
     const kbki_base from(m);
     return from.k == to.k ? kbki_exp2(from.b - to.b) : 0.0f;
@@ -1669,12 +1684,12 @@ struct kbki_pair {
         if (x > m) s *= kbki_rebase(m, kbki_base(x)), m = x;
         s += kbki_exp_from(x, kbki_base(m));
     }
-    // log of the sum of exp(x - m); -inf where there was nothing but -inf.
+    // log of the sum of exp(x - m); -inf if all were -inf.
     __device__ __forceinline__ float log_sum() const { return KBKI_LN2 * (log2f(s) - kbki_base(m).rest(m)); }
 };
 
-/*  One thread's share of a row: U packs are loaded before the first is used, then their maximum costs one
-    rescaling for all of them. Elements past the end are -inf, which adds nothing. */
+/*  Online softmax of one thread's share of a row. U vectors are loaded before the first is used, and share one
+    rescaling. Elements beyond the end are -inf, which adds nothing. */
 template <class T, int Width, int U>
 __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, int t, int threads) {
     kbki_span sp = kbki_split<T, Width>(row, cols);
@@ -1698,7 +1713,7 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
             for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
         }
         const kbki_base base(top);
-        float s = 0; // of these alone: added one by one to all before them, they would lose digits
+        float s = 0; // of these alone: adding each to the running sum would lose digits
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width];
@@ -1711,10 +1726,11 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
     return r;
 }
 
-/*  Ticket: each CTA leaves its part in memory, then takes a number; whoever takes the last one adds the parts
-    in index order, so the result does not depend on who came when. The counter goes up by two: starting at 0
-    it stays even, starting at all ones odd, so both are good starts. The last CTA puts it back to 0. All
-    threads must call; the caller has written its part before. */
+/*  Ticket (threadfence reduction, CUDA C++ Programming Guide, "Memory Fence Functions"). Each CTA stores its part
+    and then increments a counter. The last CTA adds the parts in index order, so that the result does not depend
+    on the order of CTAs. The counter increases by two, from 0 (then it stays even) or from all ones (odd): both
+    are valid initial values. The last CTA resets it to 0. All threads must call this, after the part was written.
+    */
 __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) {
     __shared__ bool last;
     __threadfence();
@@ -1729,19 +1745,19 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-/*  The same where a part is one number of 32 bits, with less to wait for behind the last load. A CTA has a slot: its
-    part, and a 1 above it. Its last warp has no share of the work: it makes the slot empty and asks for the number
-    while the others load, and nobody waits for the answer before their parts are added up. So whoever has the last
-    number knows that no slot holds anything old, waits until none is empty, and takes the parts, each thread always the
-    same ones. Returned is the number, to the last thread. */
+/*  The same for parts of 32 bits, with less latency after the last load. Each CTA has a slot: the part, and a 1
+    above it. The CTA's last warp does not take part in the reading. While the others load, it empties the slot and
+    takes the ticket, and the latency is hidden. The CTA with the last ticket therefore knows that no slot has an
+    old part. It waits until no slot is empty, and adds the parts, each thread always the same ones. Returns the
+    ticket, to the last thread. */
 __device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
     if (threadIdx.x != blockDim.x - 1) return 0;
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
     __threadfence();
     return atomicAdd(counter, 2u);
 }
-// All threads call it, with what they have and their number; of the last CTA each thread's take(part) is called for its
-// share of the parts, and the result is true. Reduce is of float or uint32_t.
+// All threads call this with their value and the ticket. In the last CTA, each thread's take(part) is called for
+// its share of the parts, and true is returned. Reduce is of float or uint32_t.
 template <class Reduce, int Threads, class Take>
 __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsigned number, unsigned* counter,
                                               unsigned long long* slots, Take take) {
@@ -1771,7 +1787,7 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
     return true;
 }
 
-// Reduction the classical way, halving the active threads each time; Reduce joins two values.
+// Tree reduction in shared memory (Harris 2007), halving the active threads each time.
 template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
     int t = threadIdx.x;
     __syncthreads(); // s may still be read from the previous reduction
@@ -1786,19 +1802,19 @@ template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>launch     What launchers share: what the runtime says of a device or a kernel, asked for once; checks of
-               arguments; which shape of kernel a row takes.
+  >>launch     What launchers share: cached queries of the runtime, checks of arguments, choice of a kernel by row
+               length, programmatic dependent launch (PDL).
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  What the runtime says of a kernel on a device stays so, and asking takes longer than launching. A place of the table
-    belongs to whoever puts the first 1 into its state, and is read once that is 2; none is given back. Where a fact
-    finds no place, the runtime is asked each time. value: 0 until it is known, then one more than it is; of GRANTED the
-    bytes themselves. */
+/*  Cache of queries. What the runtime reports for a kernel on a device does not change, and a query takes longer
+    than a launch. A thread claims an entry by changing its state from 0 to 1; the entry is valid from state 2 on,
+    and is never released. If no entry is free, the runtime is queried each time. value: 0 (unknown), or the result
+    plus one; for KBKI_GRANTED the number of bytes. */
 typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_THREADS, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;
 typedef struct kbki_fact {
     const void* kernel;
-    uint64_t key; // device, what, and what it depends on
+    uint64_t key; // device, query, and the query's parameters
     int value, state;
 } kbki_fact;
 #define KBKI_FACTS 2048
@@ -1824,7 +1840,7 @@ KBK_FN kbki_fact* kbki_fact_of(const void* kernel, kbki_what what, int group, in
     }
     return NULL;
 }
-// *value is what ask(value) gives, which is called where it is not yet known.
+// Sets *value to the result of ask(value), which is called only if the result is not cached.
 template <class Ask>
 cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads, size_t bytes, int* value, Ask ask) {
     kbki_fact* f = kbki_fact_of(kernel, what, group, threads, bytes);
@@ -1835,8 +1851,9 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
     return e;
 }
 
-// What a call of the runtime's says, which keeps it as well: the next launcher would take it for its own. A device that
-// was reset has forgotten how much shared memory its kernels were granted.
+// The text of a runtime error. The runtime's error is cleared, because the next launcher would report it as its
+// own. After a reset of the device, kernels have lost their shared memory limits, so these are dropped from the
+// cache.
 KBK_FN const char* kbki_error(cudaError_t e) {
     for (int i = 0; i < KBKI_FACTS; i++)
         if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
@@ -1848,7 +1865,7 @@ KBK_FN const char* kbki_launched(void) {
     cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
-// Of the current device; 0 where there is none.
+// An attribute of the current device; 0 if there is none.
 KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
     int value = 0;
     cudaError_t e = kbki_once(NULL, KBKI_ATTRIBUTE, 0, 0, (size_t)attribute, &value, [&](int* to) {
@@ -1861,7 +1878,7 @@ KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
 KBK_FN int kbki_capability(void) {
     return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
 }
-// The capability, 90 for 9.0, that this kernel's code for the current device was compiled for.
+// The compute capability (90 for 9.0) that this kernel's code for the current device was compiled for.
 KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     return kbki_once(kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
         cudaFuncAttributes compiled = {};
@@ -1869,10 +1886,10 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
         return *to = compiled.ptxVersion, e;
     });
 }
-// NULL, or why code for a compute capability (90 for 9.0) is not to be had: the device is an older one, or the
-// program was compiled for one (nvcc without -arch takes the oldest it knows), and the kernels have no bodies.
+// NULL, or why code for a compute capability (90 for 9.0) cannot run. Either the device is older, or the program
+// was compiled for an older one (nvcc without -arch uses the oldest it knows), and the kernels are empty.
 template <class> __global__ void kbki_built_k() {}
-#define KBKI_TEXT_CAPABILITY "this variant needs another compute capability"
+#define KBKI_TEXT_CAPABILITY "this variant needs a newer compute capability"
 KBK_FN const char* kbki_needs(int capability) {
     int compiled = 0;
     if (kbki_capability() < capability) return KBKI_TEXT_CAPABILITY;
@@ -1881,7 +1898,7 @@ KBK_FN const char* kbki_needs(int capability) {
     return compiled < capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
                                  : NULL;
 }
-// The same for kbki_mma_fixed: tensor cores take f16 from compute capability 7.5 on, bf16 from 8.0.
+// The same for kbki_mma_fixed: tensor cores support f16 from compute capability 7.5 on, bf16 from 8.0.
 template <class T> const char* kbki_needs_mma() {
     return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs(75) : kbki_needs(80);
 }
@@ -1890,11 +1907,11 @@ KBK_FN int kbki_sms(void) {
     return n > 0 ? n : 1;
 }
 KBK_FN int64_t kbki_ceil(int64_t n, int64_t d) { return (n + d - 1) / d; }
-// CTAs for so many pieces of work, at most `full` at once: each gets as many as the others, or one less.
+// CTAs for `pieces` pieces of work, at most `full` at once: all get the same number of pieces, or one less.
 KBK_FN int64_t kbki_even(int64_t pieces, int64_t full) { return kbki_ceil(pieces, kbki_ceil(pieces, full)); }
 KBK_FN bool kbki_grid_ok(int64_t ctas) { return ctas <= 0x7FFFFFFF; }
 KBK_FN bool kbki_aligned(const void* p, size_t to) { return (uintptr_t)p % to == 0; }
-// Two addresses that reach a 16-byte boundary after the same number of elements.
+// Whether two addresses have the same alignment modulo 16 bytes.
 KBK_FN bool kbki_congruent(const void* p, const void* q) { return (((uintptr_t)p ^ (uintptr_t)q) & 15) == 0; }
 KBK_FN const char* kbki_check_dims(const kbk_shape* s) {
     return s->rows < 0 || s->cols < 0 || s->depth < 0 ? "a dimension is negative" : NULL;
@@ -1903,12 +1920,13 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
     if (!a->workspace || a->workspace_bytes < bytes) return "workspace missing or too small";
     return kbki_aligned(a->workspace, 256) ? NULL : "workspace is not aligned to 256 bytes";
 }
-// Leave to use *bytes of dynamic shared memory; *bytes becomes 0 where an SM has no such amount to give to a
-// CTA. This and what follows takes any kernel by its address, so that it is compiled once, not once per kernel.
+// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if an SM cannot give a CTA so much. This and
+// the following functions take the kernel's address, so that they are compiled once and not once per kernel.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
-    static int busy;                        // one at a time: who asks for less must not come after who asks for more
-    if (*bytes <= (40u << 10)) return NULL; // what a kernel may use unasked, less its static part
-    if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) // 1 KiB for the static part
+    static int busy;                        // lock: a smaller limit must not be set after a larger one
+    if (*bytes <= (40u << 10)) return NULL; // allowed without asking, minus the static part
+    // 1 KiB for the static part
+    if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
         return *bytes = 0, (const char*)NULL;
     kbki_fact* f = kbki_fact_of(kernel, KBKI_GRANTED, 0, 0, 0);
     if (f && __atomic_load_n(&f->value, __ATOMIC_ACQUIRE) >= (int)*bytes) return NULL;
@@ -1923,14 +1941,16 @@ inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
 template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
     return kbki_want_shared((const void*)kernel, bytes);
 }
-template <class T> struct kbki_same { typedef T type; }; // an argument that is converted to what its kernel takes
+// an argument that is converted to the kernel's parameter type
+template <class T> struct kbki_same { typedef T type; };
 
-/*  A kernel that follows another in the same stream and needs what that one writes. From compute capability 9.0 on its
-    CTAs come to the SMs as soon as the last ones of the kernel before have begun and leave room, so that neither the
-    launch nor the way to the SMs is waited for. Who follows begins with kbki_follow_wait: until all before it has
-    ended, and what it wrote is there; who is followed says kbki_follow_me where others may come. Elsewhere both are
-    nothing, and the launch is one like any other. The first kernel of a launcher never follows: it would come into the
-    time of whatever was launched before it. */
+/*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol): for a kernel that follows another in the same
+    stream and needs its results. From compute capability 9.0 on, its CTAs start as soon as all CTAs of the first
+    kernel have called kbki_follow_me (or have ended) and an SM has room. The launch latency is hidden. The
+    following kernel must call kbki_follow_wait before it reads results: it waits until all earlier kernels have
+    ended and their writes are visible. On older devices both calls do nothing, and the launch is an ordinary one.
+    The first kernel of a launcher is never launched this way, because its time would overlap with that of whatever
+    was launched before. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -1941,8 +1961,8 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Early only where the kernel was compiled with the instruction that waits. bytes: of dynamic shared memory; args:
-// where the kernel's arguments are.
+// Launches a kernel by PDL, if its code has the wait instruction; else as usual. bytes: dynamic shared memory;
+// args: pointers to the kernel's arguments.
 KBK_FN const char* kbki_follow(const void* kernel, dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
                                void** args) {
     cudaLaunchConfig_t cfg = {};
@@ -1969,14 +1989,14 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
     return kbki_follow((const void*)kernel, grid, threads, 0, st, where);
 }
 
-/*  Which of several kernels takes a row: a launcher's table, that for the shortest rows first. How a row lies in
-    registers is a matter of how many packs, in each of how many threads. Few threads with many packs each waste the
-    least on indexing and leave the most registers to data, until rows are so long that an SM holds few of them; short
-    rows take a warp, the shortest 8 of its lanes: with a warp for each, most lanes would have nothing to do. */
+/*  A launcher's table of configurations by row length, shortest first. A configuration is the number of threads
+    per row and of vectors per thread. Few threads with many vectors spend the least on indexing and have the most
+    registers for data, until rows are so long that an SM holds few of them. A short row has a warp, the shortest 8
+    lanes; with a warp, most of its lanes would be idle. */
 template <class Kernel> struct kbki_plan {
-    int64_t most; // packs of a row
+    int64_t most; // longest row, in vectors
     Kernel* kernel;
-    int threads, room; // that a row takes; packs of shared memory for each of its CTA's threads
+    int threads, room; // threads per row; vectors of shared memory per thread of the CTA
 };
 template <class Kernel, size_t Count>
 const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], int64_t packs) {
@@ -1984,24 +2004,24 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// Few rows do not fill the device: each of their packs has a thread of its own, or a row has as many as one of four
-// times its length.
+// If few rows do not fill the device, each vector has a thread of its own, or a row gets the threads of a row four
+// times as long.
 KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
 KBK_FN int64_t kbki_plan_packs(int64_t rows, int64_t packs) { return kbki_few_rows(rows, packs) ? 4 * packs : packs; }
-// An SM's registers hold one long row at a time; whether its shared memory holds two.
+// An SM's registers hold one long row at a time; returns whether its shared memory holds two.
 KBK_FN bool kbki_two_fit(int64_t packs) {
     return 2 * (packs * 16 + 1100) <= kbki_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
 }
-#define KBKI_LONG 8192 // packs of a row, the most that registers hold
-// Rows whose results lie differently from what they are made of, so that they are taken one element at a time: up to so
-// many elements by the plain rung that gives each a warp, longer ones by CTAs.
+#define KBKI_LONG 8192 // longest row that fits into registers, in vectors
+// Rows whose inputs and outputs have different alignments are processed element by element: up to this length by
+// the rung with a warp per row, longer ones by CTAs.
 #define KBKI_LONG_ONES 256
-// A launcher that is one of another operation's, or of several, with template arguments of its own.
+// Defines a launcher as a call of a function template with given arguments.
 #define KBKI_LAUNCHER(name, ...) \
     template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
-// Sums of nothing, if there is room for them.
+// Sums over no terms: sets `count` sums to zero, unless the pointer is NULL.
 template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st) {
     cudaError_t e = sums && count ? cudaMemsetAsync(sums, 0, (size_t)count * sizeof(T), st) : cudaSuccess;
     return e == cudaSuccess ? NULL : kbki_error(e);
@@ -2011,17 +2031,17 @@ template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>asm        Instructions that C++ has no word for and that several sections use, each under one name. Those of
-               compute capability 9.0 are in >>hopper; what a single kernel needs stands beside it.
+  >>asm        PTX instructions without a C++ equivalent that several sections use, each as one function. Those of
+               compute capability 9.0 are in >>hopper. Instructions of a single kernel are next to it.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Where code for older GPUs has no such instruction, __trap() stands: launchers ask kbki_needs first, so nobody comes
-    there. "memory" keeps loads and stores of the compiler's own on their side of an instruction; volatile keeps those
-    that bear it in order. */
-// --- shared memory by its 32-bit addresses
+/*  On older GPUs without an instruction these functions call __trap(). It is not reached, because launchers call
+    kbki_needs first. The "memory" clobber keeps the compiler from moving loads and stores across an instruction;
+    volatile keeps such instructions in order. */
+// --- shared memory, by 32-bit addresses
 __device__ __forceinline__ uint32_t kbki_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-// A pack, read now, and from this number: from a pointer the compiler works the address out anew each time.
+// Loads a 16-byte vector. For a pointer, the compiler would compute the address again each time.
 __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     uint4 v;
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -2031,7 +2051,7 @@ __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     return v;
 }
 
-// --- cp.async: memory to shared memory without a register in between. 16 bytes pass the L1 cache by, 4 do not.
+// --- cp.async: copies global to shared memory without registers. 16 bytes bypass the L1 cache, 4 do not
 template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ >= 800
     if (Bytes == 16)
@@ -2042,7 +2062,7 @@ template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32
     __trap();
 #endif
 }
-// Zeros where there is nothing to copy; nothing is read then.
+// The same, with zeros and no read if there is nothing to copy.
 template <int Bytes = 16>
 __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800
@@ -2056,20 +2076,21 @@ __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from
     __trap();
 #endif
 }
-// What this thread asked for since the last call is one group, even where it is nothing.
+// Closes a group of this thread's copies since the last call; the group may be empty.
 __device__ __forceinline__ void kbki_ahead_close() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-// Until at most Pending of this thread's groups are on their way.
+// Waits until at most Pending groups of this thread are in flight.
 template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 #endif
 }
 
-// --- tensor cores. Four 8 x 8 matrices of 16-bit numbers; lane l gives the address of line l % 8 of matrix l / 8.
+// --- tensor cores. ldmatrix loads four 8 x 8 matrices of 16 bits; lane l has the address of row l % 8 of matrix l
+// / 8
 template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t at, uint32_t* r) {
 #if __CUDA_ARCH__ >= 750
     if (Transpose)
@@ -2087,14 +2108,14 @@ template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t
 #endif
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// As kbki_stmatrix below, but each 8 x 8 comes to lie the other way round.
+// The same as kbki_stmatrix below, but each 8 x 8 matrix is transposed.
 __device__ __forceinline__ void kbki_stmatrix_turned(uint32_t to, const uint32_t* r) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]),
                  "r"(r[1]), "r"(r[2]), "r"(r[3])
                  : "memory");
 }
 #endif
-// Its reverse, which compute capability 9.0 has an instruction for.
+// The reverse of kbki_ldmatrix; an instruction from compute capability 9.0 on.
 __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
@@ -2108,10 +2129,10 @@ __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
                      : "memory");
 #endif
 }
-/*  c (16 x 8, f32) += a (16 x 16) b (16 x 8). Of two forms, as kernels were tuned with them: one that the compiler
-    moves at will, among the exponentials of attention say, and one that stays in order with its operands' loads. That
-    one is there for f16 from compute capability 7.5 on, whose instruction takes half of a's columns: see
-    kbki_needs_mma. */
+/*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). kbki_mma_free may be moved by the compiler, for example
+    among the exponentials of attention. kbki_mma_fixed stays in order with the loads of its operands. Kernels were
+    tuned with one or the other. kbki_mma_fixed also supports f16 on compute capability 7.5, whose instruction
+    takes half of a's columns: see kbki_needs_mma. */
 // clang-format off
 #define KBKI_MMA(type)                                                                                               \
     "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
@@ -2148,7 +2169,7 @@ template <class T> __device__ __forceinline__ void kbki_mma_fixed(float* c, cons
 #endif
 }
 
-// --- four sums in memory, on 16 bytes
+// --- four atomic additions to 16 aligned bytes
 __device__ __forceinline__ void kbki_add4(float* to, const float* x) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
@@ -2158,23 +2179,23 @@ __device__ __forceinline__ void kbki_add4(float* to, const float* x) {
 #endif
 }
 
-// --- a barrier of so many threads of a CTA; its number 0 is __syncthreads'
+// --- named barriers: of Threads threads of a CTA; number 0 is that of __syncthreads
 template <int Threads> __device__ __forceinline__ void kbki_barrier(int id) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(Threads) : "memory");
 }
-template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int id) { // the same without waiting
+template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int id) { // arrives without waiting
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(Threads) : "memory");
 }
-// Whether x was not 0 for one of them.
+// The same barrier; returns whether x was not 0 in any of the threads.
 template <int Threads> __device__ __forceinline__ bool kbki_barrier_any(int id, unsigned x) {
     unsigned any;
     asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
                  : "=r"(any)
                  : "r"(x), "r"(id), "n"(Threads)
                  : "memory");
-    return __shfl_sync(~0u, any, 0) != 0; // the compiler does not know that it is the same in all lanes
+    return __shfl_sync(~0u, any, 0) != 0; // the shuffle tells the compiler that the value is the same in all lanes
 }
-// The same where the barrier is known: a constant is another operand than a register that holds it.
+// The same for a constant barrier number, which is another kind of operand.
 template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(unsigned x) {
     unsigned any;
     asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
@@ -2186,23 +2207,23 @@ template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>hopper     What came with compute capability 9.0: barriers that count bytes, bulk and tensor copies, clusters,
-               and products by four warps at once (wgmma), which 9.0 alone has.
+  >>hopper     Instructions of compute capability 9.0: mbarrier, bulk copies and TMA, clusters; and wgmma, which
+               only 9.0 has.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Bulk copies (sm 90): one thread moves kilobytes between memory and shared memory, and neither registers
-    nor the other threads wait for them. An mbarrier counts the bytes that arrive; its parity flips each time
-    it is full. Addresses and sizes are multiples of 16. */
+/*  Bulk copies (cp.async.bulk, sm 90): one thread moves kilobytes between global and shared memory, asynchronously
+    and without registers. An mbarrier counts arrivals and arriving bytes; its phase parity flips when a phase is
+    complete (PTX ISA, "mbarrier"). Addresses and sizes must be multiples of 16. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 __device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
 }
-// After the last init, before the barrier that shows them to the other threads.
+// Call it after the last init, and before the barrier that makes the mbarriers visible to other threads.
 __device__ __forceinline__ void kbki_bar_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-// Arrives, and says how many bytes are to come in this phase.
+// Arrives, and adds to the number of bytes that this phase expects.
 __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(kbki_shared(bar)), "r"(bytes)
                  : "memory");
@@ -2210,15 +2231,15 @@ __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
 __device__ __forceinline__ void kbki_bar_arrive(uint64_t* bar) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(kbki_shared(bar)) : "memory");
 }
-// At the barrier that lies in the same place in CTA `rank` of the cluster, which may be this one. Tells of no ordinary
-// accesses to memory: a release for the whole cluster would first wait for all of the thread's.
+// Arrives at the mbarrier at the same offset in CTA `rank` of the cluster, which may be this CTA. It does not
+// order other accesses to memory: a release at cluster scope would first wait for all of the thread's accesses.
 __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank) {
     asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
                  "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(kbki_shared(bar)),
                  "r"(rank)
                  : "memory");
 }
-// Whether the phase of this parity is over, having waited a while for it. A new barrier says so of parity 1.
+// Waits for a limited time; returns whether the phase of this parity is complete. For a new mbarrier, parity 1 is.
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
@@ -2228,7 +2249,8 @@ __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
                  : "memory");
     return done;
 }
-// At one that CTAs of the cluster send to: an acquire of the cluster's scope, which also empties the L1 cache.
+// The same for an mbarrier that other CTAs signal: an acquire at cluster scope, which also invalidates the L1
+// cache.
 __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
@@ -2241,7 +2263,8 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
 __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
-    while (!kbki_bar_try(bar, parity)) // at a trap instruction ptxas gives up what is on its way: a store to nowhere
+    // not a trap instruction, at which ptxas drops asynchronous operations; a store to 0 stops the kernel, too
+    while (!kbki_bar_try(bar, parity))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
                      : "l"(clock64() - start), "l"((KBK_TRAP_AFTER)*2000000000LL), "l"(0ull)
@@ -2257,8 +2280,8 @@ __device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsig
                  : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// A store and the end of its group. Shared memory written by ordinary stores: kbki_bulk_fence by each writer,
-// then a barrier, then this.
+// A bulk store, as a group of its own. If the shared memory was written by ordinary stores, each writer must call
+// kbki_bulk_fence, then a barrier, before this.
 __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsigned bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(kbki_shared(from)),
                  "r"(bytes)
@@ -2266,14 +2289,14 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
     kbki_bulk_commit();
 }
 __device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// Until at most Pending of this thread's stores have yet to read their shared memory; until all are done.
+// Waits until at most Pending stores of this thread have not yet read their shared memory; until all are complete.
 template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 #endif
 
-// --- clusters: CTAs that see each other's shared memory
+// --- clusters: CTAs with access to each other's shared memory (distributed shared memory)
 __device__ __forceinline__ unsigned kbki_cluster_rank() {
     unsigned r = 0;
 #if __CUDA_ARCH__ >= 900
@@ -2289,14 +2312,14 @@ __device__ __forceinline__ unsigned kbki_cluster_size() {
     return r;
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Where in the whole cluster's addresses CTA `rank` has what lies at `at` here.
+// The address in the cluster of what CTA `rank` has at the shared memory address `at`.
 __device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) {
     uint32_t there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
 #endif
-// Together: nobody writes to a CTA that has not begun. Orders no memory, so what is on its way stays so.
+// begin and begun together: all CTAs of the cluster have started. Does not order memory: loads stay in flight.
 __device__ __forceinline__ void kbki_cluster_begin() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -2307,27 +2330,27 @@ __device__ __forceinline__ void kbki_cluster_begun() {
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
-__device__ __forceinline__ void kbki_cluster_barrier() { // also makes shared memory written before it visible
+__device__ __forceinline__ void kbki_cluster_barrier() { // also makes earlier writes to shared memory visible
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
 
-/*  Tensor maps: the driver's description of a tensor in memory and of the box of it that one copy moves (128 opaque
-    bytes, CUtensorMap in cuda.h). A box reaches past the tensor's edge at will: what is not there is read as 0, and
-    counts among the bytes that arrive; it is not written. Boxes are 128 bytes wide here, and lie
-    in shared memory line after line, 16-byte pack p of line l in place p ^ l % 8: eight lines, a multiple of 1024
-    bytes, repeat the pattern, and wgmma reads it without bank conflicts. */
+/*  Tensor maps: the driver's description of a tensor in global memory and of the box that one TMA copy moves (128
+    opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside are read as 0, count
+    among the arriving bytes, and are not written. Boxes are 128 bytes wide here and are stored row by row in
+    shared memory with the 128-byte swizzle: 16-byte vector p of row l is in place p ^ l % 8. The pattern repeats
+    every eight rows (1024 bytes). wgmma reads it without bank conflicts. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
 };
 struct kbki_map_key { // no padding: compared as bytes
     const void* base;
-    uint64_t size[3], stride[2]; // elements, innermost first; bytes
+    uint64_t size[3], stride[2]; // size: elements, innermost first; stride: bytes
     uint32_t box[3];
-    int32_t what; // element type, and dimensions * 256
+    int32_t what; // element type + dimensions * 256
 };
-#define KBKI_MAP_WIDE 64 // numbers of 16 bits: width of a box
+#define KBKI_MAP_WIDE 64 // width of a box in 16-bit elements
 #define KBKI_MAP_8 0     // CU_TENSOR_MAP_DATA_TYPE_UINT8, _FLOAT16, _FLOAT32, _BFLOAT16
 #define KBKI_MAP_16F 6
 #define KBKI_MAP_32F 7
@@ -2338,7 +2361,8 @@ struct kbki_map_key { // no padding: compared as bytes
 typedef int (*kbki_map_fn)(kbki_map* map, int type, uint32_t rank, void* base, const uint64_t* size,
                            const uint64_t* stride, const uint32_t* box, const uint32_t* step, int interleave,
                            int swizzle, int promotion, int fill);
-// cuTensorMapEncodeTiled, asked for through the runtime, so that nothing is linked; NULL where it is not to be had.
+// cuTensorMapEncodeTiled, obtained through the runtime, so that libcuda is not linked; NULL if it is not
+// available.
 KBK_FN kbki_map_fn kbki_map_encoder(void) {
     void* found = NULL;
 #if CUDART_VERSION >= 12000
@@ -2354,8 +2378,8 @@ KBK_FN kbki_map_fn kbki_map_encoder(void) {
 #endif
     return (kbki_map_fn)found;
 }
-/*  The map that key asks for. Making one takes the driver about as long as a launch does, so the
-    last ones are kept; what is kept depends on nothing but the key. */
+/*  Makes the tensor map for a key. The driver takes about as long for it as for a launch. The last maps are
+    therefore cached; a map depends on nothing but its key. */
 KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     constexpr int many = 64;
     static thread_local struct {
@@ -2372,21 +2396,21 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     if (!encode) encode = kbki_map_encoder();
     if (!encode) return "the driver is too old for tensor maps (CUDA 12 or later)";
     memset(&at->key, 0, sizeof at->key);
-    // lines that start within a sector come faster where L2 fetches less at once
+    // rows that are not 32-byte aligned load faster if L2 fetches less at a time
     int promotion = key->stride[0] % 32 ? KBKI_MAP_L2_128 : KBKI_MAP_L2_256;
     if (encode(&at->map, key->what & 255, (uint32_t)key->what >> 8, (void*)key->base, key->size, key->stride,
                key->box, step, 0, KBKI_MAP_SWIZZLE_128, promotion, 0))
-        return "the driver refuses a tensor map of these addresses and dimensions";
+        return "the driver rejects a tensor map of these addresses and dimensions";
     at->key = *key, *map = at->map;
     return NULL;
 }
 template <class T> constexpr int kbki_map_type() {
     if constexpr (sizeof(T) == 1)
-        return KBKI_MAP_8; // of which a copy wants to know no more
+        return KBKI_MAP_8; // bytes are enough for a copy
     else
         return sizeof(T) == 4 ? KBKI_MAP_32F : kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF;
 }
-// A row-major matrix of `lines` lines, ld elements apart, and boxes of `high` lines.
+// Map of a row-major matrix with `lines` rows, ld elements apart; boxes have `high` rows.
 template <class T>
 const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t ld, int high, kbki_map* map) {
     static_assert(sizeof(T) == 2, "16 bits");
@@ -2398,7 +2422,7 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// The same of `deep` matrices, `apart` elements from one to the next, and boxes of one of them, or of `planes`.
+// Map of `deep` such matrices, `apart` elements from one to the next; boxes have `planes` of them.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
                             int high, kbki_map* map, int planes = 1) {
@@ -2411,7 +2435,7 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 
-// NULL, or why code for 9.0 alone is not to be had. Of the kernel that is asked, its threads tell how it was built.
+// NULL, or why sm_90a code cannot run. The maximum of threads of kbki_hopper_k tells how the program was compiled.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define KBKI_HOPPER_THREADS 96
 #else
@@ -2420,7 +2444,7 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
 template <class> __global__ void __launch_bounds__(KBKI_HOPPER_THREADS) kbki_hopper_k() {}
 KBK_FN const char* kbki_needs_hopper(void) {
     int threads = 0;
-    if (kbki_capability() != 90) return "this variant needs compute capability 9.0, and no other";
+    if (kbki_capability() != 90) return "this variant needs compute capability 9.0 exactly";
     cudaError_t e = kbki_once((const void*)kbki_hopper_k<void>, KBKI_THREADS, 0, 0, 0, &threads, [](int* to) {
         cudaFuncAttributes built = {};
         cudaError_t no = cudaFuncGetAttributes(&built, kbki_hopper_k<void>);
@@ -2430,7 +2454,7 @@ KBK_FN const char* kbki_needs_hopper(void) {
     return threads == 96 ? NULL
                          : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
-// The same for a least capability of the table, KBK_SM_<...>. The vendor's rows have no code of their own to compile.
+// The same for a KBK_SM_<...> of the table. The vendor's rows have no compiled code of their own.
 KBK_FN const char* kbki_needs_row(int least, int origin) {
     if (least & KBK_SM_EXACT) return kbki_needs_hopper();
     if (origin & KBK_VENDOR) return kbki_capability() < least ? KBKI_TEXT_CAPABILITY : NULL;
@@ -2438,8 +2462,8 @@ KBK_FN const char* kbki_needs_row(int least, int origin) {
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// --- tensor copies: the box at (x, y) or (x, y, z), x innermost. Multicast: to the same place in every CTA of the
-//     mask, each of whose barriers is told of the bytes that it got.
+// --- TMA: copies the box at (x, y) or (x, y, z), x innermost. Multicast: to the same offset in every CTA of the
+//     mask, and each of their mbarriers counts the bytes that its CTA received.
 template <bool Multicast>
 __device__ __forceinline__ void kbki_tma_load(void* to, const kbki_map* map, uint64_t* bar, int x, int y,
                                               unsigned mask = 0) {
@@ -2468,7 +2492,7 @@ __device__ __forceinline__ void kbki_tma_load_3d(void* to, const kbki_map* map, 
                      "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar))
                      : "memory");
 }
-// A store and the end of its group; what goes before it: see kbki_bulk_store.
+// A TMA store, as a group of its own; see kbki_bulk_store for what must precede it.
 __device__ __forceinline__ void kbki_tma_store(const kbki_map* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
                  "r"(y), "r"(kbki_shared(from))
@@ -2481,51 +2505,54 @@ __device__ __forceinline__ void kbki_tma_store_3d(const kbki_map* map, const voi
                  : "memory");
     kbki_bulk_commit();
 }
-__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // the map itself
+__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // prefetches the map itself
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 #endif
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// --- a warpgroup: four warps, the first of which is a multiple of four
-template <int Registers> __device__ __forceinline__ void kbki_wg_take() { // each of its threads; waits for them
+// --- warpgroup: four consecutive warps, the first a multiple of four
+// sets registers per thread; blocks until they are free
+template <int Registers> __device__ __forceinline__ void kbki_wg_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
-// Before the first product of a group: orders accesses to the registers of its operands.
+// Before the first product of a group: orders earlier accesses to the registers of its operands.
 __device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void kbki_wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-template <int Pending> __device__ __forceinline__ void kbki_wg_wait() { // until at most so many groups are not done
+// until at most Pending groups are not complete
+template <int Pending> __device__ __forceinline__ void kbki_wg_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
-// The compiler may move no use of d from after this to before it; it knows of no product that is on its way.
+// Keeps the compiler from moving uses of d before this point; it does not know that products are in flight.
 template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
-/*  What wgmma is told of an operand in shared memory: address / 16 in bits 0 to 13, two strides / 16 in bits 16 to 29
-    and 32 to 45, and the pattern, 1 for that of 128 bytes, in bits 62 and 63. Along: lines of 64 k, line after line;
-    the first stride is not used, the second leads eight lines on, and 16 k are 32 bytes. Otherwise panels of 64
-    elements by High k, panel after panel; the first stride leads to the next panel, the second eight k on, and 16 k are
-    2048 bytes. Both ways 64 elements on are 8192 bytes on, High being 64. Eight: bytes from eight lines to the next, of
-    k, where there is something in between. */
+/*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
+    address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes.
+    Along (K-major): rows of 64 k. The first stride is not used, the second leads to the next eight rows, and 16 of
+    k are 32 bytes. Otherwise: panels of 64 elements by High of k. The first stride leads to the next panel, the
+    second to the next eight of k, and 16 of k are 2048 bytes. Either way, 64 elements are 8192 bytes apart if High
+    is 64.
+    Eight: bytes from eight rows to the next eight, if other data is between them. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
-    uint32_t low; // the half that changes on the way
+    uint32_t low; // the half that changes
     __device__ __forceinline__ void set(const void* p) {
         low = (uint32_t)(Along ? 1 : High * 128 / 16) << 16 | (kbki_shared(p) & 0x3FFFF) >> 4;
-        asm volatile("" : "+r"(low)); // kept: made up anew for each product otherwise
+        asm volatile("" : "+r"(low)); // keeps it in a register; it would be computed again for each product
     }
-    __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on` 16-byte packs further
+    __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on`: offset in 16-byte vectors
         return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
     }
 };
-/*  d (64 x Width, f32) = a (64 x 16) b (16 x Width), or += where keep is not 0. TransA, TransB: 1 for panels. Of d,
-    lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 in d[i]; of an a in
-    registers, two elements each: the four quarters of warp w's 16 x 16 in the order of mma.sync, which is that of
-    a d rounded to 16 bits, pair by pair. */
+/*  d (64 x Width, f32) = a (64 x 16) b (16 x Width); keep != 0: +=. TransA, TransB: 1 for operands that are not
+    K-major. Layout of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column
+    8 (i / 4) + 2 (l % 4) + i % 2 in d[i]. For a in registers, two elements each: the four quarters of warp w's 16
+    x 16, as in mma.sync. That is also the layout of a d that is converted to 16 bits, pair by pair. */
 template <class T, int Width> struct kbki_wgmma;
 // clang-format off
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
@@ -2552,7 +2579,7 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
-// p0 to p6: the numbers of the operands behind those of d
+// p0 to p6: numbers of the asm operands after those of d
 #define KBKI_WGMMA_TEXT(type, width) "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." type "." type             \
     " {" KBKI_WG_NAMES_##width "}, "
 #define KBKI_WGMMA(T, type, width, p0, p1, p2, p3, p4, p5, p6)                                                       \
@@ -2571,8 +2598,8 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
-// Numbers of 32 bits of which the first 19 count, 8 of k at a time, or of 8 bits, 32; both operands along k. Of a tf32
-// a in registers: rows 0 and 8 of k l % 4, then of k l % 4 + 4.
+// tf32 (32-bit numbers, of which 19 bits are used, 8 of k at a time) or e4m3 (32 of k); both operands K-major. A
+// tf32 a in registers: rows 0 and 8 of k l % 4, then of k l % 4 + 4.
 #define KBKI_WGMMA_ALONG(T, type, depth, width, p0, p1, p2, p3, p4, p5)                                              \
     template <> struct kbki_wgmma<T, width> {                                                                        \
         template <int TransA, int TransB>                                                                            \
@@ -2611,20 +2638,22 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>elementwise     y[i] = f(a[i], ...): the ladder that every operation of this kind climbs; add, mul, div.
+  >>elementwise     y[i] = f(a[i], ...): the ladder of all element-wise operations; add, mul, div.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Every element-wise operation -----------------------------------------------------------------------------
     1 naive    one element per thread            <- slow: 2 or 4 bytes in flight per thread
-    2 stride   device-sized grid, threads walk   <- no CTA turnover, indexing amortised; same bytes in flight
+    2 stride   device-sized grid, grid-stride loop
+                                                 <- no CTA turnover, less indexing; as many bytes in flight
     3 vec      16-byte accesses                  <- 4 or 8 elements per instruction, 16 bytes in flight
-    4 unroll   two packs before first use        <- 32 bytes in flight per thread and input; pays where the
-               arithmetic is long. Where it is short a full SM of single packs, 32 KiB per input, is enough
-    5 bulk     cp.async.bulk ring (sm 90)        <- one thread keeps tiles coming: bytes in flight cost no
-               registers and no occupancy. Taught by add and triad; on an H200 2 % behind vec
+    4 unroll   two vectors in flight             <- 32 bytes in flight per thread and input; helps if there is much
+               arithmetic. If there is little, the 32 KiB per input of vec in a full SM are enough (Little's law:
+               bandwidth x latency = bytes in flight; Volkov 2010, "Better Performance at Lower Occupancy")
+    5 bulk     pipeline of cp.async.bulk (sm 90) <- one thread starts all loads: bytes in flight take no registers,
+               so occupancy does not matter. Only add and triad have it; on an H200 it is 2 % slower than vec
     bound by   memory: compare with bytes / copy bandwidth
-    Addresses: 3 to 5 take single elements up to the first 16-byte boundary and after the last; inputs and
-    outputs that reach a boundary at different elements are taken one element at a time. */
+    Alignment: 3 to 5 process single elements up to the first 16-byte boundary and after the last. If inputs and
+    outputs have different alignments modulo 16 bytes, they are processed element by element. */
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("x", n, 1);
@@ -2706,10 +2735,8 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> i
 #define KBKI_STAGES 4 // stages of the pipeline: tiles in shared memory, per input
 
 /*  Pipeline of bulk copies. Each CTA processes every gridDim-th tile: a tile is loaded into shared memory,
-    replaced by its
-    result, and stored from there. A stage is free when its store has read it. This is checked one tile later, so
-    that
-    no thread waits for a store that has just started. */
+    replaced by its result, and stored from there. A stage is free when its store has read it. This is checked one
+    tile later, so that no thread waits for a store that has just started. */
 template <class T, class Op> __global__ void __launch_bounds__(256) kbki_map_bulk_k(kbki_map_io<T> io) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_STAGES;
@@ -2802,8 +2829,7 @@ template <class T, class Op> __forceinline__ const char* kbki_map_stride(const k
 }
 
 // A tensor too small to fill every SM with threads uses one vector per thread, whatever U is. Tensors with
-// different
-// alignments modulo 16 bytes cannot be read as common vectors and are processed element by element.
+// different alignments modulo 16 bytes cannot be read as common vectors and are processed element by element.
 template <class T>
 const char* kbki_map_wide(const kbk_args* a, kbk_stream stream, int inputs, kbki_map_kernel<T> stride,
                           kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
@@ -2835,8 +2861,7 @@ struct kbki_invert {
     static __device__ __forceinline__ float of(float x, float d) { return x * kbki_reciprocal(d); }
 };
 // The operation for whole vectors. For 1 M f32 elements in L2, exact rounding of quotients costs 6 to 15 % of the
-// time.
-// For 16-bit types only `approx` replaces it.
+// time. For 16-bit types only `approx` replaces it.
 template <class T, class Op> struct kbki_map_whole { typedef Op type; };
 template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
 
@@ -2857,7 +2882,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     if (!vector) return kbki_map_packs<T, Op, Op::packs>(a, stream);
     if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbki_map_bulk_k<T, Op>, &shared)) != NULL) return why;
-    if (shared == 0) return "this much shared memory is not to be had";
+    if (shared == 0) return "a CTA cannot have that much shared memory here";
     int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
     kbki_map_bulk_k<T, Op><<<(unsigned)(tiles < full ? tiles : full), 256, shared, stream>>>(io);
     return kbki_launched();
@@ -2869,30 +2894,28 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     flops  n
     bytes  3*n*s
     check  f32 bit-exact (rounding the double result once gives the same; division is IEEE); f16, bf16 1 ulp,
-           norm-wise
-           3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient can dominate
-           the
-           norm
+           norm-wise 3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient
+           can dominate the norm
     ladder as above; bulk: add only */
 /*  measured add fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       457.2 us   83 %      -  one element per thread
      2 stride      433.6 us   87 % 1.05 x  device-sized grid, grid-stride loop
      3 vec         364.0 us  104 % 1.19 x  16-byte accesses
-     4 unroll      365.1 us  104 % 1.00 x  two 16-byte packs of each input in flight
-     5 bulk        372.9 us  102 % 0.98 x  bulk copies keep a ring of tiles full
+     4 unroll      365.1 us  104 % 1.00 x  two 16-byte vectors per input in flight
+     5 bulk        372.9 us  102 % 0.98 x  pipeline of bulk copies (cp.async.bulk)
                  loses at bf16 32768 x 4096 (0.97 x) and all of 1 more
     end of measured */
 /*  measured mul fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       457.4 us   83 %      -  one element per thread
      2 stride      433.1 us   88 % 1.06 x  device-sized grid, grid-stride loop
      3 vec         364.0 us  104 % 1.19 x  16-byte accesses
-     4 unroll      365.2 us  104 % 1.00 x  two 16-byte packs of each input in flight
+     4 unroll      365.2 us  104 % 1.00 x  two 16-byte vectors per input in flight
     end of measured */
 /*  measured div fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       467.7 us   81 %      -  one element per thread
      2 stride      439.9 us   86 % 1.06 x  device-sized grid, grid-stride loop
      3 vec         364.0 us  104 % 1.21 x  16-byte accesses
-     4 unroll      364.6 us  104 % 1.00 x  two 16-byte packs of each input in flight
+     4 unroll      364.6 us  104 % 1.00 x  two 16-byte vectors per input in flight
     end of measured */
 #define KBK_CHECK_add_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_mul_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
@@ -2946,11 +2969,9 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
                                                  <- no CTA turnover; as many bytes in flight
     3 vec      16-byte accesses                  <- 4 or 8 elements per instruction, 16 bytes in flight
     4 unroll   two vectors in flight             <- little gain here: the 32 KiB that vec has in flight in a full
-    SM are
-               enough (Little's law; Volkov 2010). It helps if latency is longer or a loop has other work
-    5 bulk     cp.async.bulk in and out (sm 90)  <- one thread per CTA does everything, no data in registers;
-    slower
-               than vec on an H200
+               SM are enough (Little's law; Volkov 2010). It helps if latency is longer or a loop has other work
+    5 bulk     cp.async.bulk in and out (sm 90)  <- one thread per CTA, no data in registers; slower than vec on an
+               H200
     99 cudart  cudaMemcpyAsync
     bound by   memory: this is the bandwidth that other operations are compared with
 
@@ -2970,8 +2991,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     bytes  4*n + 4
     check  bit-exact
     1 vec      16-byte accesses; a partial fold per CTA; the last CTA folds these. The fold prevents the compiler
-    from
-               removing the loads, at one instruction per four bytes
+               from removing the loads, at one instruction per four bytes
     2 unroll   four vectors in flight            <- 64 bytes in flight per thread instead of 16
     bound by   memory; nothing is written
 
@@ -2986,7 +3006,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
      1 naive       781.5 us   65 %      -  one element per thread
      2 stride      696.4 us   73 % 1.12 x  device-sized grid, grid-stride loop
      3 vec         496.1 us  102 % 1.40 x  16-byte accesses
-     4 unroll      499.9 us  101 % 0.99 x  two 16-byte packs in flight
+     4 unroll      499.9 us  101 % 0.99 x  two 16-byte vectors in flight
                  loses at f32 4194304 (0.98 x) alone of 8 shapes; gains at f32 2097152 (1.04 x)
      5 bulk        527.8 us   96 % 0.95 x  bulk copies in and out
                  loses at f32 268435456 (0.95 x) and all of 7 more
@@ -2995,18 +3015,18 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 /*  measured fill run: f32 268435456, NVIDIA H200, 2026-11-24
      1 naive       631.0 us   38 %      -  one element per thread
      2 unroll      228.6 us  104 % 2.76 x  two 16-byte stores per thread
-    99 cudart      232.6 us  102 %      -  the driver's memset of words
+    99 cudart      232.6 us  102 %      -  driver memset of 32- or 16-bit words
     end of measured */
 /*  measured read run: f32 268435456, NVIDIA H200, 2026-11-24
      1 vec         245.1 us   98 %      -  16-byte accesses, the last CTA folds
-     2 unroll      239.3 us  101 % 1.02 x  four 16-byte packs in flight
+     2 unroll      239.3 us  101 % 1.02 x  four 16-byte vectors in flight
     end of measured */
 /*  measured triad run: f32 268435456, NVIDIA H200, 2026-11-24
      1 naive       918.0 us   83 %      -  one element per thread
      2 stride      873.5 us   87 % 1.05 x  device-sized grid, grid-stride loop
      3 vec         730.0 us  104 % 1.20 x  16-byte accesses
-     4 unroll      732.9 us  104 % 1.00 x  two packs of each input in flight
-     5 bulk        748.9 us  102 % 0.98 x  bulk copies keep a ring of tiles full
+     4 unroll      732.9 us  104 % 1.00 x  two vectors per input in flight
+     5 bulk        748.9 us  102 % 0.98 x  pipeline of bulk copies (cp.async.bulk)
                  loses at f32 268435456 (0.98 x)
     end of measured */
 #define KBK_CHECK_copy_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -3074,8 +3094,7 @@ template <class T> __device__ __forceinline__ void kbki_copy_edges(const kbki_co
     if (one >= 0) io.y[one] = io.x[one];
 }
 // Eager: written lines leave the cache at once. Host memory needs this: evicted by the cache in its own order,
-// lines
-// cross the bus ten times slower.
+// lines cross the bus ten times slower.
 template <class T, int Width, int U, bool Eager>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_copy_packs_k(kbki_copy_io<T> io) {
     kbki_pack<T, Width> v[U];
@@ -3099,8 +3118,7 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_copy_packs_k(kbki_copy_io<T>
 #define KBKI_COPY_STAGES 8
 
 // Pipeline of bulk copies: tiles are loaded while others are stored. A stage is filled again when the store before
-// the
-// previous one has read it.
+// the previous one has read it.
 template <class T> __global__ void __launch_bounds__(32) kbk_copy_run_bulk_k(kbki_copy_io<T> io) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_COPY_STAGES, Tile = KBKI_COPY_TILE;
@@ -3184,7 +3202,7 @@ template <class T> const char* kbk_copy_run_bulk(const kbk_args* a, kbk_stream s
     if (!vector) return kbki_copy_packs<T, 2>(a, st);
     if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbk_copy_run_bulk_k<T>, &shared)) != NULL) return why;
-    if (shared == 0) return "this much shared memory is not to be had";
+    if (shared == 0) return "a CTA cannot have that much shared memory here";
     int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_COPY_TILE), full = (int64_t)kbki_sms() * 4;
     kbk_copy_run_bulk_k<T><<<(unsigned)(tiles < full ? tiles : full), 32, shared, st>>>(io);
     return kbki_launched();
@@ -3258,7 +3276,7 @@ template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream
 #else
     cudaError_t e = cudaGetDriverEntryPoint(name, &f, cudaEnableDefault, &found);
 #endif
-    if (e != cudaSuccess || !f) return "the driver has no such memset";
+    if (e != cudaSuccess || !f) return "the driver does not have this memset";
     double one = KBKI_FILL;
     uint32_t word = 0;
     constexpr int dtype = kbki_type<T>::cuda == CUDA_R_32F   ? KBK_F32
@@ -3346,10 +3364,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     bytes  2*n*s     useful bytes only
     check  bit-exact
     1 naive    one element per thread                    <- not coalesced: the useful rate falls as 1 / stride
-    until
-               every read has a 32-byte sector to itself, and again because memory delivers 64 bytes
-    2 unroll   four independent reads per thread         <- more sectors in flight; the number of sectors is the
-    same
+               until every read has a 32-byte sector to itself, and again because memory delivers 64 bytes
+    2 unroll   four independent reads per thread         <- more sectors in flight; as many sectors in all
     bound by   memory, in sectors
 
     gather run -----------------------------------------------------------------------------------------------
@@ -3361,8 +3377,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     check  bit-exact
     1 naive    one element per thread              <- two latencies in sequence, one small read in flight
     2 unroll   eight indices, then eight reads     <- eight reads in flight per thread: the rate of random reads is
-    the
-               number in flight divided by the latency (Little's law)
+               the number in flight divided by the latency (Little's law)
     bound by   memory, in sectors; for tables in cache, the request rate of the caches
 
     chase run ------------------------------------------------------------------------------------------------
@@ -3373,8 +3388,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     bytes  4*KBK_HOPS     useful bytes only
     check  equal
     1 naive    one thread (pointer chasing). The whole CTA first reads a cycle of up to KBKI_CHASE_WARM bytes, so
-    that
-               it is in the cache that it fits into
+               that it is in the cache that it fits into
     bound by   latency alone: dependent loads cannot overlap */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H200, 2026-11-24
      1 naive       147.3 us   11 %      -  one element per thread
@@ -3386,7 +3400,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
      2 unroll      957.5 us   13 % 0.99 x  eight indices, then eight reads
     end of measured */
 /*  measured chase run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 naive        5509 us    0 % -  one thread, each load waits for the last
+     1 naive        5509 us    0 % -  one thread, dependent loads
     end of measured */
 #define KBK_CHECK_strided_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_gather_run KBK_CHECK_strided_run
@@ -3523,7 +3537,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     const char* why = kbki_check_dims(&a->s);
     int64_t n = a->s.rows * a->s.cols;
     if (why || n == 0) return why;
-    if (n > INT32_MAX) return "indices are 32 bits wide";
+    if (n > INT32_MAX) return "more than 2^31 - 1 elements: indices have 32 bits";
     if (!kbki_aligned(a->in[0], 4) || !kbki_aligned(a->out[0], 4)) return KBKI_TEXT_ALIGN;
     if ((why = kbki_check_workspace(a, kbki_scratch_chase(&a->s, (int)sizeof(T), KBKI_WORD_naive))) != NULL)
         return why;
@@ -3552,8 +3566,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
 
     alloc run ------------------------------------------------------------------------------------------------
     a block of n = rows * cols f32 is allocated and released. usable (int32) = 1: its first and last byte can be
-    written
-    and read. This is checked, by a kernel, only if out[0] is not NULL
+    written and read. This is checked, by a kernel, only if out[0] is not NULL
     flops  0
     bytes  4        usable
     check  equal
@@ -3564,8 +3577,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     3 pool     the same, release threshold UINT64_MAX
                                                <- the pool keeps the memory: no call of the driver
     These are calls of the host. They are timed by the host's clock and cannot be captured into a graph. Pools live
-    as
-    long as the program.
+    as long as the program.
 
     null run -------------------------------------------------------------------------------------------------
     an empty kernel
@@ -3574,13 +3586,13 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     check  nothing to check
     1 naive    one warp that does nothing: the launch overhead */
 /*  measured h2d run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 pageable    35.28 ms    0 %      -  by the driver
+     1 pageable    35.28 ms    0 %      -  staged by the driver
      2 pinned       4841 us    1 % 7.29 x  direct DMA
      3 sm           5227 us    1 % 0.93 x  a kernel on mapped memory
                  loses at f32 67108864 (0.93 x)
     end of measured */
 /*  measured d2h run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 pageable    19.97 ms    0 %      -  by the driver
+     1 pageable    19.97 ms    0 %      -  staged by the driver
      2 pinned       4860 us    1 % 4.11 x  direct DMA
      3 sm           5097 us    1 % 0.95 x  a kernel on mapped memory
                  loses at f32 67108864 (0.95 x)
@@ -3591,9 +3603,9 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     end of measured */
 /*  measured alloc run: f32 67108864, NVIDIA H200, 2026-11-24
      1 malloc      296.5 us      -      -  cudaMalloc, cudaFree
-     2 async       853.6 us      - 0.35 x  a pool that gives all back
+     2 async       853.6 us      - 0.35 x  a pool that returns its memory
                  loses at f32 67108864 (0.35 x)
-     3 pool         1.32 us      -  649 x  a pool that keeps all
+     3 pool         1.32 us      -  649 x  a pool that keeps its memory
     end of measured */
 /*  measured null run: f32 1, NVIDIA H200, 2026-11-24
      1 naive        0.46 us      - -  an empty kernel
@@ -3643,8 +3655,8 @@ KBK_FN const char* kbki_check_host(const kbk_args* a, const void* host, bool pin
     if (a->s.rows == 0 || a->s.cols == 0) return NULL;
     cudaError_t e = cudaPointerGetAttributes(&at, host);
     if (e != cudaSuccess) return cudaGetErrorString(cudaGetLastError());
-    if (pinned) return at.type == cudaMemoryTypeHost ? NULL : "this variant wants pinned host memory";
-    return at.type == cudaMemoryTypeUnregistered ? NULL : "this variant wants pageable host memory";
+    if (pinned) return at.type == cudaMemoryTypeHost ? NULL : "this variant needs pinned host memory";
+    return at.type == cudaMemoryTypeUnregistered ? NULL : "this variant needs pageable host memory";
 }
 template <class T> const char* kbk_h2d_run_pageable(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_check_host(a, a->in[0], false);
@@ -3740,7 +3752,7 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
      1 naive       392.2 us   64 %      -  one element per thread
      2 stride      344.6 us   73 % 1.14 x  device-sized grid, grid-stride loop
      3 vec         247.9 us  102 % 1.39 x  16-byte accesses
-     4 unroll      249.1 us  101 % 1.00 x  two 16-byte packs in flight
+     4 unroll      249.1 us  101 % 1.00 x  two 16-byte vectors in flight
     end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBKI_MAP_FORMULAS(relu_fwd, kbki_map1_tensors, n, 2 * n * elem)
@@ -3768,30 +3780,26 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     check  f32 norm-wise 1e-6, 2 ulp + 2e-6; 16-bit 1 ulp + 2e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). The two
            GELUs differ by 4.7e-4 at x = -2.7: they are never compared with each other
     1 to 4     as every element-wise operation. 1 + erf(x) and 1 + tanh(x) lose all digits for x << 0. The tail of
-    the
-               normal distribution, and the logistic form x / (1 + exp(-2u)), keep them. The tail takes one exp2
-               and a
-               polynomial, 30 instructions; erfcf takes more time than memory leaves in f32. For whole f32 vectors
-               (3 and
-               4) a reciprocal within 1 ulp replaces the division: if the data is in cache, a division takes 6 %
-               longer
+               the normal distribution, and the logistic form x / (1 + exp(-2u)), keep them. The tail takes one
+               exp2 and a polynomial, 30 instructions; erfcf takes more time than memory leaves in f32. For whole
+               f32 vectors (3 and 4) a reciprocal within 1 ulp replaces the division: if the data is in cache, a
+               division takes 6 % longer
     6 approx   one exp2 and one reciprocal      <- at memory speed there is time for about 29 f32 instructions per
                16-bit element; the tail or an exact division takes more. The tanh instruction is not used: its
-               error of
-               up to 2e-4 near 1 is too large for the tail
+               error of up to 2e-4 near 1 is too large for the tail
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
 /*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       370.5 us   34 %      -  one element per thread, exp2 and polynomial
      2 stride      283.3 us   45 % 1.31 x  device-sized grid, grid-stride loop
      3 vec         148.5 us   85 % 1.91 x  16-byte accesses
-     4 unroll      138.1 us   91 % 1.08 x  two 16-byte packs in flight
+     4 unroll      138.1 us   91 % 1.08 x  two 16-byte vectors in flight
      6 approx      124.3 us  101 % 1.11 x  logistic of a short polynomial
     end of measured */
 /*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       380.6 us   33 %      -  one element per thread, exp and divide
      2 stride      284.8 us   44 % 1.34 x  device-sized grid, grid-stride loop
      3 vec         140.6 us   90 % 2.03 x  16-byte accesses
-     4 unroll      142.5 us   89 % 0.99 x  two 16-byte packs in flight
+     4 unroll      142.5 us   89 % 0.99 x  two 16-byte vectors in flight
                  loses at bf16 32768 x 4096 (0.99 x) alone of 2 shapes
      6 approx      124.3 us  102 % 1.15 x  hardware exp2 and reciprocal
     end of measured */
@@ -3799,7 +3807,7 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
      1 naive       374.9 us   34 %      -  one element per thread, exp and divide
      2 stride      277.9 us   45 % 1.35 x  device-sized grid, grid-stride loop
      3 vec         134.2 us   94 % 2.07 x  16-byte accesses
-     4 unroll      130.7 us   97 % 1.03 x  two 16-byte packs in flight
+     4 unroll      130.7 us   97 % 1.03 x  two 16-byte vectors in flight
      6 approx      124.3 us  101 % 1.05 x  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
@@ -3831,8 +3839,7 @@ KBKI_REF(silu_fwd) {
 
 #ifdef __CUDACC__
 // The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0. Relative error 1e-7 up to t
-// = 5.6,
-// where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
+// = 5.6, where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
     float u = t - 2.0f, p = 2.28728217e-10f;
     p = fmaf(p, u, -4.00803923e-9f);
@@ -3879,10 +3886,8 @@ __device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kb
 struct kbki_gelu_erf_fast {
     static constexpr int inputs = 1, packs = 2;
     // q(x) = log2(Phi(-x) / Phi(x)) is odd. The polynomial is a minimax fit of q(x) / x in x^2 over |x| <= 5.6;
-    // its weight
-    // keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only has to be large with the right
-    // sign,
-    // because y is 0 or x to all digits.
+    // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only has to be large with
+    // the right sign, because y is 0 or x to all digits.
     static __device__ __forceinline__ float of(float x, float, float) {
         float z = x * x, p = -1.9236e-6f;
         p = fmaf(p, z, 5.55812588e-5f);
@@ -3923,14 +3928,11 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
            8*n     silu: s 3, 1 - s, x, 1 +, s, dy
     bytes  3*n*s   dy, x, dx
     check  f32 norm-wise 2e-6, 4 ulp + 4e-6; 16-bit 1 ulp + 4e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). For x < 0
-           all
-           three derivatives cross zero, as a difference of two terms; there, ulps are of the terms
+           all three derivatives cross zero, as a difference of two terms; there, ulps are of the terms
     1 to 4     as every element-wise operation; unroll has two vectors of each input in flight. With e = exp(-2
-    |u|),
-               both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails. For whole f32 vectors
-               (3
-               and 4) the reciprocal is within 1 ulp: if the data is in cache, a rounded one takes 14 to 18 %
-               longer
+               |u|), both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails. For whole f32
+               vectors (3 and 4) the reciprocal is within 1 ulp: if the data is in cache, a rounded one takes 14 to
+               18 % longer
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
@@ -3938,21 +3940,21 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
      1 naive       402.1 us   47 %      -  one element per thread, exp2 and polynomial
      2 stride      336.1 us   56 % 1.20 x  device-sized grid, grid-stride loop
      3 vec         183.4 us  103 % 1.83 x  16-byte accesses
-     4 unroll      182.4 us  104 % 1.01 x  two packs of each input in flight
-     6 approx      181.7 us  104 % 1.00 x  a polynomial of half the length
+     4 unroll      182.4 us  104 % 1.01 x  two vectors per input in flight
+     6 approx      181.7 us  104 % 1.00 x  polynomial of degree 8 instead of 14
     end of measured */
 /*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       427.3 us   44 %      -  one element per thread, exp and divide
      2 stride      367.6 us   51 % 1.16 x  device-sized grid, grid-stride loop
      3 vec         211.2 us   90 % 1.74 x  16-byte accesses
-     4 unroll      200.1 us   95 % 1.06 x  two packs of each input in flight
+     4 unroll      200.1 us   95 % 1.06 x  two vectors per input in flight
      6 approx      181.7 us  104 % 1.10 x  hardware exp2 and reciprocal
     end of measured */
 /*  measured silu bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       418.5 us   45 %      -  one element per thread, exp and divide
      2 stride      351.6 us   54 % 1.19 x  device-sized grid, grid-stride loop
      3 vec         187.5 us  101 % 1.87 x  16-byte accesses
-     4 unroll      181.2 us  104 % 1.04 x  two packs of each input in flight
+     4 unroll      181.2 us  104 % 1.04 x  two vectors per input in flight
      6 approx      181.4 us  104 % 1.00 x  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
@@ -4094,24 +4096,22 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
     flops  n
     bytes  2*n*s     no mask in memory
     check  bit-exact: x * scale rounded to f32, then to T
-    1 naive    one Philox call per element       <- slow: 20 multiplications per element, and 7/8 of the bits
-    unused
+    1 naive    one Philox call per element       <- slow: 20 multiplications per element; 7/8 of the bits unused
     2 vec      16-byte accesses, a call per vector
                                                  <- one call serves 8 elements (f32: 4); 16 bytes per thread are in
                flight instead of 2 to 8
     3 unroll   two vectors in flight             <- random numbers for the second vector are computed while the
-    first
-               is loaded
+               first is loaded
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
 /*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       688.8 us   18 %      -  one Philox call per element
-     2 vec         133.2 us   95 % 5.17 x  16-byte accesses, a Philox call per pack
-     3 unroll      123.9 us  102 % 1.07 x  two packs in flight
+     2 vec         133.2 us   95 % 5.17 x  16-byte accesses, a Philox call per vector
+     3 unroll      123.9 us  102 % 1.07 x  two vectors in flight
     end of measured */
 /*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
      1 naive       688.7 us   18 %      -  one Philox call per element
-     2 vec         133.1 us   95 % 5.17 x  16-byte accesses, a Philox call per pack
-     3 unroll      124.0 us  102 % 1.07 x  two packs in flight
+     2 vec         133.1 us   95 % 5.17 x  16-byte accesses, a Philox call per vector
+     3 unroll      124.0 us  102 % 1.07 x  two vectors in flight
     end of measured */
 #define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
@@ -4197,7 +4197,7 @@ template <class T> const char* kbki_dropout_args(const kbk_args* a, kbki_dropout
     *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols, a->s.seed, 0, 0 };
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
     if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!(a->s.p >= 0 && a->s.p <= 1)) return "p is not a probability";
+    if (!(a->s.p >= 0 && a->s.p <= 1)) return "p is not between 0 and 1";
     io->threshold = kbki_dropout_threshold(a->s.p), io->scale = kbki_dropout_scale(io->threshold);
     return NULL;
 }
@@ -4232,15 +4232,13 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 
 /*------------------------------------------------------------------------------------------------------------
   >>rows     What row operations share beyond >>device: prefetching of rows, CTA clusters with distributed shared
-             memory,
-             column sums by many CTAs.
+             memory, column sums by many CTAs.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Column sums by many CTAs. Each CTA stores `width` partial sums and takes a ticket (threadfence reduction). If
-    one CTA
-    added all of them, it would take longer than all work before: an SM reads about 100 GB/s from L2. The sum is
-    therefore
-    hierarchical: the last of every 16 CTAs adds 16 parts, and the last of those adds their sums. */
+    one CTA added all of them, it would take longer than all work before: an SM reads about 100 GB/s from L2. The
+    sum is therefore hierarchical: the last of every 16 CTAs adds 16 parts, and the last of those adds their sums.
+    */
 #define KBKI_PART_GROUP 16
 KBK_FN int64_t kbki_part_ctas(int64_t width) { // at most 320: 20 groups, 21 counters
     int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
@@ -4253,8 +4251,8 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
 #ifdef __CUDACC__
 
 /*  Prefetches the next rows by cp.async while this row is processed. Every thread copies its own vectors to its
-    own
-    places in shared memory and reads only those, so no barrier is needed. Loads in flight take no registers. */
+    own places in shared memory and reads only those, so no barrier is needed. Loads in flight take no registers.
+    */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
     // in the form of a global address, with which the loops around this were tuned
@@ -4267,8 +4265,8 @@ __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
 // The sum of many terms by one thread, in blocks of 128 (blocked summation). One running sum of 100 000 terms
-// loses three
-// digits. Sums of 256 squares of 16-bit numbers, whose last bits are zero, are 5e-7 too small; of 128, 1e-7.
+// loses three digits. Sums of 256 squares of 16-bit numbers, whose last bits are zero, are 5e-7 too small; of 128,
+// 1e-7.
 struct kbki_long_sum {
     float sum = 0, block = 0;
     int n = 0;
@@ -4280,8 +4278,7 @@ struct kbki_long_sum {
 };
 
 /*  kbki_all for groups of threads in a CTA, with one named barrier per group. Barrier numbers are constants: with
-    a
-    variable, a CTA reserves all 16 barriers, and an SM has too few for many CTAs. */
+    a variable, a CTA reserves all 16 barriers, and an SM has too few for many CTAs. */
 template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
     if constexpr (Groups == 1) {
         __syncthreads();
@@ -4306,9 +4303,8 @@ __device__ __forceinline__ typename Reduce::type kbki_group_all(typename Reduce:
 }
 
 /*  Combines the moments of warps to those of a row, with one barrier. n: elements of the warp; mean: of these; s:
-    sums of
-    deviations from that mean; on return, from the mean of the row, which is returned. each: 1 / elements of the
-    row. */
+    sums of deviations from that mean; on return, from the mean of the row, which is returned. each: 1 / elements
+    of the row. */
 template <bool Layer, int Threads>
 __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float each, float2* s, float4* slots) {
     typedef kbki_sum<float> sum;
@@ -4324,8 +4320,7 @@ __device__ __forceinline__ float kbki_warps_moments(float n, float mean, float e
     return mean;
 }
 /*  Combines the (max, sum) pairs of warps to that of a row, with one barrier. All threads of a warp must have its
-    pair.
-    Two calls with the same slots need another barrier between them. */
+    pair. Two calls with the same slots need another barrier between them. */
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
     constexpr int warps = Threads < 32 ? 1 : Threads / 32;
     if (warps == 1) return p;
@@ -4372,9 +4367,8 @@ __device__ __forceinline__ void kbki_ahead_take(const uint4* ring, int t, int pa
 }
 
 /*  Prevents the assembler from keeping unpacked values: two passes unpack the same words, and it would keep all
-    floats in
-    registers. pack.forget() does this for the compiler. The XOR changes nothing, because gridDim.z is below 65536.
-    */
+    floats in registers. pack.forget() does this for the compiler. The XOR changes nothing, because gridDim.z is
+    below 65536. */
 template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_pack<T, Width>& v) {
     v.forget();
     if constexpr (sizeof(T) == 2 && Width > 1) {
@@ -4384,10 +4378,8 @@ template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_p
 }
 
 /*  Reduces one 8-byte value per CTA over a cluster, in the order of ranks, through distributed shared memory.
-    Every
-    thread passes its CTA's value and gets the cluster's. Calls must alternate between two sets of slots: a CTA
-    that
-    reaches the next barrier has read the slots of this one. */
+    Every thread passes its CTA's value and gets the cluster's. Calls must alternate between two sets of slots: a
+    CTA that reaches the next barrier has read the slots of this one. */
 template <class Reduce>
 __device__ __forceinline__ typename Reduce::type kbki_cluster_all(typename Reduce::type v,
                                                                   typename Reduce::type* slots) {
@@ -4461,8 +4453,7 @@ template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t c
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
 /*  Launches kernel(args...) as clusters of `size` CTAs: one cluster per row, or (in_turn) a persistent kernel with
-    at
-    most as many clusters as the device holds at once. */
+    at most as many clusters as the device holds at once. */
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
@@ -4521,8 +4512,7 @@ __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, in
     }
 }
 // All threads of all CTAs call it after writing their part (row blockIdx.x of `part`). It calls put(column, sum)
-// once per
-// column. CTAs of equal blockIdx.x share a part.
+// once per column. CTAs of equal blockIdx.x share a part.
 template <class Put>
 __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters, int64_t width, Put put) {
     unsigned group = blockIdx.x / KBKI_PART_GROUP, first = group * KBKI_PART_GROUP;
@@ -4536,10 +4526,8 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
 }
 
 /*  The same sums by a kernel of its own, in which every SM reads a share of the parts; with many columns, one SM
-    would be
-    too slow. A CTA has 32 columns, four per thread. 64 threads share a column, so that all loads of a thread are
-    in
-    flight at once. */
+    would be too slow. A CTA has 32 columns, four per thread. 64 threads share a column, so that all loads of a
+    thread are in flight at once. */
 template <class Io>
 __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
     __shared__ float4 tile[16][8];
@@ -4579,8 +4567,7 @@ template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned 
 }
 
 /*  Column sums of any expression. f.term(row, column) returns one or two values; f.put(column, sum) takes the
-    result.
-    Second sums are columns cols to 2 cols - 1. A CTA processes 32 columns by 32 rows at a time. */
+    result. Second sums are columns cols to 2 cols - 1. A CTA processes 32 columns by 32 rows at a time. */
 template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
     kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
@@ -4640,16 +4627,15 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     6 cluster  row split over 2, 4 or 8 CTAs, in registers and shared memory; (max, sum) exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. A row of -inf only gives NaN, as the formula does. A
-    row of
-               equal numbers gives 1/C for any number, even -1e30 or the largest float. If x and y have different
-               alignments modulo 16 bytes, they are read element by element */
+               row of equal numbers gives 1/C for any number, even -1e30 or the largest float. If x and y have
+               different alignments modulo 16 bytes, they are read element by element */
 /*  measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
      1 naive        1501 us    4 %      -  thread per row, three uncoalesced passes
      2 block        78.7 us   80 % 19.1 x  CTA per row, shared-memory tree, three reads
-     3 online      129.8 us   49 % 0.61 x  warp per row, running (max, sum), two reads
+     3 online      129.8 us   49 % 0.61 x  warp per row, online softmax, two reads
                  loses at f32 512 x 131072 (0.19 x) and 3 of 4 more; gains at bf16 65536 x 64 (4.84 x)
      4 onepass      61.3 us  103 % 2.12 x  16-byte loads, row in registers, one read
-     5 shared       63.8 us   99 % 0.96 x  next rows on their way into shared memory
+     5 shared       63.8 us   99 % 0.96 x  next rows prefetched into shared memory
                  loses at bf16 65536 x 64 (0.16 x) and 3 of 4 more
      6 cluster     116.9 us   54 % 0.55 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.03 x) and 3 of 4 more; gains at f32 512 x 131072 (1.39 x)
@@ -4718,12 +4704,9 @@ struct kbki_softmax_scale {
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  Softmax of a row in registers: its maximum, its exponentials and their sum, the scaling. In f32 the
-    exponentials,
-    relative to the maximum of a warp, stay in registers and are scaled at the end. In 16 bits computing exp2 again
-    is
-    cheaper than the registers. (Adding the logarithm of the sum to the exponent would save a multiplication. The
-    error is
-    half an ulp of the maximum: too much for f16 logits of 6000 and more.) */
+    exponentials, relative to the maximum of a warp, stay in registers and are scaled at the end. In 16 bits
+    computing exp2 again is cheaper than the registers. (Adding the logarithm of the sum to the exponent would save
+    a multiplication. The error is half an ulp of the maximum: too much for f16 logits of 6000 and more.) */
 template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) == 4> struct kbki_softmax_row {
     static constexpr bool kept = Kept;
     kbki_pack<T, Width> v[Packs];
@@ -4778,10 +4761,8 @@ template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) =
 };
 
 /*  Packs: 16-byte vectors per thread; Threads: per row (32: four rows per CTA, else one). The row stays in
-    registers,
-    packed. Exponentials are relative to the maximum of the warp, so that one barrier serves maximum and sum. A row
-    of
-    -inf only has the sum 0: 0 * (1 / 0) gives the NaN of the formula. */
+    registers, packed. Exponentials are relative to the maximum of the warp, so that one barrier serves maximum and
+    sum. A row of -inf only has the sum 0: 0 * (1 / 0) gives the NaN of the formula. */
 template <class T, int Packs, int Threads, bool Edges, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 : 1)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4836,8 +4817,7 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
 }
 
 /*  The copy in shared memory has the row's alignment modulo 16 bytes, so that the same split into vectors serves
-    both.
-    Each thread reads only the vectors that it copied itself: no barriers are needed beside those of the two
+    both. Each thread reads only the vectors that it copied itself: no barriers are needed beside those of the two
     reductions. */
 template <class T, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4881,8 +4861,7 @@ __global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y
 }
 
 /*  Prefetching of rows. A row is divided into parts of Chunk vectors per thread, and Stages parts are in flight:
-    the
-    first parts of a long row are loaded while the previous row is processed. Rows must be 16-byte aligned. */
+    the first parts of a long row are loaded while the previous row is processed. Rows must be 16-byte aligned. */
 template <class T, int Packs, int Chunk, int Threads, int Stages> struct kbki_softmax_ahead {
     static constexpr int width = KBKI_WIDTH(T), parts = Packs / Chunk, room = Chunk * KBKI_CTA(Threads);
     const T* x; // this CTA's part of row 0
@@ -4958,8 +4937,7 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
 }
 
 /*  Longer rows: Packs vectors per thread in registers, Extra ones in shared memory, one row per cluster. Clusters
-    overlap
-    because a new one reads while others write; the hardware schedules them. */
+    overlap because a new one reads while others write; the hardware schedules them. */
 template <class T, int Packs, int Extra>
 __global__ void __launch_bounds__(512, 2) kbki_softmax_fwd_cluster_long_k(const T* x, T* y, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -5134,8 +5112,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     dx[r,c] = y[r,c] * (dy[r,c] - sum_c dy[r,c] * y[r,c])      dy, y, dx: R x C
     flops  4*R*C     multiply-add 2, subtract 1, scale 1 per element
     bytes  3*R*C*s
-    check  norm-wise f32 1e-5, f16 5e-4, bf16 4e-3; in f32 also relative to sum |dy y|, because dy cancels with the
-           sum
+    check  norm-wise f32 1e-5, f16 5e-4, bf16 4e-3; in f32 also relative to sum |dy y| (cancellation)
     1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
                                                         apart); two reads
     2 warp     warp per row, shuffles                <- coalesced; the second read is from the caches, at best
@@ -5143,8 +5120,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
                                                      <- one read, up to 64 KiB per row; longer rows take two reads
     4 shared   persistent kernel; while two rows are processed, cp.async prefetches the next two into shared memory
                                                      <- memory is always busy. Rows of 16 to 64 KiB have a CTA
-                                                     each, and
-                                                        many CTAs share an SM instead
+                                                        each, and many CTAs share an SM instead
     5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
@@ -5152,7 +5128,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
      1 naive        1657 us    6 %      -  thread per row, two uncoalesced passes
      2 warp        182.2 us   52 % 9.09 x  warp per row, shuffles, two reads
      3 onepass      90.0 us  105 % 2.02 x  16-byte loads, rows in registers, one read
-     4 shared       92.5 us  103 % 0.97 x  next rows on their way into shared memory
+     4 shared       92.5 us  103 % 0.97 x  next rows prefetched into shared memory
                  loses at bf16 65536 x 64 (0.18 x) and 2 of 4 more
      5 cluster     116.2 us   82 % 0.80 x  rows split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.60 x)
@@ -5268,8 +5244,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(k
 }
 
 /*  Short rows: a group of Lanes lanes has several rows. All of them are loaded before the first is used, and all
-    rows of
-    a small tensor are in flight at the same time. */
+    rows of a small tensor are in flight at the same time. */
 template <class T, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256, 4) kbki_softmax_bwd_lanes_k(kbki_dsoftmax<T> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
@@ -5397,8 +5372,7 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_bwd_cluster_k(kbki_dsoftma
 }
 
 /*  Longer rows: Packs vectors of each row per thread in registers, Extra ones in shared memory, one row per
-    cluster.
-    Clusters overlap because a new one reads while others write; the hardware schedules them. */
+    cluster. Clusters overlap because a new one reads while others write; the hardware schedules them. */
 template <class T, int Packs, int Extra>
 __global__ void __launch_bounds__(512, 2) kbki_softmax_bwd_cluster_long_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
@@ -5556,15 +5530,13 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
            twice, +eps, rsqrt
     bytes  (2*R*C + 2*C)*s + 8*R
     check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits. In f32 the
-           bound
-           grows with |mean| * rstd / 15, which allows 2e-4 at mean = 1000 and deviation 1. There an f32 mean has
-           an error
-           of 6e-5, while E[x^2] - E[x]^2 has an error of 1e-2 and more
+           bound grows with |mean| * rstd / 15, which allows 2e-4 at mean = 1000 and deviation 1. There an f32 mean
+           has an error of 6e-5, while E[x^2] - E[x]^2 has an error of 1e-2 and more
     1 naive    thread per row; sums are of x - x[r,0], to stay small   <- slow: not coalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
     3 onepass  16-byte accesses, row in registers, one barrier: each warp computes moments relative to its own
-    mean, and
-               these are combined (Chan, Golub & LeVeque 1979); if rows are short, a few lanes process several rows
+               mean, and these are combined (Chan, Golub & LeVeque 1979); if rows are short, a few lanes process
+               several rows
                                                          <- one read, up to 128 KiB per row; longer rows take three
     4 persist  persistent kernel, w and b in registers (at 16 bits as floats, and so is the row), the next rows
                prefetched into shared memory             <- w and b read once per CTA, not once per row (above
@@ -5576,7 +5548,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
      1 naive        1822 us    3 %      -  thread per row, three uncoalesced passes
      2 warp        190.8 us   33 % 9.55 x  warp per row, shuffles, re-reads from cache
      3 onepass      62.7 us  101 % 3.04 x  16-byte loads, row in registers, one read
-     4 persist      66.2 us   96 % 0.95 x  w and b in registers, next rows on their way
+     4 persist      66.2 us   96 % 0.95 x  w and b in registers, next rows prefetched
                  loses at f32 8192 x 4096 (0.95 x) alone of 5 shapes; gains at bf16 8192 x 1024 (1.03 x)
      5 cluster     165.3 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.00 x) and all of 4 more
@@ -5677,10 +5649,8 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, Lay
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  Width elements of a weight. If cols is odd, weights and row have different alignments; weights come from the
-    cache in
-    any case. The load stays where it is called: if the compiler loaded all weights of a row first, their registers
-    would
-    cost more than the latency. */
+    cache in any case. The load stays where it is called: if the compiler loaded all weights of a row first, their
+    registers would cost more than the latency. */
 template <class T, int Width> __device__ __forceinline__ kbki_pack<T, Width> kbki_weights(const T* p, bool aligned) {
     kbki_pack<T, Width> v;
     T one[Width];
@@ -5694,8 +5664,7 @@ template <class T, int Width> __device__ __forceinline__ kbki_pack<T, Width> kbk
     return v;
 }
 // Computes y of one vector, and stores it if `good`. m.x corrects the mean. At 16 bits, centring and scaling are
-// one
-// multiply-add, unless Exact.
+// one multiply-add, unless Exact.
 template <class T, bool Layer, int Width, bool Exact = sizeof(T) == 4>
 __device__ __forceinline__ void kbki_norm_pack(kbki_pack<T, Width> v, float mean, float2 m, kbki_pack<T, Width> w,
                                                kbki_pack<T, Width> b, T* y, bool good = true) {
@@ -5711,10 +5680,9 @@ __device__ __forceinline__ void kbki_norm_pack(kbki_pack<T, Width> v, float mean
     if (good) v.store(y);
 }
 /*  16-bit rows of nearly equal numbers. The relative error is 2^-24 in -mean * rstd and 2^-22 in the provisional
-    mean, and
-    a constant row has an rstd of 316. Such a row is computed again, the way f32 rows are. The row's threads (this
-    one is
-    t) read the vectors from column `first` on and the element `one` from the cache; `all` reduces their sums. */
+    mean, and a constant row has an rstd of 316. Such a row is computed again, the way f32 rows are. The row's
+    threads (this one is t) read the vectors from column `first` on and the element `one` from the cache; `all`
+    reduces their sums. */
 template <class T, bool Layer> __device__ __forceinline__ bool kbki_norm_near(float mean, float2 m) {
     return Layer && sizeof(T) == 2 && fabsf(mean) * m.y > 256;
 }
@@ -5745,10 +5713,8 @@ __device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, Layer>& io, i
     if (says) io.stats(row, mean, m);
 }
 /*  The row in registers. Each warp takes deviations from its own mean, so that one barrier serves mean and
-    variance. If a
-    warp has a row, w and b are loaded at the start, because there are enough registers. If a CTA has a row, they
-    are
-    loaded when needed: loading one vector of each ahead would cost more in prefetched rows. */
+    variance. If a warp has a row, w and b are loaded at the start, because there are enough registers. If a CTA
+    has a row, they are loaded when needed: loading one vector of each ahead would cost more in prefetched rows. */
 // Loads the weights of a thread's first vectors.
 template <class T, bool Layer, int Width, int First, int Threads, int Packs>
 __device__ __forceinline__ void kbki_norm_weights(const kbki_norm<T, Layer>& io, int64_t head, int packs, int t,
@@ -5852,12 +5818,10 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : 
 }
 
 /*  Rows of a few lanes. Deviations are first taken from the mean of the row's first vector. They are exact if the
-    row's
-    elements are nearly equal, so that no row has to be computed again. At 16 bits this is accurate enough. The
-    mean of 8
-    of C elements is at most sqrt(C/8) deviations from the row's mean. The variance is therefore at least 8/C of
-    the mean
-    square, and keeps 19 of f32's 24 bits at C = 256. In f32, deviations from the corrected mean follow. */
+    row's elements are nearly equal, so that no row has to be computed again. At 16 bits this is accurate enough.
+    The mean of 8 of C elements is at most sqrt(C/8) deviations from the row's mean. The variance is therefore at
+    least 8/C of the mean square, and keeps 19 of f32's 24 bits at C = 256. In f32, deviations from the corrected
+    mean follow. */
 template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row {
     static constexpr int width = KBKI_WIDTH(T);
     static constexpr bool exact = sizeof(T) == 4;
@@ -5915,8 +5879,7 @@ template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row 
     }
 };
 // Several rows per group of lanes: all are loaded before the first is used, so that all rows of a small tensor are
-// in
-// flight at the same time. w and b are loaded once.
+// in flight at the same time. w and b are loaded once.
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T, Layer> io) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
@@ -6003,9 +5966,8 @@ __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, La
 #ifdef __CUDACC__
 /*  Normalises a row of whole 16-byte vectors in registers. At 16 bits, arithmetic limits as much as bandwidth. The
     correction of the mean is therefore left out, and centring and scaling are one multiply-add; both matter only
-    in f32
-    and in rows that kbki_norm_near finds. Tight: too few registers to keep the floats of one pass until the next.
-    */
+    in f32 and in rows that kbki_norm_near finds. Tight: too few registers to keep the floats of one pass until the
+    next. */
 template <class T, bool Layer, int Packs, int Threads, bool Tight> struct kbki_norm_row {
     static constexpr int width = KBKI_WIDTH(T);
     static constexpr bool exact = sizeof(T) == 4;
@@ -6046,8 +6008,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Tight> struct kbki_n
 };
 
 // Hold: w and b stay in registers. For rows so long that these registers would cost the second CTA per SM, w and b
-// are
-// read from the L1 cache instead.
+// are read from the L1 cache instead.
 template <class T, bool Layer, int Packs, int Threads, int Stages, bool Hold>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Hold ? 1 : 2)
     kbk_layernorm_fwd_persist_k(kbki_norm<T, Layer> io) {
@@ -6099,8 +6060,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Hold ? 1 : 2)
 }
 
 /*  The same for layer normalisation at 16 bits, where arithmetic limits as much as bandwidth. w, b and the row
-    stay in
-    registers as floats, so that nothing is unpacked twice. That takes 128 registers: 512 threads per SM. */
+    stay in registers as floats, so that nothing is unpacked twice. That takes 128 registers: 512 threads per SM.
+    */
 template <class T, int Packs, int Threads> struct kbki_norm_held {
     static constexpr int width = KBKI_WIDTH(T);
     float f[Packs][width], w[Packs][width], b[Packs][width];
@@ -6191,8 +6152,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
 }
 
 /*  Longer rows leave no registers for that. They stay in shared memory, and each pass loads them from there with
-    one
-    instruction per vector. w and b come from the L1 cache. */
+    one instruction per vector. w and b come from the L1 cache. */
 template <class T, int Packs, int Threads> struct kbki_norm_ring {
     static constexpr int width = KBKI_WIDTH(T);
     static __device__ __forceinline__ float sum(const uint4* ring, int t, int packs) {
@@ -6473,21 +6433,18 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     flops  13*R*C + 2*R   xhat 2, g 1, its sum 1, its sum with xhat 2, dx 4, dw 2, db 1; per row 1/C twice
     bytes  (3*R*C + 3*C)*s + 8*R
     check  dx norm-wise f32 1e-5, f16 5e-4, bf16 4e-3, in f32 relative to the terms that cancel; dw, db: f32 1e-5
-           of the
-           sum of |terms|, 16 bits 2 ulp more
+           of the sum of |terms|, 16 bits 2 ulp more
     1 atomic   CTA per row, one atomic per element for dw, db     <- slow: R atomics are serialised in each column
     2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
     3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
                <- one launch, the same bits every time; the second read of a row comes from the caches
     4 onepass  one CTA per SM, column sums in registers, the next rows prefetched into shared memory, 16-byte
-    accesses;
-               a second kernel adds the column sums, by programmatic dependent launch (PDL)
+               accesses; a second kernel adds the column sums, by programmatic dependent launch (PDL)
                <- one read, and memory is always busy; all SMs share the last addition. Up to 32 KiB per row,
-               otherwise
-               as ticket
+               otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 atomic      244.5 us   39 %      -  an atomic per element
+     1 atomic      244.5 us   39 %      -  one atomic per element
      2 split       291.7 us   33 % 0.84 x  dx, then column sums: two reads
                  loses at f32 8192 x 4096 (0.84 x)
      3 ticket      156.3 us   61 % 1.87 x  column sums per CTA, added in index order
@@ -6652,10 +6609,9 @@ __global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  A thread's share of a row: its vectors of dy and x, and the sums of their columns over all rows. At 16 bits,
-    wide rows
-    leave no registers for the vectors: they stay in shared memory (Held = false) and are loaded again for dx.
-    Keep: xhat
-    and g stay in registers as floats between the row's sums and dx, so that they are not computed twice. */
+    wide rows leave no registers for the vectors: they stay in shared memory (Held = false) and are loaded again
+    for dx. Keep: xhat and g stay in registers as floats between the row's sums and dx, so that they are not
+    computed twice. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
@@ -6726,8 +6682,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             }
     }
     // Position of group `four` of four columns of thread t. Threads are adjacent. At 16 bits every other group is
-    // in the
-    // other half of the banks. Both access orders, by thread and by column, have no bank conflicts.
+    // in the other half of the banks. Both access orders, by thread and by column, have no bank conflicts.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
@@ -6759,10 +6714,9 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
     }
 };
 /*  CTAs of 512 threads, one per SM, because fewer CTAs leave fewer column sums to add at the end. A row has
-    Threads
-    threads, so that 512 / Threads rows are processed at once; the sums of their groups are added in shared memory,
-    in
-    order. A warp with several rows continues as long as its first has a row; the other rows are then zeros. */
+    Threads threads, so that 512 / Threads rows are processed at once; the sums of their groups are added in shared
+    memory, in order. A warp with several rows continues as long as its first has a row; the other rows are then
+    zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, Layer> io) {
     extern __shared__ uint4 kbki_row[];
@@ -6936,7 +6890,7 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
      1 naive        1418 us    4 %      -  thread per row, two uncoalesced passes
      2 warp        125.7 us   50 % 11.3 x  warp per row, shuffles, re-reads from cache
      3 onepass      61.7 us  103 % 2.04 x  16-byte loads, row in registers, one read
-     4 persist      63.8 us  100 % 0.97 x  w in registers, next rows on their way
+     4 persist      63.8 us  100 % 0.97 x  w in registers, next rows prefetched
                  loses at bf16 4096 x 16384 (0.89 x) and 1 of 4 more; gains at bf16 8192 x 1024 (1.01 x)
      5 cluster     107.4 us   59 % 0.59 x  row split over a cluster, up to 512 KiB
                  loses at bf16 65536 x 64 (0.01 x) and all of 4 more
@@ -6976,7 +6930,7 @@ KBKI_REF(rmsnorm_fwd) {
                <- one read, and memory is always busy; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 atomic      211.9 us   45 %      -  an atomic per element
+     1 atomic      211.9 us   45 %      -  one atomic per element
      2 split       284.8 us   33 % 0.74 x  dx, then column sums: two reads
                  loses at f32 8192 x 4096 (0.74 x)
      3 ticket      147.5 us   65 % 1.93 x  column sums per CTA, added in index order
@@ -7029,8 +6983,7 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     bytes  n*s + 4
     check  1e-6 of sum_i |x[i]|, which the oracle returns as the magnitude
     1 atomic   one atomic per thread            <- slow: all atomics are serialised at one address. In f64, because
-    an
-               f32 sum stops growing at 2^24 times a term
+               an f32 sum stops growing at 2^24 times a term
     2 shared   sum per CTA, tree in shared memory (Harris 2007, "Optimizing Parallel Reduction in CUDA")
                                                 <- one atomic per CTA; but a barrier for every halving
     3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
@@ -7039,8 +6992,8 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured sum run: f32 65536 x 4096, NVIDIA H200, 2026-11-24
      1 atomic      471.0 ms    0 %      -  one atomic per thread
-     2 shared      248.2 us   97 % 1898 x  tree per CTA, an atomic each
-     3 warp        252.3 us   95 % 0.98 x  shuffles, an atomic per warp
+     2 shared      248.2 us   97 % 1898 x  tree per CTA, one atomic per CTA
+     3 warp        252.3 us   95 % 0.98 x  shuffles, one atomic per warp
                  loses at f32 65536 x 4096 (0.98 x)
      4 ticket      241.4 us   99 % 1.05 x  16-byte loads, last CTA finishes in order
     end of measured */
@@ -7198,21 +7151,19 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  mse fwd --------------------------------------------------------------------------------------------------
-    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32; n = 0: not written, the mean is
-    undefined
+    out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32; n = 0: not written (no mean)
     flops  3*n + 1     subtract 1, square-add 2; one division
     bytes  2*n*s + 4
     check  relative 1e-6
     1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address. In f64, because
-    an
-               f32 sum stops growing at 2^24 times a term
+               an f32 sum stops growing at 2^24 times a term
     2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of additions is not fixed
     3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-25
      1 atomic      235.7 ms    0 %      -  one atomic per thread
-     2 block       238.8 us   50 %  987 x  sum per CTA, an atomic each
+     2 block       238.8 us   50 %  987 x  sum per CTA, one atomic per CTA
      3 ticket      122.0 us   98 % 1.96 x  16-byte loads, last CTA finishes
     end of measured */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
@@ -7288,8 +7239,7 @@ template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd
         for (int u = 0; u < U; u++) {
             float f[Width], g[Width];
             x[u].get(f), y[u].get(g);
-            // adds within the vector first: one by one, numbers of few bits are rounded in the same direction more
-            // often
+            // adds within the vector first: added singly, numbers of few bits are often rounded in one direction
             float part = 0;
 #pragma unroll
             for (int k = 0; k < Width; k++) part = fmaf(f[k] - g[k], f[k] - g[k], part);
@@ -7359,14 +7309,12 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
     check  2 ulp; norm-wise f32 1e-6, f16 3e-4, bf16 2.5e-3
     1 naive    one element per thread           <- slow: 4 or 2 bytes in flight per thread and input
     2 unroll   two 16-byte vectors per input    <- 64 bytes in flight per thread; a new CTA for every 512 vectors,
-    so
-               that stores of one CTA overlap with loads of the next
+               so that stores of one CTA overlap with loads of the next
     bound by   memory: compare with bytes / copy bandwidth. If inputs and dx have different alignments modulo 16
-    bytes,
-               they are read element by element */
+               bytes, they are read element by element */
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-25
      1 naive       392.2 us   48 %      -  one element per thread
-     2 unroll      182.4 us  104 % 2.15 x  two 16-byte packs of each input in flight
+     2 unroll      182.4 us  104 % 2.15 x  two 16-byte vectors per input in flight
     end of measured */
 #define KBK_CHECK_mse_bwd KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7471,7 +7419,7 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                padding: a GEMM is the wrong tool for a matrix-vector product
     4 warp     warp per row, shuffles                 <- one read of x, coalesced; no other traffic
     5 vec      16-byte loads of several rows in flight; each vector of w serves all of them; short rows share a
-    warp
+               warp
                                                       <- enough bytes in flight, few instructions. A long row has a
                CTA of its own, which then ends: what all CTAs read at a time is one contiguous part of memory
     bound by   memory: compare with bytes / read bandwidth */
@@ -7522,8 +7470,7 @@ template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io)
 }
 
 // Products of x with a factor per column (w) or per row (dy). They are kept in f32, because rounding them to 16
-// bits would
-// make the sum inaccurate.
+// bits would make the sum inaccurate.
 template <class T, bool ByRow> __global__ void kbki_wsum_product_k(kbki_wsum<T> io) {
     int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
     kbki_follow_me();
@@ -7553,8 +7500,7 @@ template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_w
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  A group of lanes processes several rows at a time, U vectors of each. Rows * U loads are in flight before the
-    first is
-    used; w comes from the L1 cache once for all of these rows. */
+    first is used; w comes from the L1 cache once for all of these rows. */
 template <class T, int Width, int Lanes, int Rows, int U>
 __device__ __forceinline__ void kbki_wsum_rows(const kbki_wsum<T>& io, int64_t row, int lane) {
     int64_t packs = io.cols / Width;
@@ -7717,9 +7663,8 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
                index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
     5 fused    16-byte accesses, dx and dw from one pass over x <- reads of x and writes of dx overlap
-    6 vec      dx does not depend on x. If both exceed the caches, one kernel reads all of x, then another writes
-    all of
-               dx                            <- DRAM loses time at each change between reading and writing
+    6 vec      dx does not depend on x. If both exceed the caches, one kernel reads x, then another writes dx
+                                             <- DRAM loses time at each change between reading and writing
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-25
      1 naive        7958 us    6 %      -  thread per element of dx, per column of dw
@@ -7728,7 +7673,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
                  loses at f32 65536 x 4096 (0.30 x)
      4 ticket      923.6 us   55 % 6.37 x  column sums per CTA, added in order; dx
      5 fused       540.5 us   94 % 1.71 x  dx and dw from one pass, 16-byte accesses
-     6 vec         477.3 us  107 % 1.13 x  much data: one kernel reads, another writes
+     6 vec         477.3 us  107 % 1.13 x  large data: one kernel reads, one writes
     end of measured */
 #define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7795,8 +7740,8 @@ template <class T> struct kbki_wsum_columns {
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  A thread owns one vector of columns. Across threads lie along a row; 512 / Across rows are processed side by
-    side, and
-    each thread has U rows in flight. The sums of the 512 / Across groups are added in shared memory, in order. */
+    side, and each thread has U rows in flight. The sums of the 512 / Across groups are added in shared memory, in
+    order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
 __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
     constexpr int Groups = 512 / Across;
@@ -7846,8 +7791,7 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
 }
 
 /*  A thread owns one vector of columns and has U rows in flight; what the CTAs read at a time is close together in
-    memory.
-    Only the CTAs' partial sums are written; kbki_part_add_k adds them. */
+    memory. Only the CTAs' partial sums are written; kbki_part_add_k adds them. */
 template <class T, int Threads, int U>
 __global__ void __launch_bounds__(Threads, 1024 / Threads) kbki_wsum_dw_k(kbki_wsum<T> io) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -7990,22 +7934,16 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
     bytes  2*R*C*s
     check  bit-exact
     1 naive    one element per thread, reads along rows   <- slow: writes are not coalesced. The 32 writes of a
-    warp are
-               R elements apart, each to a 32-byte sector of its own
+               warp are R elements apart, each to a 32-byte sector of its own
     2 shared   32 x 32 tile in shared memory (Ruetsch & Micikevicius 2009, "Optimizing Matrix Transpose in CUDA")
                                                           <- both sides coalesced; but a column of the tile is in
-                                                          one
-               bank (16 bits: in two), so reading it has 32-way (16-way) bank conflicts
-    3 padded   one more column in the tile                <- neighbours in a column are in different banks: no
-    conflicts
+               one bank (16 bits: in two), so reading it has 32-way (16-way) bank conflicts
+    3 padded   one more column in the tile                <- neighbours in a column are in different banks
     4 vec      each thread transposes a square of 4 x 4 elements (16 bits: 8 x 8) in registers, and moves 16 bytes
-    at a
-               time through shared memory                 <- a sixteenth (16 bits: a sixty-fourth) of the accesses,
-               64
-               or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
+               at a time through shared memory                 <- a sixteenth (16 bits: a sixty-fourth) of the
+               accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
     bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
-    multiples
-               of 16 bytes; otherwise padded runs */
+               multiples of 16 bytes; otherwise padded runs */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H200, 2026-11-24
      1 naive        2052 us   12 %      -  one element per thread, strided writes
      2 shared      715.6 us   35 % 2.87 x  32 x 32 tile in shared memory, bank conflicts
@@ -8074,11 +8012,9 @@ template <int Width> struct kbki_square {
 };
 
 /*  16 x 16 squares per CTA, one per thread. The tile holds rows of y with 16 vectors each. Swizzle: vector p of
-    row o is
-    stored at p ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank conflicts.
-    Tiles
-    are numbered down bands of `band` tile rows: CTAs that run together write long contiguous parts of rows of y.
-    */
+    row o is stored at p ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank
+    conflicts. Tiles are numbered down bands of `band` tile rows: CTAs that run together write long contiguous
+    parts of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     kbk_transpose_run_vec_k(kbki_transpose_io<T> io, unsigned down, unsigned across, unsigned band) {
@@ -8168,23 +8104,19 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     bytes  R*V*s + 12*R
     check  1e-6 + 8 ulp (relative 1e-6). The loss is (max - x_t) + log(sum): exact if the target is the maximum
     targets  KBK_IGNORE (-100): loss 0; the caller excludes the row from its mean. Any other t outside [0, V): loss
-             NaN,
-             and x is not read there
+             NaN, and x is not read there
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
     2 online   CTA per row, online softmax           <- one read; only the results are written (Milakov &
-    Gimelshein 2018)
+               Gimelshein 2018)
     3 unroll   four 16-byte vectors in flight        <- 64 bytes in flight per thread, and one rescaling for 16 or
-    32
-               logits. Rows of up to 1024 vectors get as many threads as they can use, from 8 lanes of a warp on;
-               with a
-               CTA each, rows of 1024 classes take seven times as long. Rows of odd length: each row's unaligned
-               start is
-               read separately (peeling)
+               32 logits. Rows of up to 1024 vectors get as many threads as they can use, from 8 lanes of a warp
+               on; with a CTA each, rows of 1024 classes take seven times as long. Rows of odd length: each row's
+               unaligned start is read separately (peeling)
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
      1 split        1422 us   14 %      -  log-softmax to memory in f32, then a gather
-     2 online      598.6 us   33 % 2.38 x  CTA per row, running (max, sum), one read
-     3 unroll      191.5 us  102 % 3.13 x  16-byte packs, four in flight per thread
+     2 online      598.6 us   33 % 2.38 x  CTA per row, online softmax, one read
+     3 unroll      191.5 us  102 % 3.13 x  16-byte vectors, four in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_fwd KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)
 KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8328,10 +8260,8 @@ template <class T> struct kbki_ce_row {
 };
 
 /*  Rows of whole vectors that fit into registers. The number of threads depends on the row's length; the shortest
-    rows
-    have eight lanes of a warp. Target and target logit are loaded together with the row, so that their latency is
-    hidden.
-    Io defines the results: the loss, the gradient (which may overwrite the logits), or both. */
+    rows have eight lanes of a warp. Target and target logit are loaded together with the row, so that their
+    latency is hidden. Io defines the results: the loss, the gradient (which may overwrite the logits), or both. */
 template <class T, int Packs, int Threads, class Io>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io io) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -8444,23 +8374,19 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     flops  3*R*V + R       subtract 1, exp 1, times g 1 per logit; per row - 1
     bytes  2*R*V*s + 8*R + 4
     check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9. The row
-           scale
-           is not used, because the target alone determines it. The 1 is subtracted in f32, before rounding; the
-           target's bound is that of a number of the size of g (16 bits: g / 1000)
+           scale is not used, because the target alone determines it. The 1 is subtracted in f32, before rounding;
+           the target's bound is that of a number of the size of g (16 bits: g / 1000)
     targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
     1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
-    or 16
-               logits; each row's unaligned start is read separately. Rows of up to 512 vectors get as many threads
-               as
-               they can use. Short rows that are not whole vectors are processed as one sequence
+               or 16 logits; each row's unaligned start is read separately. Rows of up to 512 vectors get as many
+               threads as they can use. Short rows that are not whole vectors are processed as one sequence
     bound by   memory: compare with bytes / copy bandwidth. If x and dx have different alignments modulo 16 bytes,
-    they
-               are read element by element. A row of -1e30 has lse = -1e30, which cannot hold log V as well. Then
-               exp(x - lse) is 1; only fwdbwd, which does not use lse, gives 1/V */
+               they are read element by element. A row of -1e30 has lse = -1e30, which cannot hold log V as well.
+               Then exp(x - lse) is 1; only fwdbwd, which does not use lse, gives 1/V */
 /*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
      1 naive        1623 us   24 %      -  one element per thread
-     2 unroll      391.4 us  100 % 4.15 x  16-byte packs, two in flight per thread
+     2 unroll      391.4 us  100 % 4.15 x  16-byte vectors, two in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8550,8 +8476,7 @@ __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_gr
 }
 
 /*  Short rows that are not whole vectors, as one sequence of vectors. A vector that crosses the end of a row is
-    computed
-    twice, for that row and for the next. */
+    computed twice, for that row and for the next. */
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256) kbki_cross_entropy_bwd_packs_k(kbki_ce_grad<T> io) {
     const kbki_span sp = kbki_split<T, Width>(io.x, io.rows * io.cols);
@@ -8649,30 +8574,24 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                            - target logit, scale / sum, - scale
     bytes  2*R*V*s + 8*R   if a row is read only once
     check  as cross_entropy bwd; its targets, too. dx may be x itself: the target logit is read before the barrier
-           that
-           precedes every store of the row
+           that precedes every store of the row
     1 split    fwd unroll, then bwd unroll    <- slow: the logits are read from memory twice. (max, sum) is passed
-    between
-               the kernels, because an f32 lse is too coarse for logits near 1000
+               between the kernels, because an f32 lse is too coarse for logits near 1000
     2 fused    CTA per row; the second read runs backwards
                                               <- one launch; the end of the row is still in the L2 cache. Rows of
-                                              up to
-               1024 vectors are read once, into registers, and short ones share a CTA
+               up to 1024 vectors are read once, into registers, and short ones share a CTA
     3 shared   persistent kernel, row in shared memory, loaded by a cp.async pipeline; as a row is written, its
-    buffers
-               are filled with the next row       <- one read of x; loads overlap with computing and writing, and
-               the SM
-               reads and writes in bursts of a row. Rows up to 192 KiB
+               buffers are filled with the next row       <- one read of x; loads overlap with computing and
+               writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
     4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
                                               <- one read of rows up to 1.4 MiB
     bound by   memory: compare with bytes / copy bandwidth. Longer rows run as rung 2. So do x and dx with
-    different
-               alignments modulo 16 bytes */
+               different alignments modulo 16 bytes */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
-     1 split       585.6 us   67 %      -  fwd unroll, then bwd unroll: three streams
+     1 split       585.6 us   67 %      -  fwd unroll, then bwd unroll
      2 fused       484.9 us   80 % 1.21 x  CTA per row, second read backwards
      3 shared      420.5 us   93 % 1.15 x  row in shared memory, one read
-     4 cluster     460.6 us   85 % 0.91 x  row over 2 to 8 CTAs, sums through DSMEM
+     4 cluster     460.6 us   85 % 0.91 x  row over 2 to 8 CTAs, sums by DSMEM
                  loses at bf16 8192 x 50304 (0.91 x) alone of 2 shapes; gains at bf16 4096 x 131072 (1.23 x)
     end of measured */
 #define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
@@ -8765,10 +8684,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_cross_entropy_fwdbwd_fu
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  The cp.async pipeline of a CTA. The CTA's shares of its rows form a sequence of pieces, with one 16-byte vector
-    per
-    thread. Piece q is stored in slot q mod slots. Each thread loads its own vector of every piece (kbki_ahead) and
-    is the
-    only one to use it, so that no barrier is needed. */
+    per thread. Piece q is stored in slot q mod slots. Each thread loads its own vector of every piece (kbki_ahead)
+    and is the only one to use it, so that no barrier is needed. */
 #define KBKI_CE_SLOTS 14 // pieces of 1024 vectors that fit into an SM
 #define KBKI_CE_AHEAD 8  // most pieces in flight while a row is processed
 // The vectors of a row that belong to CTA `rank` of the cluster: [from, from + count) of those after the head.
@@ -8793,10 +8710,8 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
 /*  Each warp sends its pair to place `slot` of the table of every CTA in the cluster (st.async). An mbarrier there
-    counts
-    arrivals, or bytes from other CTAs, and tells when a table is full. Only the pairs are waited for; the release
-    of a
-    cluster barrier would also wait for every store to dx in flight. */
+    counts arrivals, or bytes from other CTAs, and tells when a table is full. Only the pairs are waited for; the
+    release of a cluster barrier would also wait for every store to dx in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ void kbki_ce_send(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot) {
     p = kbki_ce_warp(p);
@@ -8828,8 +8743,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uin
     return kbki_ce_warp(p);
 }
 // Adds vectors to a thread's pair (online softmax). The sum is rescaled only for a new maximum, which soon becomes
-// rare.
-// base: kbki_base(p.m).
+// rare. base: kbki_base(p.m).
 template <class T, int Packs>
 __device__ __forceinline__ void kbki_ce_take(kbki_pair& p, kbki_base& base, const uint4* packs) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -8908,8 +8822,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_sweep(unsigned from, unsigned begin
     return p;
 }
 // Writes the gradients of the same pieces to `out`. Each piece frees its slot, and ask() loads another one into
-// it.
-// Returns where the next row begins.
+// it. Returns where the next row begins.
 template <class T, int Threads, class Ask>
 __device__ __forceinline__ unsigned kbki_ce_spread(unsigned slot, unsigned begin, unsigned end, int pieces, int left,
                                                    const kbki_ce_row<T>& row, T* out, int goal, Ask& ask) {
@@ -8931,12 +8844,10 @@ __device__ __forceinline__ unsigned kbki_ce_spread(unsigned slot, unsigned begin
 #endif
 
 /*  A cluster processes rows first, first + step, and so on. CTA `rank` has `share` vectors of each row: `pieces`
-    pieces. When
-    a row has arrived, its pair is computed. When the pairs have been exchanged, the gradients are written, and
-    each slot
-    is filled with the piece `ahead` pieces further on. An SM thus reads and writes in bursts of a row. Targets are
-    loaded
-    two rows ahead and their logits one row ahead, which hides their latency. */
+    pieces. When a row has arrived, its pair is computed. When the pairs have been exchanged, the gradients are
+    written, and each slot is filled with the piece `ahead` pieces further on. An SM thus reads and writes in
+    bursts of a row. Targets are loaded two rows ahead and their logits one row ahead, which hides their latency.
+    */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(kbki_ce_both<T> io, int share, int pieces, int ahead) {
@@ -9064,8 +8975,7 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
     return kbki_ce_ring_launch<T, Cluster, Threads>(io, share, pieces, ahead, st);
 }
 // Chooses the number of threads that leaves the fewest idle in a row's last piece. A row of 50304 bf16 has 7.9
-// pieces of
-// 800 vectors, but 6.1 of 1024, and most warps would have no work in the seventh.
+// pieces of 800 vectors, but 6.1 of 1024, and most warps would have no work in the seventh.
 template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce_both<T>& io, kbk_stream st) {
     int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     int64_t a = kbki_ceil(share, 800) * 800, b = kbki_ceil(share, 928) * 928, c = kbki_ceil(share, 1024) * 1024;
@@ -9101,17 +9011,15 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     bytes  (U + T)*D*s + 4*T     U: distinct ids, taken as round(V (1 - (1 - 1/V)^T)), as for uniform ids
     check  bit-exact; an id outside [0, V) gives a row of NaN, and W is not read there
     1 naive    thread per element            <- slow: a division and a load of the id for every element
-    2 vec      warp per token, 16-byte accesses  <- one load of the id per warp; but the row is loaded only after
-    the id
+    2 vec      warp per token, 16-byte accesses  <- one load of the id per warp; the row is loaded after the id
     3 unroll   two vectors per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
-    rows
-               need more loads in flight than a copy. If there are few tokens, each has a CTA
+               rows need more loads in flight than a copy. If there are few tokens, each has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
                multiples of 16 bytes, or W or y is not 16-byte aligned */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
      1 naive        57.4 us   38 %      -  one element per thread
      2 vec          23.5 us   94 % 2.45 x  warp per token, 16-byte accesses
-     3 unroll       23.4 us   94 % 1.00 x  two packs per thread, ids first
+     3 unroll       23.4 us   94 % 1.00 x  two vectors per thread, ids first
     end of measured */
 #define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_embedding_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -9267,27 +9175,22 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     check  f32 norm-wise 1e-5, 8 ulp of the sum of the terms' magnitudes; f16 4e-4, bf16 3e-3, 2 ulp of it.
            An id outside [0, V) adds nothing
     1 atomic   f32: dW = 0, then an atomicAdd per element    <- slow: dW is written twice, and atomics of tokens
-    with the
-               same id are serialised
+               with the same id are serialised
     2 vec      f32, sm 90: red.global.add.v4.f32             <- a quarter of the atomics
     3 sorted   two kernels. Order: one CTA per remainder of the id modulo 128 selects its tokens, counts them by id
-    and
-               sorts those of the same id. Write: first the tokens. The first token of an id writes its row of dy,
-               or the
-               sum of all rows with that id, to dW. Then rows without tokens are set to zero
+               and sorts those of the same id. Write: first the tokens. The first token of an id writes its row of
+               dy, or the sum of all rows with that id, to dW. Then rows without tokens are set to zero
                                            <- every row is written once: no zero-fill, no contention, the same bits
-                                           every
-               time; nothing is read while the zeros are written. Sums are in f32 and in token order; for more than
-               32
-               tokens, sums of 8 interleaved streams. On sm 90, by programmatic dependent launch (PDL), the second
-               kernel's first CTAs start beside the first kernel, and load their rows of dy before the order is
-               known
+               every time; nothing is read while the zeros are written. Sums are in f32 and in token order; for
+               more than 32 tokens, sums of 8 interleaved streams. On sm 90, by programmatic dependent launch
+               (PDL), the second kernel's first CTAs start beside the first kernel, and load their rows of dy
+               before the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
 /*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
-     1 atomic       97.4 us   50 %      -  an atomic per element
+     1 atomic       97.4 us   50 %      -  one atomic per element
      2 vec          79.6 us   61 % 1.22 x  red.global.add.v4.f32
-     3 sorted       50.9 us   95 % 1.56 x  ids in order, one owner per row of dW
+     3 sorted       50.9 us   95 % 1.56 x  ids sorted, one owner per row of dW
     end of measured */
 #define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
 #define KBKI_EMB_TH 1024   // threads of a CTA of the first kernel
@@ -9371,7 +9274,7 @@ struct kbki_emb_order {
     // per token: the number of tokens with its id, or 0 if it is not the first of them; their place in `order`
     uint2* info;
     uint2* spill;      // lists too long for shared memory
-    // hot: (row of dW, place in `order`), class by class. hots: per class, how many hot rows, and their place in
+    // hot: (row of dW, place in `order`), class by class; hots: per class, number of hot rows, their place in
     // `hot`
     uint2 *hot, *hots;
     unsigned* order;   // tokens that share an id, row by row
@@ -9382,8 +9285,7 @@ struct kbki_emb_order {
 };
 
 // Calls use(id, token, there) for each token of this warp's share, 32 at a time, with sixteen loads in flight.
-// start() is
-// called while the first loads are in flight.
+// start() is called while the first loads are in flight.
 template <class Start, class Use>
 __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, Start start, Use use) {
     constexpr int U = 16;
@@ -9404,8 +9306,7 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
     }
 }
 /*  Sorts the tokens of a class by row, for few tokens. The list is in any order; each token counts the tokens of
-    the same
-    id that precede it. */
+    the same id that precede it. */
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
@@ -9423,9 +9324,8 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
     }
 }
 /*  The same for many tokens. The list is rebuilt in token order; mine: the number of this thread's tokens. Then
-    one warp
-    processes 32 tokens at a time and finds those that share a row; start[row] is the place of the row's next
-    token. */
+    one warp processes 32 tokens at a time and finds those that share a row; start[row] is the place of the row's
+    next token. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -9594,10 +9494,8 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     v.set(f);
 }
 /*  Roles of CTAs, in the order in which they start. First vectors of dy; after the first `lead` CTAs of those, the
-    hot rows;
-    last the CTAs that write zeros, `group` rows of dW each. CTAs that start while the first kernel still runs load
-    their
-    vectors of dy in the meantime (PDL). */
+    hot rows; last the CTAs that write zeros, `group` rows of dW each. CTAs that start while the first kernel still
+    runs load their vectors of dy in the meantime (PDL). */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_grad<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -9725,9 +9623,8 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
            sqrt(sum_k (A[m,k] B[k,n])^2), the size of a sum of random signs. K = 0: zeros
     backward is this operation again: dA = dC B' (NT of an NN product), dB = A' dC (TN)
     1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches
-    2 shared   32 x 32 tiles in shared memory    <- 32 times fewer global loads. Shared memory is the new limit:
-    two
-               loads per FMA
+    2 shared   32 x 32 tiles in shared memory    <- 32 times fewer global loads. Shared memory limits: two loads
+               per FMA
     3 regblock 8 x 8 results per thread          <- register blocking (Volkov 2010, "Better Performance at Lower
                Occupancy"): 16 values from shared memory feed 64 FMAs
     4 vec      16-byte accesses, A transposed when it is stored
@@ -9746,12 +9643,12 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
      3 regblock     6861 us   31 % 3.27 x  128 x 128 tiles, 8 x 8 results per thread
                  loses at bf16 256 x 256 x 16384 TN (0.12 x) and 11 of 29 more; gains at f32 4096 x 4096 x 4096 NT
                  (3.43 x)
-     4 vec          3877 us   55 % 1.77 x  16-byte accesses, A transposed on its way
-     5 cpasync      3080 us   69 % 1.26 x  cp.async ring of four tiles
-     6 warptile     2742 us   78 % 1.12 x  warp tiles, fragments ahead, bands, split K
+     4 vec          3877 us   55 % 1.77 x  16-byte accesses, A transposed when stored
+     5 cpasync      3080 us   69 % 1.26 x  cp.async pipeline of four tiles
+     6 warptile     2742 us   78 % 1.12 x  warp tiles, fragment pipeline, split-K
                  loses at f32 2051 x 4096 x 1021 NT (0.88 x) and 1 of 15 more; gains at f32 256 x 256 x 16384 (16.8
                  x)
-    16 tf32        381.1 us   89 % 7.19 x  select, with 10 bits of each number
+    16 tf32        381.1 us   89 % 7.19 x  select in TF32 (10 mantissa bits)
     99 cublas       2675 us   80 %      -  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
@@ -9770,8 +9667,8 @@ KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s, int elem) {
     return (m * k + k * n + m * n) * elem;
 }
 /*  The split-K factor for tiles of 128 x 256: enough CTAs for 132 SMs, at most 32 slices, and no slice of K
-    shorter
-    than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit. */
+    shorter than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit.
+    */
 KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->depth / 64;
     int64_t n = down > 0 && across > 0 ? 132 / down / across : 1;
@@ -9790,8 +9687,7 @@ KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
 /*  The split-K factor of mmapipe (tiles of 128 x 128). Splitting starts when the tiles would leave most SMs idle.
-    The
-    aim is two CTAs on each of 132 SMs. No slice of K is shorter than 512. */
+    The aim is two CTAs on each of 132 SMs. No slice of K is shorter than 512. */
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->depth / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -9871,7 +9767,7 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if constexpr (sizeof(T) == 1) {
         io->scale_a = (const float*)a->in[2], io->scale_b = (const float*)a->in[3];
         if (!kbki_aligned(io->scale_a, 4) || !kbki_aligned(io->scale_b, 4)) return KBKI_TEXT_ALIGN;
-        if (*ctas && s->layout != KBK_NT) return "e4m3 is multiplied in KBK_NT alone: B given as N x K";
+        if (*ctas && s->layout != KBK_NT) return "e4m3 has layout KBK_NT only: B given as N x K";
     }
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
@@ -9943,8 +9839,7 @@ template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared
 
 #define KBKI_MM_BAND 16
 // Tile of a CTA. Numbering runs down bands of 16 tile rows, so that CTAs resident together share operands in L2
-// (grouped
-// ordering; CUTLASS calls it threadblock swizzle).
+// (grouped ordering; CUTLASS calls it threadblock swizzle).
 template <class T>
 __device__ __forceinline__ void kbki_mm_where(const kbki_mm<T>& io, int tm, int tn, int64_t* i0, int64_t* j0) {
     int64_t band = KBKI_MM_BAND * io.across, first = blockIdx.x / band * KBKI_MM_BAND;
@@ -10009,8 +9904,8 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
 
 /*  The f32 kernels below store tiles in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A K-major
     operand is transposed by the store; the pitch sends the stores of a warp to 32 different banks. The 8 x 8
-    results of
-    a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of neighbouring threads are adjacent. */
+    results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of neighbouring threads are
+    adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
 template <bool Along> // this operand is K-major
 __device__ __forceinline__ float4 kbki_mm_load(const float* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
@@ -10105,34 +10000,26 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_steps     Matrix product of 16-bit types: the first kernels with tensor cores (mma.sync), with TMA and
-                     with
-                     wgmma. Each adds one instruction and nothing else.
+                     with wgmma. Each adds one instruction and nothing else.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
     4 warpmma  128 x 128 tile, eight warps of 64 x 32; mma.sync m16n8k16 on fragments that ldmatrix loads; tiles
-    are
-               copied element by element, as in rung 2
+               are copied element by element, as in rung 2
                <- one mma.sync multiplies 16 x 16 by 16 x 8: 4096 FLOPs per warp instruction; an FMA does 64. The
-               32
-               lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and
-               ldmatrix
-               loads them in that order from shared memory
+               32 lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and
+               ldmatrix loads them in that order from shared memory
     5 tmaload  the same, but one thread starts TMA copies of both tiles, 64 deep; all threads then wait on an
-    mbarrier
-               that counts the arriving bytes
+               mbarrier that counts the arriving bytes
                <- no thread computes addresses, checks edges or moves data. Loads and products still do not
-               overlap.
-               A and B need rows that are 16-byte aligned
+               overlap. A and B need rows that are 16-byte aligned
     6 warpgroup  the same tiles, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per
-    instruction
+                 instruction
                <- operands come straight from shared memory: no fragment passes through registers, and no warp
-               reads
-               again what another warp has read
+               reads again what another warp has read
     bound by   latency: each CTA loads a tile, waits, and multiplies; there is no pipeline. Only other CTAs on the
-    same
-               SM hide the wait. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where loads overlap
-               with products */
+               same SM hide the wait. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where loads
+               overlap with products */
 /*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
      1 naive       43.11 ms    0 %      -  one thread per element of C
      2 shared      22.10 ms    1 % 1.95 x  32 x 32 tiles in shared memory
@@ -10232,10 +10119,8 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
 }
 
 /*  A tile of 128 by 64 k as TMA writes it, with the 128-byte swizzle (see kbki_map). K-major: 128 rows of 64.
-    Otherwise:
-    two panels, each with one row of 64 elements per k. A row has 128 bytes; its 16-byte vector p is stored in
-    place
-    p ^ row % 8, which avoids bank conflicts. */
+    Otherwise: two panels, each with one row of 64 elements per k. A row has 128 bytes; its 16-byte vector p is
+    stored in place p ^ row % 8, which avoids bank conflicts. */
 template <bool Along>
 __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -10301,7 +10186,7 @@ template <class T> struct kbki_step_maps {
         if (why || ctas == 0 || io.k == 0) return why;
         if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
         if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
-            return "TMA wants A and B with lines that all start on 16 bytes: use warpmma";
+            return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
         why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &a)
                       : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &a);
         if (why) return why;
@@ -10321,10 +10206,9 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
 }
 
 /*  wgmma: a warpgroup of four warps multiplies operands in shared memory. A descriptor gives an operand's address
-    and
-    layout (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous wgmma Instructions"): wgmma.fence
-    orders it
-    after earlier accesses to its registers, commit_group closes a group, and wait_group waits for its results. */
+    and layout (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous Warpgroup Level Matrix
+    Multiply-Accumulate Instructions"): wgmma.fence orders it after earlier accesses to its registers, commit_group
+    closes a group, and wait_group waits for its results. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -10392,15 +10276,13 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
-    Breadth by
-    Depth elements, Depth along k. A K-major operand is copied element by element, which transposes it and accepts
-    any
-    address. Any other is copied 16 bytes at a time if it is aligned (Wide), else 4. */
+    Breadth by Depth elements, Depth along k. A K-major operand is copied element by element, which transposes it
+    and accepts any address. Any other is copied 16 bytes at a time if it is aligned (Wide), else 4. */
 template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
     static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
     static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // rows per pass
     static constexpr int passes = (Along ? Breadth : Depth) / per_pass, step = Along ? per_pass : per_pass * pitch;
-    static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "threads take whole passes");
+    static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "passes are whole");
     const float *p, *base;
     int64_t ld;
     int left, k, at; // elements from this thread's place to the end of the tensor; its k; its offset in the tile
@@ -10420,8 +10302,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
             for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
         } else {
             // Flat: unrolled, the compiler issues both loops and predicates one of them off; FMAs then fill the
-            // gaps
-            // between copies. Not unrolled, this stays a branch. NN is faster unrolled, the other layouts are not.
+            // gaps between copies. Not unrolled, this stays a branch. NN is faster unrolled, the other layouts are
+            // not.
 #pragma unroll Flat ? passes : 1
 
             for (int i = 0; i < passes; i++, q += per_pass * ld) {
@@ -10463,8 +10345,7 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
 }
 
 // Configuration: tile of the CTA (M, N, K), tile of a warp, lanes of a warp along M, stages of the cp.async
-// pipeline,
-// CTAs per SM (occupancy).
+// pipeline, CTAs per SM (occupancy).
 template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
 struct kbki_mm_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
@@ -10587,7 +10468,7 @@ template <bool AlongA, bool AlongB, bool Wide, class Plan>
 const char* kbki_mm_warptile(const kbki_mm<float>& io, int64_t ctas, int64_t splits, kbk_stream st) {
     size_t bytes = Plan::bytes;
     const char* why = kbki_want_shared(kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan>, &bytes);
-    if (why || bytes == 0) return why ? why : "too little shared memory";
+    if (why || bytes == 0) return why ? why : "an SM has too little shared memory";
     dim3 grid((unsigned)ctas, (unsigned)splits);
     kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan><<<grid, Plan::threads, bytes, st>>>(io);
     return kbki_launched();
@@ -10624,33 +10505,26 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                <- 4096 FLOPs per warp instruction (an FMA: 64), on operands of half the size. The tensor cores wait
                for every tile
     8 mmapipe  cp.async pipeline of three tiles (multistage), fragments double-buffered in registers, CTAs in
-    bands;
-               128 x 256 tile, or 128 x 128 if there are few tiles or K is short
+               bands; 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
                <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The
-               loop
-               over whole tiles has no branch. Rows whose length is no multiple of 8 are first copied to padded
-               rows
-               (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16 bytes selects
-               rung 7, which accepts any. If there are few tiles and K is long, split-K is used: the slices are
-               added
-               in order (workspace: 4*M*N bytes per slice)
+               loop over whole tiles has no branch. Rows whose length is no multiple of 8 are first copied to
+               padded rows (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16
+               bytes selects rung 7, which accepts any. If there are few tiles and K is long, split-K is used: the
+               slices are added in order (workspace: 4*M*N bytes per slice)
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches some 62 % of the rate
-    of
-               wgmma, because all operands pass through registers
+               of wgmma, because all operands pass through registers
 
     Both kernels keep the memory layout in shared memory. Tiles are 64 deep in k: [x][64] for a K-major operand,
-    else
-    [64][x], which ldmatrix transposes. Swizzle: the 16-byte vector c of a row is stored in place c ^ (row % 8).
-    Vectors
-    c of eight rows then lie in different banks, so neither ldmatrix nor the copies have bank conflicts. */
+    else [64][x], which ldmatrix transposes. Swizzle: the 16-byte vector c of a row is stored in place c ^ (row %
+    8). Vectors c of eight rows then lie in different banks, so neither ldmatrix nor the copies have bank
+    conflicts. */
 #ifdef __CUDACC__
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 #define KBKI_MMA_DEPTH 64
 // Loads n elements of 16 bits (at most 8) from an address with any alignment, by aligned 4-byte loads if n is 8.
-// The
-// rest is 0.
+// The rest is 0.
 template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, int n) {
     const unsigned short* h = reinterpret_cast<const unsigned short*>(p);
     uint32_t w[5] = {};
@@ -10671,14 +10545,13 @@ template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, 
 }
 
 /*  Copies the tiles of one operand, one after the other along k. A tile has Breadth by 64 elements, 64 along k.
-    Thread t
-    carries the 16-byte vector t % packs of some rows. Along: the operand is K-major. */
+    Thread t carries the 16-byte vector t % packs of some rows. Along: the operand is K-major. */
 template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // 16-byte vectors per row
     static constexpr int per_pass = Threads / packs, lines = Along ? Breadth : KBKI_MMA_DEPTH,
                          passes = lines / per_pass;
     static constexpr int bytes = Breadth * KBKI_MMA_DEPTH * 2;
-    static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "a thread's lines share their swizzle");
+    static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "a thread's rows have the same swizzle");
     const T *p, *base;
     int64_t jump, turn; // distance from pass to pass, and after the last one
     // elements from this thread's place to the end of the tensor; its k; its byte offset in the tile
@@ -10699,8 +10572,7 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
         return Along ? (i * per_pass < left ? n : 0) : (i * per_pass < n ? left : 0);
     }
     // Copy a quarter of a tile: inside(), if the whole tile is inside the tensor; edge(), otherwise. Rows are
-    // aligned to
-    // 16 bytes, so a vector is either inside the tensor or outside.
+    // aligned to 16 bytes, so a vector is either inside the tensor or outside.
     __device__ __forceinline__ void inside(uint32_t s, int quarter) {
         s += at + quarter * (bytes / 4);
 #pragma unroll
@@ -10741,10 +10613,8 @@ __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, in
 }
 
 /*  The addresses at which a lane reads the fragments of 16 of x by 16 of k. First: lanes 8 to 15 read the next
-    eight
-    rows and lanes 16 to 31 the next vector; otherwise the reverse. mma.sync needs its registers in a fixed order;
-    which
-    choice gives that order depends on the operand and on its layout. */
+    eight rows and lanes 16 to 31 the next vector; otherwise the reverse. mma.sync needs its registers in a fixed
+    order; which choice gives that order depends on the operand and on its layout. */
 template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     static constexpr bool transpose = !Along;
     uint32_t at[4]; // for steps 0 to 3 along k if K-major, else for i = 0 to 3; all other offsets are constants
@@ -10779,8 +10649,7 @@ __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
     return high ? make_uint4(a, b, w2, w3) : make_uint4(w0, w1, a, b);
 }
 // Epilogue: stores a warp's 64 x 64 sums. A thread holds pairs of neighbours in rows lane / 4 and + 8 of every 16.
-// With
-// aligned rows of C, four lanes exchange words and store 16 bytes each.
+// With aligned rows of C, four lanes exchange words and store 16 bytes each.
 template <class T>
 __device__ __forceinline__ void kbki_mma_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
     bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
@@ -11074,7 +10943,7 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
         }
     }
 }
-/*  Epilogue of split-K and stream-K: stores partial sums in f32. Sums are kept tile by tile in the order of the
+/*  Epilogue of split-K: stores partial sums in f32. Sums are kept tile by tile in the order of the
     registers, so that stores are coalesced; kbki_wg_sum_k knows which element of C each one is. */
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int64_t room, const float* d) {
@@ -11112,8 +10981,7 @@ __device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, 
     }
 }
 // Writes 64 rows by 128 bytes of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA
-// store
-// undoes. Turned: transposed, each column becomes a row.
+// store undoes. Turned: transposed, each column becomes a row.
 template <class T, bool Turned> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
     int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
     int line = Turned ? lane / 16 * 8 + lane % 8 : warp * 16 + lane % 16;
@@ -11130,8 +10998,7 @@ template <class T, bool Turned> __device__ __forceinline__ void kbki_wg_stage(ch
     }
 }
 /*  The same for f32: 64 rows by 32 columns. Turned: each column becomes two rows of 32 elements, 4096 bytes apart.
-    To
-    avoid bank conflicts, lanes with odd rows write their columns in another order. */
+    To avoid bank conflicts, lanes with odd rows write their columns in another order. */
 template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
     int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
     if (Turned) {
@@ -11153,11 +11020,9 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
 }
 /*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time, through two staging buffers of the
     warpgroup (double buffering). A buffer is free when the store before the previous one has read it; the thread
-    that
-    started that store waits for it (cp.async.bulk.wait_group.read). The stores are asynchronous. If the width is
-    no
-    multiple of 128 bytes, some columns are stored twice. Turned: C is the transpose; in f32 a buffer then has two
-    boxes. */
+    that started that store waits for it (cp.async.bulk.wait_group.read). The stores are asynchronous. If the width
+    is no multiple of 128 bytes, some columns are stored twice. Turned: C is the transpose; in f32 a buffer then
+    has two boxes. */
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
                                               int block, const float* d) {
@@ -11187,31 +11052,26 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: kernels of rungs 9 to 14
-                      of
-                      matmul. Warp specialization, persistent kernel, cluster multicast, ping-pong schedule.
+                      of matmul. Warp specialization, persistent kernel, cluster multicast, ping-pong schedule.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
     The rungs follow CUTLASS's kernels for Hopper: TMA pipeline, warp specialization, persistent cooperative
     schedule.
     9 wgmma      128 x 128 tile, 64 deep, double buffering; one thread starts the TMA loads, a warpgroup multiplies
-    the
-                 tile that has arrived, and then all threads synchronise
+                 the tile that has arrived, and then all threads synchronise
                  <- operands go from shared memory to the tensor cores without registers, 64 x 128 x 16 per
                  instruction; TMA computes addresses, handles edges and applies the swizzle
     10 ws        warp specialization: one producer thread, in a warpgroup of its own, keeps a pipeline of four
-    stages
-                 full. Two mbarriers per stage tell that it is full, and that it is empty
+                 stages full. Two mbarriers per stage tell that it is full, and that it is empty
                  <- the consumer waits for data only, and the next products are queued before the last have
                  finished
     11 coop      128 x 256 tile, a consumer warpgroup for each half of its rows (cooperative schedule); the
-    producer
-                 gives registers to the consumers (setmaxnreg)
+                 producer gives registers to the consumers (setmaxnreg)
                  <- per FLOP, a 128 x 256 tile needs three quarters of the shared memory traffic of 128 x 128
     12 persist   persistent kernel: one CTA per SM, which takes tile after tile in bands of 16 tile rows
                  <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
-    13 multicast clusters of two CTAs, one above the other: each loads half of a tile of B and multicasts it to
-    both
+    13 multicast clusters of two CTAs, one above the other; each loads half of a tile of B for both (TMA multicast)
                  <- two thirds of the traffic from L2 to shared memory
     14 tma       the epilogue writes 64 columns at a time to shared memory, and TMA stores them
                  <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
@@ -11219,24 +11079,19 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
     bound by     arithmetic: compare with flops / rate of the tensor cores; large products by the power limit
 
     9 to 14 take A and B of any size if every row is 16-byte aligned, because TMA requires that. They return an
-    error
-    otherwise. C may have any alignment: if rows of C are not 16-byte aligned, 14 runs as 13. Edges of tiles are
-    multiplied as zeros. */
-#define KBKI_TEXT_TMA "TMA wants A and B with lines that all start on 16 bytes: use mmapipe or select"
+    error otherwise. C may have any alignment: if rows of C are not 16-byte aligned, 14 runs as 13. Edges of tiles
+    are multiplied as zeros. */
+#define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
 #define KBKI_WG_RUN 4        // stages in a row that one slice of K takes
 // A not K-major, B K-major: computes C' = B' A', so that rows of the product are columns of C
 #define KBKI_TT (KBK_TN + 1)
 #ifdef __CUDACC__
 
 /*  Configuration. TileM x TileN: tile of the CTA. Groups: consumer warpgroups, 1 or 2. Stages: of the TMA
-    pipeline, each
-    128 bytes deep in k. Pair: 2 for clusters of two CTAs, one above the other, that share B; else 1. Store: the
-    epilogue
-    stores C by TMA. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer warpgroup, and one
-    warpgroup
-    runs its epilogue while the other multiplies. Split: can split K. Panels: panels of 64 columns to load if B is
-    not
-    K-major and TileN is no multiple of 64. */
+    pipeline, each 128 bytes deep in k. Pair: 2 for clusters of two CTAs, one above the other, that share B; else
+    1. Store: the epilogue stores C by TMA. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer
+    warpgroup, and one warpgroup runs its epilogue while the other multiplies. Split: can split K. Panels: panels
+    of 64 columns to load if B is not K-major and TileN is no multiple of 64. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Store, bool Turns = false, bool Split = false,
           int Panels = 0>
 struct kbki_wg_plan {
@@ -11298,8 +11153,7 @@ template <class Plan, class T> __device__ __forceinline__ int kbki_wg_units(cons
     return whole + (down * (int)io.across - whole) * (int)io.layers;
 }
 /*  The number of stages of a work unit, and the position of its stage i along K. Slices take KBKI_WG_RUN stages
-    each in
-    turn; CTAs that run at the same time therefore read neighbouring parts of the same rows. */
+    each in turn; CTAs that run at the same time therefore read neighbouring parts of the same rows. */
 template <class Plan, class T> __device__ __forceinline__ int kbki_wg_depth(const kbki_mm<T>& io, kbki_wg_place at) {
     int all = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>;
     if (!Plan::split || at.room < 0) return all;
@@ -11312,10 +11166,8 @@ __device__ __forceinline__ int kbki_wg_along(const kbki_mm<T>& io, kbki_wg_place
     return ((i / KBKI_WG_RUN * (int)io.layers + at.layer) * KBKI_WG_RUN + i % KBKI_WG_RUN) * kbki_wg_k<T>;
 }
 /*  Starts the TMA loads of one stage at k0: the tile of A, and this CTA's share of the tile of B. The share is
-    multicast
-    to the cluster; the other CTA loads the other half. The share has rows of a K-major B, whole panels, or some k
-    of
-    each panel. TMA always delivers full boxes, with zeros outside the tensor. */
+    multicast to the cluster; the other CTA loads the other half. The share has rows of a K-major B, whole panels,
+    or some k of each panel. TMA always delivers full boxes, with zeros outside the tensor. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
@@ -11344,8 +11196,7 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
     }
 }
 /*  A consumer warpgroup's operands. multiply() queues the products of one stage as one wgmma group, which the
-    tensor
-    cores execute asynchronously. */
+    tensor cores execute asynchronously. */
 template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors {
     kbki_wg_operand<AlongA> a;
     kbki_wg_operand<AlongB> b;
@@ -11425,12 +11276,9 @@ __device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // after the
     for (int i = 0; i < Count; i++) d[i] += sum[i];
 }
 /*  A consumer's share of a unit in e4m3. Tensor cores accumulate 8-bit products in fewer bits than f32 has. The
-    sums of
-    each stage (128 of k) are therefore promoted: FADDs add them to d (DeepSeek-AI 2024, "DeepSeek-V3", section
-    3.3.2).
-    If registers allow two sets of sums, one set is added while the other is computed. Otherwise only the products
-    of
-    the other warpgroup hide the additions. */
+    sums of each stage (128 of k) are therefore promoted: FADDs add them to d (DeepSeek-AI 2024, "DeepSeek-V3",
+    section 3.3.2). If registers allow two sets of sums, one set is added while the other is computed. Otherwise
+    only the products of the other warpgroup hide the additions. */
 template <class Factors, class Plan>
 __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg_ring<Plan>& ring, int depth,
                                                  float (*d)[Plan::tile_n / 2]) {
@@ -11497,11 +11345,9 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
     }
 }
 /*  A consumer warpgroup: multiplies the stages of the pipeline. When the products of a stage are queued, those of
-    the
-    previous stage have finished, and its slot is released. Ping-pong schedule: each consumer takes every other
-    unit and
-    starts when the other has queued its last products; the named barriers 3 and 4 hand over. The order matters: an
-    mbarrier tells odd phases from even ones only, so a consumer must not be two phases behind. */
+    the previous stage have finished, and its slot is released. Ping-pong schedule: each consumer takes every other
+    unit and starts when the other has queued its last products; the named barriers 3 and 4 hand over. The order
+    matters: an mbarrier tells odd phases from even ones only, so a consumer must not be two phases behind. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const kbki_mm<T>& io,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int first, int jump, int rank,
@@ -11519,7 +11365,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
         int depth = kbki_wg_depth<Plan>(io, at);
         if (Plan::turns) kbki_barrier<256>(3 + group);
         if constexpr (sizeof(T) == 1) {
-            static_assert(!Plan::turns, "nobody says when the last products are in the queue");
+            static_assert(!Plan::turns, "the promoted sums do not signal when their last products are queued");
             kbki_wg_promoted(factors, ring, depth, d);
         } else {
             int before = 0;
@@ -11687,9 +11533,8 @@ template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, kbki_w
     return kbki_check_workspace(a, KBK_TICKETS + (size_t)(rooms * Plan::tile_m * Plan::tile_n) * sizeof(float));
 }
 /*  Adds the split-K slices in an order that depends on their number only, so the result is reproducible. Warps
-    share the
-    slices. A lane adds four results that one thread of the product stored together: rows 0 and 8 of two columns.
-    */
+    share the slices. A lane adds four results that one thread of the product stored together: rows 0 and 8 of two
+    columns. */
 template <class T>
 __global__ void __launch_bounds__(256)
     kbki_wg_sum_k(kbki_mm<T> io, int tile_m, int tile_n, int pair, int warps, bool turned) {
@@ -11815,12 +11660,9 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 #ifdef __CUDACC__
 
 /*  Up to 16 rows times a K-major matrix. The matrix is read once, which takes nearly all of the time. Both
-    operands are
-    loaded from memory straight into the registers of mma.sync, 16 bytes per thread. This permutes k: what mma.sync
-    takes
-    for numbers 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in memory. A and B are permuted alike, so the sums are
-    the
-    same. Eight warps share K, and their sums are added in order. */
+    operands are loaded from memory straight into the registers of mma.sync, 16 bytes per thread. This permutes k:
+    what mma.sync takes for numbers 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in memory. A and B are permuted
+    alike, so the sums are the same. Eight warps share K, and their sums are added in order. */
 template <class T, int Tiles> // Tiles: of 8 columns, per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
@@ -11904,12 +11746,9 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
     }
 }
 /*  For a larger matrix, TMA keeps more loads in flight: Ctas CTAs per SM take blocks of 64 columns in turn
-    (persistent
-    kernel with one producer warp). wgmma needs 64 rows in its first operand. The large matrix is therefore that
-    operand,
-    and the result is C'. A stage has Wide times 64 of k. If Wide is more than 1, a copy takes 8 columns and all k
-    of the
-    stage, so that neighbouring memory is requested together. */
+    (persistent kernel with one producer warp). wgmma needs 64 rows in its first operand. The large matrix is
+    therefore that operand, and the result is C'. A stage has Wide times 64 of k. If Wide is more than 1, a copy
+    takes 8 columns and all k of the stage, so that neighbouring memory is requested together. */
 template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
     static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
     static constexpr int lines = Wide > 1 ? 8 : 64,
@@ -12041,26 +11880,18 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
     15 select    the configuration (tile shape, cluster, schedule, split-K) with the least predicted time:
                  128 x 256 tiles as in 14, or 128 x 192, in clusters of two; 128 x 128 or 128 x 192 with the
-                 ping-pong
-                 schedule, without clusters; 144 or 208 columns (NT, and NN as C' = B' A') or 160 (TN), if other
-                 widths
-                 leave more SMs idle in the last wave (wave quantization); smaller tiles, if large ones do not fill
-                 the
-                 GPU. Split-K, if even those are few, or for the tiles of a nearly empty last wave; a second kernel
-                 adds
-                 the slices in order (workspace: 4 bytes per result and slice of a split tile). Splitting only the
-                 last
-                 wave serves the purpose of stream-K (Osama et al. 2023), but each tile has equal slices.
-                 Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are copied first (workspace:
-                 as
-                 for 8)
+                 ping-pong schedule, without clusters; 144 or 208 columns (NT, and NN as C' = B' A') or 160 (TN),
+                 if other widths leave more SMs idle in the last wave (wave quantization); smaller tiles, if large
+                 ones do not fill the GPU. Split-K, if even those are few, or for the tiles of a nearly empty last
+                 wave; a second kernel adds the slices in order (workspace: 4 bytes per result and slice of a split
+                 tile). Splitting only the last wave serves the purpose of stream-K (Osama et al. 2023), but each
+                 tile has equal slices. Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are
+                 copied first (workspace: as for 8)
     bound by     as 9 to 14; 16 rows times a large matrix, and split-K, by memory */
 
 /*  The configurations. stage: clocks for 64 of K if the data is in shared memory. finish: clocks of the epilogue
-    of a
-    tile; the ping-pong schedule hides it behind the products of the other warpgroup. split: 1 if K may be split, 2
-    if
-    only for the tiles of the last wave. */
+    of a tile; the ping-pong schedule hides it behind the products of the other warpgroup. split: 1 if K may be
+    split, 2 if only for the tiles of the last wave. */
 enum {
     KBKI_WG_WIDE,
     KBKI_WG_ONE,
@@ -12127,10 +11958,8 @@ KBK_FN int64_t kbki_wg_k16(const kbk_shape* s, int elem) {
     return elem == 4 ? s->depth * 2 : elem == 1 ? (s->depth + 1) / 2 : s->depth;
 }
 /*  Properties of a GPU that the choice depends on. l2: bytes per clock from L2 for all CTAs together, without
-    clusters
-    and with K not split. It depends on how much neighbouring SMs share of what they request, and therefore on
-    which SMs
-    of a chip are enabled: H200s gave 11500, an H100 no more than 7000. */
+    clusters and with K not split. It depends on how much neighbouring SMs share of what they request, and
+    therefore on which SMs of a chip are enabled: H200s gave 11500, an H100 no more than 7000. */
 typedef struct kbki_wg_device {
     int sms;
     double l2;
@@ -12155,19 +11984,14 @@ KBK_FN int64_t kbki_wg_layer(const kbk_shape* s, kbki_wg_way w) {
 }
 KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0 ? sms / w.pair : 1; }
 /*  Predicts the time of a product, in clocks of an SM. The time is the waves of tiles times the stages of K times
-    the
-    time of a stage, which is limited by the tensor cores or by L2.
+    the time of a stage, which is limited by the tensor cores or by L2.
     L2, bytes per clock: 64 per SM; 5700 for all SMs together, 6000 without clusters, 7000 for e4m3. Without
-    clusters and
-    with K not split: 88 per SM, and l2 for all; but 7500 (TN: 6600) if half of L2 cannot hold the operands.
-    Operands
-    whose rows are not 32-byte aligned: 41 per SM and 4070 for all; an eighth less for wide and mid, and 0.7 of it
-    if all
-    tiles are split.
+    clusters and with K not split: 88 per SM, and l2 for all; but 7500 (TN: 6600) if half of L2 cannot hold the
+    operands. Operands whose rows are not 32-byte aligned: 41 per SM and 4070 for all; an eighth less for wide and
+    mid, and 0.7 of it if all tiles are split.
     Memory: 2450 bytes per clock is the upper limit. An eighth of the smaller of the two times is not hidden.
     Split-K covers all tiles, or only those of the last wave. If all tiles are split and memory limits, all of the
-    time
-    for L2 counts, and a fifth less of the time for memory.
+    time for L2 counts, and a fifth less of the time for memory.
     Constants: launch and first loads 5300; start of clusters 1750; the second kernel 2500, and the traffic of the
     slices. All figures are fits to measurements on an H200. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on, int which,
@@ -12208,9 +12032,8 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const 
     return splits > 1 ? clocks + 2500 + 8 * cut * (double)splits / 2000 : clocks;
 }
 /*  The configuration with the least predicted time. It depends on shape and GPU alone, so that the result has the
-    same
-    bits each time. A slice of K is at least 256 deep. All slices run at once, after the tiles that are not split.
-    */
+    same bits each time. A slice of K is at least 256 deep. All slices run at once, after the tiles that are not
+    split. */
 KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on) {
     int first = elem == 1 ? KBKI_WG_E4M3_BIG : elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
     int end = elem == 1 ? KBKI_WG_WAYS : elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
@@ -12279,8 +12102,7 @@ template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
 }
 /*  Tiles whose width is no multiple of 64. An operand that is not K-major would start inside a panel. In NN only A
-    is
-    K-major; C' = B' A' makes A the operand that gives the columns. */
+    is K-major; C' = B' A' makes A the operand that gives the columns. */
 template <class T>
 const char* kbki_wg_uneven(const kbk_args* of, kbki_mm<T> io, int64_t batch, int way, kbk_stream st) {
     kbk_args a = *of;
@@ -12315,7 +12137,7 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
     case KBKI_WG_LOW: return kbki_wg_ring_of<T, kbki_wg_low>(a, io, batch, 1, st);
     case KBKI_WG_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, { by.splits, by.whole }, st);
     }
-    return "no such way";
+    return "no such configuration";
 }
 template <class T>
 const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by,
@@ -12333,7 +12155,7 @@ const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t ba
     case KBKI_WG_TF32_192: return kbki_wg_ring_of<T, kbki_wg_tf32_192>(a, io, batch, { by.splits, by.whole }, st);
     case KBKI_WG_TF32_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, { by.splits, by.whole }, st);
     }
-    return "no such way";
+    return "no such configuration";
 }
 // This GPU: classified by its memory bandwidth as an H200 or an H100.
 KBK_FN kbki_wg_device kbki_wg_this(void) {
@@ -12351,8 +12173,7 @@ KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) 
     return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is sized for `by`
 }
 /*  A batch of products of 16-bit types. Operands whose rows are not 16-byte aligned are copied first. If the base
-    address
-    is not aligned either, TMA cannot load the operand, and rung 7 (mma) runs. */
+    address is not aligned either, TMA cannot load the operand, and rung 7 (mma) runs. */
 template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -12380,20 +12201,17 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
 
 /*  matmul fwd, continued: f32 on compute capability 9.0 -----------------------------------------------------
     16 tf32      15 for f32; the tensor cores use the first 10 of 23 mantissa bits. wgmma reads 32-bit operands
-    from
-                 shared memory only if they are K-major. For NN and TN the product is therefore C' = B' A', and
-                 threads
-                 load B' into registers. A of TN is first transposed into the workspace (4*M*K bytes), and so is a
-                 B
-                 whose rows are not 16-byte aligned (4*K*N)
+                 from shared memory only if they are K-major. For NN and TN the product is therefore C' = B' A',
+                 and threads load B' into registers. A of TN is first transposed into the workspace (4*M*K bytes),
+                 and so is a B whose rows are not 16-byte aligned (4*K*N)
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
-#define KBKI_TEXT_TF32 "tf32 wants K to be a multiple of 4, and A and B to start on 16 bytes: use warptile"
+#define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /*  The first operand of tf32 if it is not K-major: panels of 32 elements by 32 of k, which wgmma cannot read.
-    Threads
-    load it into registers. Lanes of odd index load their two k in reverse order, which avoids bank conflicts. */
+    Threads load it into registers. Lanes of odd index load their two k in reverse order, which avoids bank
+    conflicts. */
 template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
-    static_assert(Plan::blocks == 1 && !Plan::turns, "64 rows a warpgroup, which waits for each stage");
+    static_assert(Plan::blocks == 1 && !Plan::turns, "64 rows per warpgroup, which waits for each stage");
     kbki_wg_operand<true> b;
     const char* first; // the lane's element, in the row of k that the lane loads first
     int second, down;  // byte offsets from there: to the other k; to eight elements further
@@ -12424,8 +12242,7 @@ template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
 };
 #endif
 /*  Transposes an operand for all products of a batch at once. The copies lie side by side: rows of the copy are
-    `batch`
-    times as long, and the operands of consecutive products are K apart. */
+    `batch` times as long, and the operands of consecutive products are K apart. */
 template <class T>
 const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
     kbk_args turn = {};
@@ -12439,8 +12256,7 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     return kbk_transpose_run_vec<T>(&turn, st);
 }
 /*  Rewrites a tf32 product into a form that wgmma supports: *rest, *io. A is transposed if it is not K-major. B
-    that is
-    not K-major becomes B', the operand that goes through registers, if TMA can load it; otherwise it is
+    that is not K-major becomes B', the operand that goes through registers, if TMA can load it; otherwise it is
     transposed. */
 template <class T>
 const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kbki_mm<T>* io, kbk_stream st) {
@@ -12503,10 +12319,8 @@ KBK_FN void kbki_cublas_open(kbki_cublas* c) {
         *(void**)&c->create = dlsym(lib, "cublasCreate_v2");
 }
 /*  Returns a handle for the current device, set to this stream and to the caller's workspace, so that a call
-    allocates
-    nothing and can be captured into a graph. The stream is set first, because setting it resets the workspace. The
-    first
-    call on a device creates the handle and cannot be captured. Not thread-safe. */
+    allocates nothing and can be captured into a graph. The stream is set first, because setting it resets the
+    workspace. The first call on a device creates the handle and cannot be captured. Not thread-safe. */
 KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas** lib, cublasHandle_t* h) {
     static kbki_cublas c;
     int device = 0;
@@ -12565,16 +12379,13 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_bytes     Matrix product of 8-bit floats (e4m3) with results in bf16, by the kernels of matmul; and by
-                     cuBLASLt,
-                     which needs KBK_CUBLAS.
+                     cuBLASLt, which needs KBK_CUBLAS.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
     C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = depth; A M x K and B N x K in e4m3 (KBK_NT;
-    there
-    is no other layout). sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier
-    kernel
-    can compute them. C in bf16
+    there is no other layout). sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier
+    kernel can compute them. C in bf16
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
     check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. K = 0: zeros, whatever the factors
@@ -12583,16 +12394,13 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     2 shared   32 x 32 tiles in shared memory, as f32
                                                  <- 32 times fewer loads and conversions; still FMAs
     3 tma      the pipeline of >>matmul_hopper with tiles of 128 x 128: TMA loads and stores, one producer warp,
-    two
-               consumer warpgroups, wgmma with 32 of k; threads add the sums of every 128 of k in f32
+               two consumer warpgroups, wgmma with 32 of k; threads add the sums of every 128 of k in f32
                                                  <- twice the products per clock of 16-bit types. Tensor cores keep
                some 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
-               few
-               for a long K, but enough for 128
+               few for a long K, but enough for 128
     4 select   256 x 128 tiles, the two halves of a warpgroup one after the other through the same registers;
-    smaller
-               tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU; split-K if even those do not
-               (workspace: 4 bytes per result and slice)
+               smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU; split-K if even those do
+               not (workspace: 4 bytes per result and slice)
                                                  <- at least a quarter less traffic from L2 per product; small
                products fill the GPU, too
     99 cublas  cublasLtMatmul without fast accumulation (the mode that leaves sums to the tensor cores); workspace:
@@ -12600,16 +12408,15 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
     3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. 99 also needs N to be a multiple of 16,
-    and C
-    and both factors aligned. They return an error otherwise. */
+    and C and both factors aligned. They return an error otherwise. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H200, 2026-11-23
      1 naive       276.4 ms    0 %      -  one thread per element of C
      2 shared      23.20 ms    0 % 11.9 x  32 x 32 tiles in shared memory, in f32
-     3 tma         101.6 us   89 %  228 x  wgmma on 128 x 128, sums to f32 each 128 of K
-     4 select      102.7 us   88 % 0.99 x  by shape: 256 x 128, small tiles, K in pieces
+     3 tma         101.6 us   89 %  228 x  wgmma on 128 x 128, f32 sums every 128 of K
+     4 select      102.7 us   88 % 0.99 x  by shape: 256 x 128, small tiles, split-K
                  loses at bf16 2048 x 2048 x 2048 NT (0.93 x) and 4 of 12 more; gains at bf16 256 x 256 x 131072 NT
                  (8.79 x)
-    99 cublas      100.4 us   90 %      -  cublasLtMatmul, not its fast accumulation
+    99 cublas      100.4 us   90 %      -  cublasLtMatmul, no fast accumulation
     end of measured */
 #define KBK_CHECK_matmul_e4m3_fwd KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0)
 KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -12651,7 +12458,7 @@ KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows <= 0 || s->cols <= 0 || s->depth <= 0 || s->layout != KBK_NT) return NULL;
     if (s->depth % 16 == 0 && kbki_aligned(a->in[0], 16) && kbki_aligned(a->in[1], 16)) return NULL;
-    return "e4m3 on tensor cores wants K to be a multiple of 16, and A and B to start on 16 bytes: use shared";
+    return "e4m3 on tensor cores needs K to be a multiple of 16, and A and B aligned to 16 bytes: use shared";
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_e4m3_refuses(a);
@@ -12721,8 +12528,7 @@ KBK_FN cublasStatus_t kbki_cublaslt_factors(kbki_cublaslt* c, cublasLtMatmulDesc
     return c->set(product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &io.scale_a, sizeof io.scale_a);
 }
 /*  Chooses an algorithm for a shape. cuBLASLt is column-major: C' = B A', so the first operand is transposed. The
-    scale
-    factors are set before the choice, because not every algorithm supports them. */
+    scale factors are set before the choice, because not every algorithm supports them. */
 KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_mm<kbk_e4m3>& io) {
     auto* on = &c->on[device];
     const int64_t m = io.m, n = io.n, k = io.k;
@@ -12787,9 +12593,9 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args* a, kbk
         return kbki_launched();
     }
     if (io.k % 16 || io.n % 16 || !kbki_aligned(io.a, 16) || !kbki_aligned(io.b, 16) || !kbki_aligned(io.c, 16))
-        return "cuBLASLt wants N and K to be multiples of 16, and A, B and C to start on 16 bytes: use shared";
+        return "cuBLASLt needs N and K to be multiples of 16, and A, B and C aligned to 16 bytes: use shared";
     if (!kbki_aligned(io.scale_a, 16) || !kbki_aligned(io.scale_b, 16))
-        return "cuBLASLt wants each of the factors to start on 16 bytes";
+        return "cuBLASLt needs both scale factors aligned to 16 bytes";
     if ((why = kbki_cublaslt_get(a, st, &lib, &device)) != NULL) return why;
     if ((why = kbki_cublaslt_plan(lib, device, io)) != NULL) return why;
     auto* on = &lib->on[device];
@@ -12801,7 +12607,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args* a, kbk
 }
 #else
 template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_stream) {
-    return "built without cuBLASLt for 8 bits: it came with CUDA 12";
+    return "built without 8-bit cuBLASLt, which needs CUDA 12";
 }
 #endif
 #endif // KBK_CUBLAS
@@ -12828,7 +12634,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H200, 2026-11-24
      1 regblock     3805 us    2 %      -  matmul's kernel, batch in grid.z
      2 mmapipe     198.1 us   44 % 19.2 x  matmul's kernel, batch in grid.z
-     3 select      115.5 us   75 % 1.72 x  by shape, with wgmma; the batch in the order of tiles
+     3 select      115.5 us   75 % 1.72 x  by shape, wgmma; persistent over the batch
     99 cublas      114.2 us   76 %      -  cublasGemmStridedBatchedEx, no TF32
     end of measured */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
@@ -12896,8 +12702,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_simt     Attention forward without tensor cores: scores in memory, cuBLAS, online softmax, and tiles
-                       that
-                       stay on the SM (FlashAttention).
+                       that stay on the SM (FlashAttention).
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd --------------------------------------------------------------------------------------------
@@ -12914,39 +12719,34 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
                                                         S <= 2048
     2 cublas   cuBLAS for both products, own softmax <- tensor cores; the scores still go through memory
     3 online   warp per row, online softmax          <- a running maximum and sum (Milakov & Gimelshein 2018) make
-    one
-                                                        pass enough: nothing of size S^2 is in memory. Every FMA
-                                                        still
-                                                        loads one or two operands from shared memory
+                                                        one pass enough: nothing of size S^2 is in memory. Every
+                                                        FMA still loads one or two operands from shared memory
     4 flash    64 x 64 tiles, 4 x 4 scores a thread  <- tiling as in FlashAttention (Dao et al. 2022), with rows of
-    q
-                                                        in parallel (FlashAttention-2, Dao 2023). An operand serves
-                                                        four
-                                                        FMAs; loads from L2 fall from S^2 d / 8 to S^2 d / 64. FMAs
-                                                        limit
+                                                        q in parallel (FlashAttention-2, Dao 2023). An operand
+                                                        serves four FMAs; loads from L2 fall from S^2 d / 8 to S^2
+                                                        d / 64. FMAs limit
     5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply (f16 from compute capability 7.5 on);
-    but
-                                                        loads and products alternate. In >>attention_mma
+                                                        but loads and products alternate. In >>attention_mma
     6 flashmma FlashAttention-2 on tensor cores      <- in >>attention_mma
     7 flashws, 8 flashrs, 9 flashpp   wgmma and TMA  <- FlashAttention-3; in >>attention_hopper
     bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
-    causally
-               masked key has no effect, except in cublas and warpmma, which multiply v by zero probabilities */
+               causally masked key has no effect, except in cublas and warpmma, which multiply v by zero
+               probabilities */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
      1 naive       165.5 ms    0 %      -  score matrix in memory, three passes
      2 cublas       1373 us   12 %  121 x  vendor's batched GEMMs, own softmax
-     3 online      20.18 ms    1 % 0.07 x  warp per row, running softmax, 32 keys a time
+     3 online      20.18 ms    1 % 0.07 x  warp per row, online softmax, 32 keys a time
                  loses at bf16 4 x 16 x 4096 x 128 (0.06 x) and all of 4 more
      4 flash        6107 us    3 % 3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
                  loses at f16 4 x 16 x 2048 x 128 (0.23 x) and 2 of 10 more; gains at bf16 4 x 16 x 4096 x 128 (3.33
                  x)
-     5 warpmma     915.9 us   18 % 6.67 x  mma.sync, tiles loaded by all threads, in turn
-     6 flashmma    385.6 us   43 % 2.38 x  mma.sync, 32 rows per warp, two buffers
-     7 flashws     261.4 us   64 % 1.47 x  wgmma and TMA, producer and consumers
+     5 warpmma     915.9 us   18 % 6.67 x  mma.sync, loads and products alternate
+     6 flashmma    385.6 us   43 % 2.38 x  mma.sync, 32 rows per warp, double buffering
+     7 flashws     261.4 us   64 % 1.47 x  wgmma and TMA, warp specialization
                  loses at bf16 32 x 8 x 128 x 64 (0.75 x) and 6 of 37 more; gains at bf16 1 x 32 x 2048 x 128 causal
                  (1.89 x)
-     8 flashrs     231.9 us   72 % 1.13 x  three consumers that drift apart
-     9 flashpp     219.4 us   76 % 1.06 x  scores a tile ahead, consumers in turn
+     8 flashrs     231.9 us   72 % 1.13 x  three independent consumers
+     9 flashpp     219.4 us   76 % 1.06 x  scores one tile ahead, 3-4 consumers ping-pong
                  loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 37 more; gains at f16 32 x 8 x 256 x 64
                  (1.28 x)
     end of measured */
@@ -13028,7 +12828,7 @@ template <class T> struct kbki_attn {
     float scale;
     int causal, vector; // vector: 16-byte accesses are possible
 };
-#define KBKI_TEXT_HEAD "attention takes d = 64 or d = 128 only"
+#define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
 // NULL with *heads = 0: nothing to compute.
 KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     *heads = 0;
@@ -13112,10 +12912,8 @@ __device__ __forceinline__ void kbki_attn_stage(float (&to)[Rows][Pitch], const 
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
 /*  One warp per row of q. For each tile of 32 keys, a lane computes one score and then accumulates every 32nd
-    column of o.
-    Online softmax (Milakov & Gimelshein 2018): if the running maximum rises, earlier sums are rescaled by
-    `factor`. The
-    odd pitch of k and v avoids bank conflicts when lanes read a column. */
+    column of o. Online softmax (Milakov & Gimelshein 2018): if the running maximum rises, earlier sums are
+    rescaled by `factor`. The odd pitch of k and v avoids bank conflicts when lanes read a column. */
 template <class T, int Dim> __global__ void __launch_bounds__(256, 4) kbk_attention_fwd_online_k(kbki_attn<T> io) {
     __shared__ float q[8][Dim], k[32][Dim + 1], v[32][Dim + 1];
     int n = (int)io.rows, tiles = (n + 7) / 8, row0 = blockIdx.x % tiles * 8;
@@ -13170,11 +12968,10 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
 // ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
 /*  flash. Shared memory holds, in f32, a 64-row tile of q, a tile that is first k and then v, and the
-    probabilities.
-    Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3 of both products: columns x, x + 16, ... of the scores, and
-    4 x .. 4 x + 3 of every 64 columns of the output. Rows are padded by 4 floats, so that 16-byte accesses to
-    neighbouring
-    rows have no bank conflicts. Sixteen lanes of a warp share their rows: reductions over a row are shuffles. */
+    probabilities. Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3 of both products: columns x, x + 16, ... of the
+    scores, and 4 x .. 4 x + 3 of every 64 columns of the output. Rows are padded by 4 floats, so that 16-byte
+    accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share their rows: reductions over
+    a row are shuffles. */
 template <class T, int Dim, int Tile>
 __device__ __forceinline__ void kbki_attn_load(float* to, const T* from, int left) {
 #pragma unroll 8
@@ -13201,9 +12998,8 @@ __device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k,
     }
 }
 /*  The step of the online softmax when the running maximum rises from `before` to `top`: the base that exponents
-    are
-    relative to, and the factor for earlier sums. If the base is coarse (see kbki_base), top is subtracted from the
-    scores first, which is exact. */
+    are relative to, and the factor for earlier sums. If the base is coarse (see kbki_base), top is subtracted from
+    the scores first, which is exact. */
 struct kbki_attn_base {
     float b, factor;
     bool coarse;
@@ -13232,8 +13028,7 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     return base.factor;
 }
 // o += p v. hidden(r, k): key k is masked for row r; it is only evaluated if doubt is set. v of a masked key must
-// not be
-// multiplied, not even by zero, because it may be NaN.
+// not be multiplied, not even by zero, because it may be NaN.
 template <int Dim, int Tile, class Hidden>
 __device__ __forceinline__ void kbki_attn_values(const float* p, const float* v, int y, int x, bool doubt,
                                                  const Hidden& hidden, float (&o)[4][Dim / 16]) {
@@ -13397,22 +13192,16 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 
 /*  attention fwd, flashmma (FlashAttention-2, Dao 2023) ------------------------------------------------------
     Schedule: a CTA has 128 rows of q, 4 warps of 32 rows. Tiles of k and v have 64 rows (128 at d = 64) and are
-    double
-    buffered by cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that follows its
-    last
-    use.
+    double buffered by cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that
+    follows its last use.
     Why 32 rows per warp: an operand read from shared memory must serve two mma. Otherwise reading takes longer
-    than
-    multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
+    than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
     Why p stays in registers: the accumulator layout of one mma is the layout of the first operand of the next.
     Why two CTAs per SM: one computes exponentials while the other multiplies. At one exp per score, the
-    exponentials of
-    a warp take a third of the time of its products at d = 128, two thirds at d = 64. The exponentials of 16 keys
-    are
-    also interleaved with the mma of the previous 16 keys.
+    exponentials of a warp take a third of the time of its products at d = 128, two thirds at d = 64. The
+    exponentials of 16 keys are also interleaved with the mma of the previous 16 keys.
     Why the output is rarely rescaled: the running maximum rarely changes after a few tiles. If no row of a warp
-    has a
-    new maximum, all factors are 1 and the multiplications are skipped. */
+    has a new maximum, all factors are 1 and the multiplications are skipped. */
 #ifdef __CUDACC__
 
 template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
@@ -13420,9 +13209,8 @@ template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, f
     return kbki_word((T*)0, f);
 }
 // Copies rows of Dim elements to shared memory, by 16 bytes if they are aligned; zeros after the last `left` rows.
-// Rows
-// are padded by 8 elements: each starts 4 banks after the previous one, so ldmatrix reads eight rows without bank
-// conflicts.
+// Rows are padded by 8 elements: each starts 4 banks after the previous one, so ldmatrix reads eight rows without
+// bank conflicts.
 template <int Dim, class T, int Rows>
 __device__ __forceinline__ void kbki_attn_plain_stage(T (&to)[Rows][Dim + 8], const T* from, int left, bool vector) {
 #pragma unroll
@@ -13468,8 +13256,7 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
     }
 }
 /*  A warp has 16 rows of q and takes 32 keys at a time. Of each 16 x 8 scores, lane l has columns 2 (l % 4) and
-    the next,
-    of rows l / 4 and l / 4 + 8 (h = 0, 1). Four lanes share a row. */
+    the next, of rows l / 4 and l / 4 + 8 (h = 0, 1). Four lanes share a row. */
 template <class T, int Dim> __global__ void __launch_bounds__(128) kbk_attention_fwd_warpmma_k(kbki_attn<T> io) {
     __shared__ __align__(16) T q[64][Dim + 8], k[32][Dim + 8], v[32][Dim + 8];
     int n = (int)io.rows, tiles = (n + 63) / 64, row0 = blockIdx.x % tiles * 64;
@@ -13549,12 +13336,11 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
     }
 }
 /*  Loads a tile: rows of Dim elements in 16-byte chunks. Swizzle: chunk c of row r is stored at c ^ (r & 7), so
-    that
-    ldmatrix reads the same chunk of eight rows without bank conflicts. */
+    that ldmatrix reads the same chunk of eight rows without bank conflicts. */
 template <class T, int Dim, int Rows, int Threads>
 __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
     constexpr int Chunks = Dim / 8, Step = Threads / Chunks;
-    static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread stays at its chunk, before and after the swap");
+    static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread stays at its chunk, before and after swizzling");
     int r = threadIdx.x / Chunks, c = threadIdx.x % Chunks;
     to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * Dim + c * 8;
     if (vector) {
@@ -13576,10 +13362,8 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
 }
 
 /*  Stores a warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements; `left` rows
-    exist.
-    Stored directly, the accumulator layout would write 16 bytes to each of eight rows. Going through shared memory
-    makes
-    the stores coalesced. The same columns of `rows` in shared memory must be free. */
+    exist. Stored directly, the accumulator layout would write 16 bytes to each of eight rows. Going through shared
+    memory makes the stores coalesced. The same columns of `rows` in shared memory must be free. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
                                                 int left, bool vector, kbki_attn_lane at) {
@@ -13618,8 +13402,8 @@ template <class T, int Dim, int Rows> __device__ __forceinline__ bool kbki_attn_
     return __any_sync(~0u, any & 0x80008000u);
 }
 /*  c += a b for a 16 x 16 block a of which only a triangle counts: k <= row, or k >= row if Upper. mma would also
-    multiply
-    the zeros of the other triangle, and 0 * NaN is NaN. This function is used if b holds a NaN or an infinity. */
+    multiply the zeros of the other triangle, and 0 * NaN is NaN. This function is used if b holds a NaN or an
+    infinity. */
 template <class T, int Dim, int Across, bool Upper>
 __device__ __forceinline__ void kbki_attn_triangle(float (&c)[Across][4], const uint32_t (&a)[4], uint32_t rows,
                                                    int first) {
@@ -13647,8 +13431,7 @@ __device__ __forceinline__ void kbki_attn_triangle(float (&c)[Across][4], const 
 }
 
 /*  s[m][n] = 16 x 8 blocks of a b'; a and b are stored as rows of Dim elements. Operands are loaded Ahead steps
-    before
-    their mma: the one or two other warps of a scheduler are not enough to hide the latency. */
+    before their mma: the one or two other warps of a scheduler are not enough to hide the latency. */
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -13699,8 +13482,7 @@ __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], c
     }
 }
 /*  The same with a causal mask. shift = first row of a minus first column of a. A 16 x 16 block above the diagonal
-    is
-    skipped; one on the diagonal uses kbki_attn_triangle if b holds NaN or infinity. Upper: mirrored. */
+    is skipped; one on the diagonal uses kbki_attn_triangle if b holds NaN or infinity. Upper: mirrored. */
 template <class T, int Dim, int Down, int Deep, int Across, bool Upper>
 __device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[Down][Across][4],
                                                          const uint32_t (&a)[Down][Deep][4], uint32_t b, int first,
@@ -13719,8 +13501,7 @@ __device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[Down][Across
 }
 
 // Online softmax for rows g and g + 8 of a 16-row block: updates the maximum m and the base of exponents. Returns
-// true
-// if any row of the warp has a new maximum; earlier sums are then multiplied by factor.
+// true if any row of the warp has a new maximum; earlier sums are then multiplied by factor.
 template <int Across>
 __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
@@ -13895,51 +13676,38 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
     The rungs use the techniques of FlashAttention-3 (Shah et al. 2024): warp specialization, overlap of softmax
-    and
-    products between warpgroups (ping-pong) and within a warpgroup (pipelining of the two products).
+    and products between warpgroups (ping-pong) and within a warpgroup (pipelining of the two products).
     7 flashws  warp specialization: a producer thread keeps a TMA pipeline of K and V tiles of 128 keys full; two
                consumer warpgroups of 64 rows each compute scores, exponentials and products one after the other
                <- no thread moves operands. Scores are products from shared memory; probabilities stay in registers
-               as
-               the first operand of the second product; one warpgroup computes exponentials while the other
+               as the first operand of the second product; one warpgroup computes exponentials while the other
                multiplies
     8 flashrs  three consumer warpgroups with 160 registers each; probabilities overwrite the scores
                <- while one consumer computes exponentials and one waits for its products, a third keeps the tensor
                cores busy. No barrier ties them to one another. A tile serves 192 rows instead of 128
     9 flashpp  the scores of a tile are queued before the product with V of the previous tile, also across work
-    items;
-               three or four consumers issue in turn (ping-pong), two do not; persistent CTAs take the next rows of
-               q
-               from a counter (dynamic scheduling), in causal attention the longest first
+               items; three or four consumers issue in turn (ping-pong), two do not; persistent CTAs take the next
+               rows of q from a counter (dynamic scheduling), in causal attention the longest first
                <- the tensor cores have queued products while a warpgroup computes exponentials. The next rows'
-               operands
-               are loaded while the last results are stored. Dynamic scheduling keeps the load balanced: no CTA
-               still
-               has long rows when the others have finished. The rows per CTA are chosen by shape. Items that would
-               not
-               fill the last wave are cut into smaller ones, in which some warpgroups have no rows
+               operands are loaded while the last results are stored. Dynamic scheduling keeps the load balanced:
+               no CTA still has long rows when the others have finished. The rows per CTA are chosen by shape.
+               Items that would not fill the last wave are cut into smaller ones, in which some warpgroups have no
+               rows
     bound by   arithmetic, and special functions: one exponential per score, at 16 per clock and SM, takes half the
-    time
-               of the products at d = 128, and the same time at d = 64
+               time of the products at d = 128, and the same time at d = 64
 
     Tiles of keys are processed from the last to the first. Only the first tile that a warpgroup sees has masked
-    keys, so
-    the loop over the other tiles needs no mask. TMA fills keys beyond the last with zeros; they are masked like
-    the
-    causal ones. q, k and v must be aligned to 16 bytes, because TMA requires that; o and lse may have any
-    alignment. */
-#define KBKI_TEXT_TMA_HEADS "TMA wants q, k and v to start on 16 bytes: use flashmma"
+    keys, so the loop over the other tiles needs no mask. TMA fills keys beyond the last with zeros; they are
+    masked like the causal ones. q, k and v must be aligned to 16 bytes, because TMA requires that; o and lse may
+    have any alignment. */
+#define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
 /*  Configuration. Groups: consumer warpgroups, of 64 rows of q each. Keys: of a tile. Stages: of the K and V
-    pipelines.
-    Ahead: persistent CTAs; the scores of a tile are queued before the product with V of the previous tile. ItemPs
-    and
-    KeyPs: picoseconds per work item and per key of an item, measured on an H200. shares: probabilities go through
-    shared
-    memory, because registers hold the next scores. turns: consumers issue products in turn (ping-pong schedule);
-    with
-    two consumers that took 1 to 2 % longer. */
+    pipelines. Ahead: persistent CTAs; the scores of a tile are queued before the product with V of the previous
+    tile. ItemPs and KeyPs: picoseconds per work item and per key of an item, measured on an H200. shares:
+    probabilities go through shared memory, because registers hold the next scores. turns: consumers issue products
+    in turn (ping-pong schedule); with two consumers that took 1 to 2 % longer. */
 template <int Dim, int Groups, int Keys, int Stages, bool Ahead, int ItemPs = 0, int KeyPs = 0> struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
     static constexpr bool ahead = Ahead, turns = Ahead && Groups > 2, shares = turns && Dim > 64;
@@ -13958,10 +13726,8 @@ struct kbki_fa_maps {
     kbki_map q, k, v;
 };
 /*  Work items: the rows of q that a CTA takes at a time. A head has big items, with rows for all warpgroups, then
-    small
-    ones; heads from `cut` on have small items only. Heads before `cut` form sections of `span` heads. Within a
-    section,
-    items are ordered by row, then by head, so that the section's K and V stay in L2. */
+    small ones; heads from `cut` on have small items only. Heads before `cut` form sections of `span` heads. Within
+    a section, items are ordered by row, then by head, so that the section's K and V stay in L2. */
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
     int tiles, bigs;        // items per head; big items per head
@@ -13994,8 +13760,7 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
     return { head, row, end, (seen + Plan::keys - 1) / Plan::keys };
 }
 // A warpgroup's task: its head and first row; the tiles of keys of its CTA; how many of them its rows see (0: it
-// has no
-// rows). tiles = 0: there are no more items.
+// has no rows). tiles = 0: there are no more items.
 struct __align__(16) kbki_fa_task {
     int head, row, tiles, seen;
 };
@@ -14032,11 +13797,9 @@ __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, un
         kbki_tma_load_3d<false>(to + p * Plan::keys * 128, map, full, p * 64, tile * Plan::keys, head);
 }
 /*  The producer, one thread: fills the pipelines, item after item. It loads an item's first keys before its q,
-    whose
-    buffer becomes free later. Dynamic scheduling: a CTA's first item is its index, and further items come from an
-    atomic
-    counter. The CTAs make as many requests as there are items, because each makes one that finds no item. The last
-    request resets the counter to 0. */
+    whose buffer becomes free later. Dynamic scheduling: a CTA's first item is its index, and further items come
+    from an atomic counter. The CTAs make as many requests as there are items, because each makes one that finds no
+    item. The last request resets the counter to 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
@@ -14080,12 +13843,9 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
 }
 
 /*  sum += p tile without wgmma, which would multiply masked elements by zero, and 0 * NaN is NaN. Row by row of
-    the tile,
-    each is added to the rows of the sum that see it: the same and later rows, or (After) the same and earlier
-    ones.
-    below: the warp's first row of the sum minus the tile's first row. High: rows of a panel. This function takes
-    16 rows
-    of the tile and their part of p. */
+    the tile, each is added to the rows of the sum that see it: the same and later rows, or (After) the same and
+    earlier ones. below: the warp's first row of the sum minus the tile's first row. High: rows of a panel. This
+    function takes 16 rows of the tile and their part of p. */
 template <class T, int Columns, int Panels, bool After, int High>
 __device__ __forceinline__ void kbki_fa_visible_16(const char* tile, const uint32_t* p, float* sum, int below,
                                                    int step) {
@@ -14199,8 +13959,7 @@ template <class T, class Plan> struct kbki_fa_rows {
         for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
     }
     // Forces the sums to be computed here. Otherwise ptxas moves the additions among the next products, and scores
-    // stay in
-    // registers that the probabilities need. The condition is never true, because no sum is negative.
+    // stay in registers that the probabilities need. The condition is never true, because no sum is negative.
     __device__ __forceinline__ void settle() const {
         asm volatile(
             "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
@@ -14236,8 +13995,8 @@ template <class T, class Plan> struct kbki_fa_rows {
         for (int i = 0; i < Plan::dim / 2; i++) o[i] *= factor[i / 2 % 2];
     }
     // Corrects o = p V of an item's first tile in causal attention: 0 times a masked NaN or infinity is NaN. If o
-    // has a
-    // NaN or an infinity, the product is computed again without the masked values. row: the warpgroup's first.
+    // has a NaN or an infinity, the product is computed again without the masked values. row: the warpgroup's
+    // first.
     __device__ __forceinline__ void mend(const char* tile, const uint32_t* p, float* o, int row) const {
         float any = 0; // 0, or NaN
 #pragma unroll
@@ -14372,8 +14131,7 @@ __device__ __forceinline__ void kbki_fa_serial(const kbki_fa<T>& work, kbki_fa_r
 }
 
 // Computes the first scores of the next item in which the warpgroup has rows; no product overlaps with them. task:
-// an
-// item without rows, or tiles = 0. Returns how many tiles are left; -1: there is no such item.
+// an item without rows, or tiles = 0. Returns how many tiles are left; -1: there is no such item.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
                                              kbki_fa_rows<T, Plan>& rows, kbki_fa_task* task, uint32_t* p) {
@@ -14401,10 +14159,9 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
 }
 /*  Rung 9: the scores of a tile are queued before the values of the previous tile, also across items, so that two
     products are in the queue (intra-warpgroup pipelining of FlashAttention-3, Shah et al. 2024, section 3.2).
-    ptxas
-    places the exponentials. It puts most of them after the wait for the values; forcing all of them before the
-    wait took
-    1 to 2 % longer on an H200. first, fresh: the scores, or the values, belong to an item's first tile. */
+    ptxas places the exponentials. It puts most of them after the wait for the values; forcing all of them before
+    the wait took 1 to 2 % longer on an H200. first, fresh: the scores, or the values, belong to an item's first
+    tile. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -14504,10 +14261,8 @@ template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T
     return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
 }
 /*  Predicts when all items are done if every SM takes the next item as soon as it is free. Each of the first `cut`
-    heads
-    has `bigs` big items and `rest` small ones; the others have `smalls` small ones. Small items end in the order
-    in which
-    they started, and so do big ones: two queues are enough. */
+    heads has `bigs` big items and `rest` small ones; the others have `smalls` small ones. Small items end in the
+    order in which they started, and so do big ones: two queues are enough. */
 KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
                                int64_t small_ps, int64_t big_ps) {
     int64_t at[2][256] = {}, last = 0;
@@ -14524,10 +14279,8 @@ KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs
     return last;
 }
 /*  Chooses the division without a causal mask: small items, and heads that have small items only, for what would
-    not fill
-    the last wave. If some of a CTA's warpgroups have rows, an item takes 42 % of the full time plus their share of
-    the
-    other 58 % (measured on an H200). */
+    not fill the last wave. If some of a CTA's warpgroups have rows, an item takes 42 % of the full time plus their
+    share of the other 58 % (measured on an H200). */
 template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
     const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
     const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
@@ -14622,8 +14375,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 
 /*------------------------------------------------------------------------------------------------------------
   >>attention_bwd     Attention backward: shapes, oracle, card; kernels without tensor cores, with the S^2 matrices
-                      in
-                      memory, and in tiles.
+                      in memory, and in tiles.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd --------------------------------------------------------------------------------------------
@@ -14636,32 +14388,25 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
            scale or of the root of the sum of squares of what was added
     1 naive    p and ds in memory                 <- slow: as forward, for two matrices. S <= 2048
     3 shared   warp per row, then per key         <- nothing of size S^2 in memory: p and ds are recomputed, twice,
-    so
-                                                     five products become seven (recomputation: Dao et al. 2022)
+                                                     so five products become seven (recomputation: Dao et al. 2022)
     4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- an operand serves several FMAs. FMAs limit
     5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply (f16 from compute capability 7.5 on);
-    but
-                                                     loads and products alternate; in >>attention_bwd_mma
+                                                     but loads and products alternate; in >>attention_bwd_mma
     6 flashmma mma.sync; p recomputed once        <- FlashAttention-2 (Dao 2023): a CTA keeps 128 keys, and their
-    dk
-                                                     and dv stay in registers while rows of q pass. Atomics add dq
-                                                     in
-                                                     f32, in the layout of accumulators, so that they are
-                                                     coalesced.
-                                                     One barrier per tile; in >>attention_bwd_mma
+                                                     dk and dv stay in registers while rows of q pass. Atomics add
+                                                     dq in f32, in the layout of accumulators, so that they are
+                                                     coalesced. One barrier per tile; in >>attention_bwd_mma
     7 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
     bound by   arithmetic. lse = -inf (a row that saw no key): p = 0. Scores beyond 2^20 are not supported, because
-    an
-               f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a causally masked row
-               or key
-               has no effect, except in warpmma, which multiplies q, k and do by zeros */
+               an f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a causally masked
+               row or key has no effect, except in warpmma, which multiplies q, k and do by zeros */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
      1 naive       326.5 ms    0 %      -  both S x S matrices in memory
-     3 shared      51.78 ms    1 % 6.31 x  warp per row, then per key, p and ds anew
+     3 shared      51.78 ms    1 % 6.31 x  warp per row, then per key, recomputation
      4 flash       20.29 ms    2 % 2.55 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
-     5 warpmma      5266 us    8 % 3.85 x  mma.sync, tiles loaded by all threads, in turn
-     6 flashmma     1137 us   37 % 4.63 x  128 keys stay, dq by atomics
-     7 flashws     644.5 us   65 % 1.76 x  the same through wgmma and TMA
+     5 warpmma      5266 us    8 % 3.85 x  mma.sync, loads and products alternate
+     6 flashmma     1137 us   37 % 4.63 x  128 keys per CTA, dq by atomics
+     7 flashws     644.5 us   65 % 1.76 x  the same with wgmma and TMA
     end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -14827,10 +14572,9 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
 }
 
 /*  p and ds are recomputed in each of two passes and never stored. A warp owns a row of q and its dq or (Keys) a
-    key and
-    its dk and dv. Its own rows a and b stay; the other side's rows u and w pass, 32 at a time. A lane computes p
-    and ds of
-    one pair, and then accumulates every 32nd column. No atomics are needed, because each sum has one owner. */
+    key and its dk and dv. Its own rows a and b stay; the other side's rows u and w pass, 32 at a time. A lane
+    computes p and ds of one pair, and then accumulates every 32nd column. No atomics are needed, because each sum
+    has one owner. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(256) kbk_attention_bwd_shared_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ float a[8][Dim], b[8][Dim], u[32][Dim + 1], w[32][Dim + 1];
@@ -14894,14 +14638,11 @@ template <class T> const char* kbk_attention_bwd_shared(const kbk_args* a, kbk_s
 // ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
 /*  flash. p and ds are recomputed as in rung 3, but in tiles of 32 x 32: once for dq, by CTAs that keep 32 rows of
-    q and
-    pass over all keys, and once for dk and dv, by CTAs that keep 32 keys and pass over all rows. Each sum has one
-    owner.
-    Shared memory holds three f32 tiles and the 32 x 32 one (55 KiB at d = 128); the passing operands are therefore
-    loaded
-    twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows 4 y .. 4 y + 3 of the operand that stays, x
-    and
-    x + 16 of the one that passes, and 4 x .. 4 x + 3 of every 64 columns of a result. */
+    q and pass over all keys, and once for dk and dv, by CTAs that keep 32 keys and pass over all rows. Each sum
+    has one owner. Shared memory holds three f32 tiles and the 32 x 32 one (55 KiB at d = 128); the passing
+    operands are therefore loaded twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows 4 y .. 4 y + 3
+    of the operand that stays, x and x + 16 of the one that passes, and 4 x .. 4 x + 3 of every 64 columns of a
+    result. */
 #define KBKI_BACK_TILE 32
 template <int Dim> struct kbki_attn_back_tiles {
     float *one, *two, *moving, *small;
@@ -15045,8 +14786,8 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 #ifdef __CUDACC__
 
 /*  warpmma. Two passes as in rung 3, with a or b multiplied by u or w. A warp has 16 rows or keys, takes 16 of the
-    other
-    side at a time, and multiplies like rung 5 of the forward pass: p and ds have the layout of a first operand. */
+    other side at a time, and multiplies like rung 5 of the forward pass: p and ds have the layout of a first
+    operand. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
@@ -15109,8 +14850,7 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  flashmma. Preparation: computes D and the base of exponents of every row. Rows that pad the last tile get an
-    infinite
-    lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
+    infinite lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int Lanes = Dim / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
@@ -15162,12 +14902,10 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
 }
 
 /*  A warp has 32 keys and takes 32 rows of q at a time, so that each operand read from shared memory serves two
-    mma.
-    Scores are computed transposed, with keys as rows: p and ds then have the layout of a first operand for dv and
-    dk. At
-    d = 64, dk and dv of 32 keys fill the registers. At d = 128 two warps share 32 keys: each computes the scores
-    of half
-    the rows and the sums of half the columns, and they exchange p and ds through shared memory. */
+    mma. Scores are computed transposed, with keys as rows: p and ds then have the layout of a first operand for dv
+    and dk. At d = 64, dk and dv of 32 keys fill the registers. At d = 128 two warps share 32 keys: each computes
+    the scores of half the rows and the sums of half the columns, and they exchange p and ds through shared memory.
+    */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
     static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // of rows
@@ -15181,8 +14919,7 @@ template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr uint32_t bytes(int n) { return 2 * keys + buffers * (2 * tile + stat) + (n + share - 1) * ds; }
 };
 // Sets p or ds to zero if the row or the key is beyond the last, or (causal) the key is masked. key and row: of
-// this
-// thread's first element.
+// this thread's first element.
 __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool causal, int key, int row, int last) {
 #pragma unroll
     for (int n = 0; n < 32; n++) {
@@ -15191,16 +14928,13 @@ __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool ca
     }
 }
 // Address of block (m, c) of p or ds, from row `part` on, for this lane: 128 keys by 64 rows, swizzled like the
-// other
-// tiles. to: of the warp's keys.
+// other tiles. to: of the warp's keys.
 __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
 /*  p and ds of a warp's 32 keys (the first is `key`) with 32 rows (the first is `row`, at `part` of their tile).
-    The
-    exponentials do not depend on the second product, so the two overlap. hidden: 1 if rows or keys are beyond the
-    last,
-    2 if keys are causally masked, too. */
+    The exponentials do not depend on the second product, so the two overlap. hidden: 1 if rows or keys are beyond
+    the last, 2 if keys are causally masked, too. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
                                                       uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
@@ -15241,8 +14975,7 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
     for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
 }
 // dv += p do, dk += ds q: 32 keys by 32 rows by 64 columns from chunk `first` on. q, dout: those rows. On the
-// diagonal
-// p and ds have zeros; if q or do holds NaN or infinity, the products with these zeros are skipped.
+// diagonal p and ds have zeros; if q or do holds NaN or infinity, the products with these zeros are skipped.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_sums(float (&dk)[2][8][4], float (&dv)[2][8][4],
                                                     const uint32_t (&p)[2][2][4], const uint32_t (&x)[2][2][4],
@@ -15326,8 +15059,7 @@ template <class T, class Plan> struct kbki_attn_back_warp {
     }
 
     // Half i of a tile's rows: computes p and ds of this warp's keys and adds to dk and dv. before: first computes
-    // dq of
-    // the previous tile.
+    // dq of the previous tile.
     __device__ __forceinline__ void half(int i, int row, int stage, bool before) {
         extern __shared__ uint4 kbki_attn_shared[];
         const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key minus first row
@@ -15451,37 +15183,27 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 
 /*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
     7 flashws  warp specialization: a producer thread keeps a TMA pipeline of two tiles of q and do full (64 rows
-    at
-               d = 128, 128 at d = 64). A CTA keeps 128 keys in shared memory. Two consumer warpgroups hold dk and
-               dv of
-               64 keys each in registers. Scores are computed transposed, with keys as rows, so that p and ds stay
-               in
-               registers as first operands for dv and dk. ds also goes to shared memory for dq: each warpgroup
-               computes
-               64 x 64 of dq over all 128 keys
+               at d = 128, 128 at d = 64). A CTA keeps 128 keys in shared memory. Two consumer warpgroups hold dk
+               and dv of 64 keys each in registers. Scores are computed transposed, with keys as rows, so that p
+               and ds stay in registers as first operands for dv and dk. ds also goes to shared memory for dq: each
+               warpgroup computes 64 x 64 of dq over all 128 keys
                <- no thread moves operands. All products of a tile but the first two overlap with other work: dv
-               with
-               ds, dk with the atomics of dq and the next scores. One barrier per tile remains. At d = 128 without
-               a
-               causal mask the kernel is persistent, and loads the next keys while the last results are stored.
-               With a
-               causal mask items differ in length, and a persistent kernel was slower. Adding dq to memory by bulk
-               reductions from shared memory was slower than atomics from registers: 548 TFLOP/s instead of 559 at
-               d = 128, 439 instead of 494 at d = 64 (bf16, S = 4096, on an H200)
+               with ds, dk with the atomics of dq and the next scores. One barrier per tile remains. At d = 128
+               without a causal mask the kernel is persistent, and loads the next keys while the last results are
+               stored. With a causal mask items differ in length, and a persistent kernel was slower. Adding dq to
+               memory by bulk reductions from shared memory was slower than atomics from registers: 548 TFLOP/s
+               instead of 559 at d = 128, 439 instead of 494 at d = 64 (bf16, S = 4096, on an H200)
     bound by   arithmetic, and shared memory, which 64 x 64 products read at its full rate
 
     The first and the last kernel are those of flashmma: D and the bases of exponents; sums of dq to rows. TMA
-    fills rows
-    and keys beyond the last with zeros; p and ds are set to 0 there and where the mask hides them. do, q, k and v
-    must be
-    aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
-#define KBKI_TEXT_TMA_BACK "TMA wants do, q, k and v to start on 16 bytes: use flashmma"
+    fills rows and keys beyond the last with zeros; p and ds are set to 0 there and where the mask hides them. do,
+    q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
+#define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
 /*  Shared memory: K, V, two buffers each of Q and dO, two tiles of ds, and two of row statistics. Q, K, V and dO
-    are
-    stored in blocks of 64 rows, panel by panel in each block. ds has 64 rows for each of 128 keys, then the next
-    64. */
+    are stored in blocks of 64 rows, panel by panel in each block. ds has 64 rows for each of 128 keys, then the
+    next 64. */
 template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
     static constexpr bool stay = Stay; // persistent kernel: one CTA per SM
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
@@ -15571,15 +15293,13 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
 }
 
 // Declares registers that a product will define, as undefined. Otherwise ptxas sees writes to a product's
-// registers
-// while the product is in flight, and serialises it.
+// registers while the product is in flight, and serialises it.
 template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
 }
 // --- a consumer warpgroup. s: scores, then p, in f32; t: do v, then ds, in f32; p and x: p and ds in 16 bits.
-// Their rows
-//     are keys, and their columns are rows of q.
+//     Their rows are keys, and their columns are rows of q.
 template <class T, class Plan> struct kbki_fab_keys {
     kbki_wg_operand<true> all; // descriptor of the start of shared memory
     const char* base;
@@ -15662,8 +15382,7 @@ template <class T, class Plan> struct kbki_fab_keys {
         }
     }
     // Sets s to 0 if the row or the key is beyond the last, or if the key is masked. row, key: first ones of the
-    // tile and
-    // of the warpgroup.
+    // tile and of the warpgroup.
     static __device__ __forceinline__ void hide(const kbki_attn_back<T>& io, float* s, int row, int key) {
         const int n = (int)io.rows;
         row += threadIdx.x % 4 * 2, key += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -15714,8 +15433,7 @@ template <class Plan> struct kbki_fab_tile {
     __device__ __forceinline__ void next() { row += Plan::rows, slot ^= 1, parity ^= slot == 0; }
 };
 /*  Processes a tile of rows. Its scores are queued while the dk product and the dq atomics of the previous tile
-    may still
-    run. The dk product is the last to read a slot of the pipeline. */
+    may still run. The dk product is the last to read a slot of the pipeline. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile, float* dk,
@@ -15823,8 +15541,7 @@ __device__ __forceinline__ void kbki_fab_visible(const kbki_attn_back<T>& io, co
     kbki_fab_give(io, keys, item.head, tile.row, d);
 }
 // Processes all these tiles after the others; they are loaded a second time. (ptxas does not keep sums in place
-// that go
-// from this function to a product.) tile: the last one, whose slot is not yet released.
+// that go from this function to a product.) tile: the last one, whose slot is not yet released.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_late(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
                                               const kbki_fab_keys<T, Plan>& keys, const kbki_fab_item& item,
@@ -16052,7 +15769,7 @@ KBK_FN int kbk_runs_on(const kbk_variant* v, int dtype, int sm) {
 
 KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a, kbk_stream stream) {
     if (!v || dtype < 0 || dtype >= KBK_DTYPES) return "no such variant or element type";
-    if (!(v->dtypes >> dtype & 1)) return "this variant does not take this element type";
+    if (!(v->dtypes >> dtype & 1)) return "this variant does not support this element type";
     const char* why = kbki_check_args(v->op, a);
     if (why) return why;
 #ifdef __CUDACC__
@@ -16060,7 +15777,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
     return why ? why : v->launch[dtype](a, stream);
 #else
     (void)stream;
-    return "built without CUDA: there are formulas and oracles only";
+    return "built without CUDA: only formulas and oracles are available";
 #endif
 }
 #endif // KBK_NO_REGISTRY
@@ -16102,8 +15819,7 @@ KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
 // Launches a row. NULL, or why nothing was launched. device: that of memory and stream; it is current only during
-// the
-// launch (-1: the current device). Outputs with kbk_tensor.optional may be NULL.
+// the launch (-1: the current device). Outputs with kbk_tensor.optional may be NULL.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // as kbk_op.ref
@@ -16245,7 +15961,7 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const 
     if (!out || u0 < 0 || u0 > u1 || u1 > v->op->units(s)) return "no such units";
     for (int i = 0, n = v->op->tensors(s, t), ins = 0; i < n; i++)
         if (t[i].role == KBK_IN && (!in || !in[ins++]) && t[i].count > 0) return "an input is null";
-    if (!out[0] && !out[1] && !out[2] && !out[3]) return "no output is wanted";
+    if (!out[0] && !out[1] && !out[2] && !out[3]) return "all outputs are null";
     v->op->ref(s, elem, in, out, u0, u1);
     return NULL;
 }
