@@ -354,7 +354,7 @@ def _cache() -> str:
     )
 
 
-def _kept(name: str, header: str, command_to: Callable[[str, str], List[str]], what: str) -> str:
+def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[str]], what: str) -> str:
     """The path of a library that command_to(header, output) builds: the one built before from the same
     header in the same way, or a new one."""
     content = hashlib.sha256("\0".join(map(os.path.basename, command_to(header, ""))).encode())
@@ -400,7 +400,7 @@ def _find_library() -> str:
     """The path of libkbench.so: KBENCH_LIB, or one of this header."""
     if os.environ.get("KBENCH_LIB"):
         return os.environ["KBENCH_LIB"]
-    return _kept("libkbench.so", _find_header(), _build_command, "its library once")
+    return _build_cached("libkbench.so", _find_header(), _build_command, "its library once")
 
 
 class _Library:
@@ -455,8 +455,8 @@ class _Library:
         """Before the first measurement on a GPU: by CUPTI's durations of empty kernels. Without them the times of
         small kernels are known less well; without CUPTI, or under a profiler, it stays at that."""
         if not self.calibrated and not any(name in os.environ for name in _PROFILERS):
-            truth = _ask_truth(self.handle._name, device)
-            self.kbi_calibrate_from(truth, len(truth))
+            durations = _cupti_durations(self.handle._name, device)
+            self.kbi_calibrate_from(durations, len(durations))
         self.calibrated = True
 
 
@@ -468,20 +468,20 @@ _PROFILERS = (
     "NV_SANITIZER_INJECTION_PORT_BASE",
 )
 # the library takes its part, 2, out of the environment when it is loaded, and writes to the handle
-_TRUTH = """
+_CUPTI_SCRIPT = """
 import ctypes, os, sys
 os.environ["KBENCH_STARTED_AS"] = f"{os.getpid()},2,{sys.argv[2]},{sys.argv[3]}"
 ctypes.CDLL(sys.argv[1]).kb_main(0, None)
 """
 
 
-def _ask_truth(path: str, device: int) -> bytes:
+def _cupti_durations(path: str, device: int) -> bytes:
     """CUPTI's durations, measured in a process of their own, since it stays where it was loaded and makes launches
     slower. Nothing: it has none, or takes longer than ten seconds."""
     if not sys.executable:  # of an interpreter inside of another program
         return b""
     come, theirs = os.pipe()
-    command = [sys.executable, "-I", "-c", _TRUTH, path, str(device), str(theirs)]
+    command = [sys.executable, "-I", "-c", _CUPTI_SCRIPT, path, str(device), str(theirs)]
     quiet = {name: subprocess.DEVNULL for name in ("stdin", "stdout", "stderr")}
     try:
         subprocess.run(command, pass_fds=(theirs,), timeout=10, **quiet)  # type: ignore[call-overload]
@@ -527,7 +527,7 @@ def _text(s: Any) -> Optional[bytes]:
     return None if s is None else str(s).encode()
 
 
-def _said(text: str) -> C.c_char_p:
+def _as_message(text: str) -> C.c_char_p:
     """For a "%s": at most 400 bytes of UTF-8, whole characters alone."""
     return C.c_char_p(text.encode(errors="replace")[:400].decode(errors="ignore").encode())
 
@@ -632,8 +632,8 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
         raise _Mismatch(f"its shape is {tuple(got.shape)}, expected {tuple(want.shape)}")
     if str(got.dtype) != str(want.dtype):
         raise _Mismatch(f"its elements are {got.dtype}, expected {want.dtype}")
-    if getattr(want, "_truth", None) is not None:
-        return want._truth.compare(got, want)
+    if getattr(want, "_reference", None) is not None:
+        return want._reference.compare(got, want)
     if _module_of(want) == "torch":
         import torch as xp
 
@@ -855,7 +855,7 @@ class _Backwards:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
 
-    def _look(self, *_: Any) -> None:
+    def _note_stream(self, *_: Any) -> None:
         self.elsewhere |= sys.modules["torch"].cuda.current_stream().cuda_stream != self.stream
 
     def run_backward(self, outputs: Any, *args: Any, **options: Any) -> Any:
@@ -864,7 +864,7 @@ class _Backwards:
             node = nodes.pop()
             if node is not None and node not in hooks:
                 leaf = getattr(node, "variable", None)  # its node does not run where its gradient is only asked for
-                hooks[node] = node.register_prehook(self._look) if leaf is None else leaf.register_hook(self._look)
+                hooks[node] = node.register_prehook(self._note_stream) if leaf is None else leaf.register_hook(self._note_stream)
                 nodes += [of for of, _ in node.next_functions]
         try:
             return self.engine.run_backward(outputs, *args, **options)
@@ -922,7 +922,7 @@ class _Job:
         self.checks = checks
         self.fn = _FUNCTION(self._guarded(call, True))
         self.before = _FUNCTION(self._guarded(before, False)) if before else _FUNCTION()
-        self.check = _FUNCTION(lambda kb, user: self.look(kb)) if checks else _FUNCTION()
+        self.check = _FUNCTION(lambda kb, user: self.run_checks(kb)) if checks else _FUNCTION()
 
     def _guarded(self, call: Callable[[int], Any], keeps: bool) -> Callable[[int, int], None]:
         interrupts = self.interrupts
@@ -954,7 +954,7 @@ class _Job:
             output = call(stream)
         kb = self.state or _library().kb_current()
         if kb and backwards.elsewhere:
-            _library().kb_note(kb, b"%s", _said("PyTorch runs its backward on the stream of its forward"))
+            _library().kb_note(kb, b"%s", _as_message("PyTorch runs its backward on the stream of its forward"))
             _library().kb_expect(kb, _EXPECT["no_capture"])
         return output
 
@@ -964,7 +964,7 @@ class _Job:
         if kb and before is not None and after is not None and after > before:
             n = after - before
             text = f"allocates {n} block{'s' if n > 1 else ''} by torch's caching allocator"
-            library.kb_note(kb, b"%s", _said(text))
+            library.kb_note(kb, b"%s", _as_message(text))
 
     def fail(self, error: BaseException, timed: bool = False) -> None:
         library = _library()
@@ -976,15 +976,15 @@ class _Job:
         self.error = self.error or error
         said = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
         if kb:
-            library.kb_fail(kb, b"%s", _said(said))
+            library.kb_fail(kb, b"%s", _as_message(said))
 
-    def look(self, kb: int) -> None:
+    def run_checks(self, kb: int) -> None:
         if self.error or self.interrupts.pending:
             return
         try:
             for check in self.checks:
                 passed, error, allowed, text = _verdict_of(check, self.output)
-                _library().kb_check_that(kb, passed, error, allowed, b"%s", _said(text))
+                _library().kb_check_that(kb, passed, error, allowed, b"%s", _as_message(text))
         except BaseException as error:
             self.fail(error)
 
@@ -1247,7 +1247,7 @@ def _need_gpu(library: _Library) -> None:
     raise Error(f"GPU work cannot be timed here, {why}. For host work pass host=True")
 
 
-def _contest(
+def _measure(
     jobs: Dict[str, _Job],
     interrupts: _Interrupts,
     *,
@@ -1317,7 +1317,7 @@ def _call_cost() -> float:
         library.call_ms = math.nan
         interrupts = _Interrupts()
         job = _Job(interrupts, lambda stream: None, None, [])
-        (record,) = _contest(
+        (record,) = _measure(
             {"empty": job}, interrupts, name="python_call", host=True, precision=0.02, max_time=0.1
         )
         library.call_ms = math.nan if record.time_ms is None else record.time_ms
@@ -1333,7 +1333,7 @@ def _say_call(record: Record) -> None:
     record._data["message"] = f"{record.message}; {word}" if record.message else word
 
 
-def _reference(
+def _checks_of(
     check: Any,
     functions: Dict[str, Callable[..., Any]],
     inputs: Sequence[Any],
@@ -1413,7 +1413,7 @@ def compare(
     if not host:
         _need_gpu(_library())
     interrupts, streams = _Interrupts(), _Streams()
-    checks = _reference(check, functions, inputs, rtol, atol, streams)
+    checks = _checks_of(check, functions, inputs, rtol, atol, streams)
     jobs = {}
     for key, fn in functions.items():
         wrap = _plain if host else _on_stream
@@ -1424,7 +1424,7 @@ def compare(
             checks,
             tells_blocks=not host,
         )
-    records = _contest(
+    records = _measure(
         jobs,
         interrupts,
         name=name or "compare",
@@ -1541,7 +1541,7 @@ _DL_CPU, _DL_CUDA = 1, 2
 _DL_TYPES = {f"{kind}{bits}": (code, bits) for code, kind in enumerate("iu") for bits in (8, 16, 32, 64)}
 _DL_TYPES.update(f16=(2, 16), f32=(2, 32), f64=(2, 64), tf32=(2, 32), bf16=(4, 16), e4m3=(10, 8), e5m2=(12, 8))
 _DL_NAMES = {b"dltensor": _DlManaged, b"dltensor_versioned": _DlVersioned}  # of capsules that nobody has taken
-_lent: Dict[int, Any] = {}  # what keeps lent memory alive, by the address of its description
+_exported: Dict[int, Any] = {}  # what keeps lent memory alive, by the address of its description
 
 _capsule_new, _capsule_pointer, _capsule_is = (
     C.PYFUNCTYPE(result, *arguments)((name, C.pythonapi))
@@ -1554,7 +1554,7 @@ _capsule_new, _capsule_pointer, _capsule_is = (
 
 
 # Both may be called when this module has already been taken apart: they hold what they need.
-def _given_back(address: int, forget: Any = _lent.pop) -> None:
+def _dlpack_deleted(address: int, forget: Any = _exported.pop) -> None:
     forget(address, None)
 
 
@@ -1563,37 +1563,37 @@ def _capsule_gone(
     names: Any = tuple(_DL_NAMES),
     valid: Any = _capsule_is,
     pointer: Any = _capsule_pointer,
-    forget: Any = _lent.pop,
+    forget: Any = _exported.pop,
 ) -> None:
     for name in names:
         if valid(capsule, name):
             forget(pointer(capsule, name), None)
 
 
-_on_given_back, _on_capsule_gone = (C.CFUNCTYPE(None, C.c_void_p)(f) for f in (_given_back, _capsule_gone))
-for _kept_for_good in (_on_given_back, _on_capsule_gone):
+_on_dlpack_deleted, _on_capsule_gone = (C.CFUNCTYPE(None, C.c_void_p)(f) for f in (_dlpack_deleted, _capsule_gone))
+for _kept_for_good in (_on_dlpack_deleted, _on_capsule_gone):
     C.pythonapi.Py_IncRef(C.py_object(_kept_for_good))
 
 
-class _Lends:
+class _DlpackExporter:
     """What has address, shape, dtype (f32, ...) and device (None: the host): torch.from_dlpack and numpy.from_dlpack
     take it."""
 
     address: int
     shape: Tuple[int, ...]
 
-    def _lent_as(self) -> Tuple[str, Optional[int]]:
+    def _dlpack_type(self) -> Tuple[str, Optional[int]]:
         raise NotImplementedError
 
     def __dlpack_device__(self) -> Tuple[int, int]:
-        device = self._lent_as()[1]
+        device = self._dlpack_type()[1]
         return (_DL_CPU, 0) if device is None else (_DL_CUDA, device)
 
     def __dlpack__(
         self, *, stream: Optional[int] = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
         """A capsule; where it is GPU memory what was submitted is waited for, unless stream is -1."""
-        dtype, where = self._lent_as()[0], self.__dlpack_device__()
+        dtype, where = self._dlpack_type()[0], self.__dlpack_device__()
         if dtype not in _DL_TYPES:
             raise BufferError(f"DLPack has no {dtype}")
         if copy or (dl_device is not None and tuple(dl_device) != where):
@@ -1606,14 +1606,14 @@ class _Lends:
         strides = (C.c_int64 * max(1, n))(*(math.prod(self.shape[i + 1 :]) for i in range(n)))
         code, bits = _DL_TYPES[dtype]
         lent.tensor = _DlTensor(self.address, *where, n, code, bits, 1, shape, strides, 0)
-        lent.deleter = C.cast(_on_given_back, C.c_void_p)
+        lent.deleter = C.cast(_on_dlpack_deleted, C.c_void_p)
         if isinstance(lent, _DlVersioned):
             lent.major = 1
-        _lent[C.addressof(lent)] = lent, shape, strides, name, self
+        _exported[C.addressof(lent)] = lent, shape, strides, name, self
         return _capsule_new(C.addressof(lent), name, C.cast(_on_capsule_gone, C.c_void_p))
 
 
-def _borrowed(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
+def _import_dlpack(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
     """Of what lends by DLPack: the capsule, which has to live as long as the memory is read, a _DlTensor, the element
     type (f32, ...) and the GPU, None on the host. None: it lends nothing."""
     if not hasattr(value, "__dlpack__") or not hasattr(value, "__dlpack_device__"):
@@ -1633,7 +1633,7 @@ def _borrowed(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
 # --- programs: benchmarks with axes, and kbench's command line ----------------------------------------------
 
 
-class Buffer(_Lends):
+class Buffer(_DlpackExporter):
     """Memory of a case, of kb_alloc: numpy, torch and cupy take it without a copy, by DLPack too. It lives as long
     as the case."""
 
@@ -1651,7 +1651,7 @@ class Buffer(_Lends):
         if kind and size:
             setattr(self, "__cuda_array_interface__" if gpu else "__array_interface__", interface)
 
-    def _lent_as(self) -> Tuple[str, Optional[int]]:
+    def _dlpack_type(self) -> Tuple[str, Optional[int]]:
         return self.dtype, _library().device() if self._gpu else None
 
     def values(self) -> Any:
@@ -1741,15 +1741,15 @@ class Case:
 
     def skip(self, why: str) -> None:
         """The case is not run, for this reason: it is "skipped", which is no failure. Before time()."""
-        self._lib.kb_skip(self._kb, b"%s", _said(why))
+        self._lib.kb_skip(self._kb, b"%s", _as_message(why))
 
     def fail(self, why: str) -> None:
         """The case gets no time, and the word BAD_CASE with this reason."""
-        self._lib.kb_fail(self._kb, b"%s", _said(why))
+        self._lib.kb_fail(self._kb, b"%s", _as_message(why))
 
     def note(self, text: str) -> None:
         """Goes to the record's message, beside the time; at most 400 bytes."""
-        self._lib.kb_note(self._kb, b"%s", _said(text))
+        self._lib.kb_note(self._kb, b"%s", _as_message(text))
 
     def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:
         """count elements, on the GPU where there is one, else on the host; place: "device", "host" or
@@ -1857,7 +1857,7 @@ class _Registered:
         del self.running[kb]
         if job.error:
             traceback.print_exception(type(job.error), job.error, job.error.__traceback__)
-        job.look(kb)
+        job.run_checks(kb)
 
 
 _registered: List[_Registered] = []  # what the library points to must not go away
@@ -1923,25 +1923,25 @@ def _quantile(values: Sequence[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-_beside: List[bool] = []  # while Triton's do_bench runs: whether it came back here, being kbench's by that name
+_in_triton: List[bool] = []  # while Triton's do_bench runs: whether it came back here, being kbench's by that name
 _pairs: List[Tuple[float, float]] = []  # of the do_bench calls since Mark last asked: kbench's ms, Triton's
 
 
-def _by_triton(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
+def _triton_do_bench(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
     """What triton.testing.do_bench gives of the same, or None: there is none, or it fails."""
-    if _beside:
-        _beside[0] = True
+    if _in_triton:
+        _in_triton[0] = True
         return None
-    _beside.append(False)
+    _in_triton.append(False)
     try:
         from triton.testing import do_bench as theirs
 
         got = theirs(fn, **options)
-        return None if _beside[0] else got
+        return None if _in_triton[0] else got
     except Exception:
         return None
     finally:
-        _beside.clear()
+        _in_triton.clear()
 
 
 def do_bench(
@@ -1991,7 +1991,7 @@ def do_bench(
             "median": record.time_ms,
         }[return_mode]
     options = dict(warmup=warmup, rep=rep, grad_to_none=tensors or None, quantiles=quantiles, return_mode=return_mode)
-    theirs = None if host else _by_triton(fn, options)
+    theirs = None if host else _triton_do_bench(fn, options)
     if theirs is not None:
         one = lambda v: float(v if not isinstance(v, list) else v[0] if quantiles is not None else _quantile(v, 0.5))
         do_bench.last = one(got), one(theirs)  # type: ignore[attr-defined]
@@ -2196,7 +2196,7 @@ def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
 # own clock, and against the reference's time in a process where no candidate ever was.
 
 # words: what they make of the verdict, and what they say
-_WORDS = {
+_FLAGS = {
     "NO_WORK": ("REJECTED", "nothing came back"),
     "PARTIAL_WRITE": ("WRONG", "only a part of the output was computed"),
     "INPUT_RETURNED": ("REJECTED", "an input was handed back as the output"),
@@ -2468,11 +2468,11 @@ def _settings() -> Dict[str, Any]:
             torch.get_default_dtype(),
         ]
         if torch.cuda.is_initialized():
-            state["persisting L2"] = _persisting()
+            state["persisting L2"] = _persisting_l2_bytes()
     return state
 
 
-def _persisting() -> int:
+def _persisting_l2_bytes() -> int:
     """Bytes of L2 that are set aside for what is to outlive a flush."""
     n, library = C.c_size_t(0), _library()
     said = library.handle.cudaDeviceGetLimit(C.byref(n), 6) if library.cuda else 1
@@ -2700,8 +2700,8 @@ class _Server:
         self.batch: List[Any] = []
         self.kept: Dict[int, List[Any]] = {}  # inputs of calls that come again
         self.outputs: List[Any] = []
-        self.rivals: Dict[str, Callable[..., Any]] = {}
-        self.well: Any = None
+        self.baselines: Dict[str, Callable[..., Any]] = {}
+        self.pool: Any = None
 
     def load(self, m: Dict[str, Any]) -> Dict[str, Any]:
         if m.get("library"):
@@ -2713,19 +2713,19 @@ class _Server:
             sys.modules["torch"].cuda.set_device(m["gpu"])
             sys.modules["torch"].cuda.init()
         self.watch = _Watch(m["spec"].get("path", ""))
-        self.look_again()
+        self.note_state()
         try:
             self.fn = _import_function(m["spec"])
         except BaseException as error:
             return {"error": f"{type(error).__name__}: {error}"}
         return {}
 
-    def look_again(self) -> None:
+    def note_state(self) -> None:
         self.before, self.settings = _watched(), _settings()
         names = [name for name in _WATCHED + ("triton",) if name in sys.modules]
         self.modules = {name: sys.modules[name] for name in names}
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Waits for all of the GPU, not through what the candidate may have replaced."""
         if self.gpu:
             _library().handle.cudaDeviceSynchronize()
@@ -2745,16 +2745,16 @@ class _Server:
         _poison(m.get("sizes", ()), m.get("poison", math.nan))
         fences = _Fences(m.get("sizes", ()), m.get("poison", math.nan))
         self.watch.errors = []
-        if m.get("settled"):
-            self.settle()
+        if m.get("synchronized"):
+            self.synchronize()
         try:
             out = self.watch.call(self.fn, self.args, bool(m.get("trace")))
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"[:300]}
-        if m.get("settled"):
-            self.settle()
+        if m.get("synchronized"):
+            self.synchronize()
         reply: Dict[str, Any] = {"out": _encode(self.args) if m.get("inplace") else _encode(out, layout=True)}
-        self.settle()
+        self.synchronize()
         reply["shares"] = _shares(out, self.args)
         reply["after"] = hashlib.sha256(_encode(self.args)).hexdigest()
         reply["outside"] = "an input" if guarded and guarded.broken() else "an output" if fences.broken() else ""
@@ -2768,7 +2768,7 @@ class _Server:
         floats = [(into, value.detach().clone()) for into, value in zip(self.args, args) if self._is_late(torch, into)]
         for into, _ in floats:
             into.data.fill_(3.0)
-        self.settle()
+        self.synchronize()
         torch.cuda._sleep(20_000_000)  # cycles: some 10 ms
         for into, value in floats:
             into.data.copy_(value)
@@ -2778,40 +2778,40 @@ class _Server:
         return type(value) is torch.Tensor and value.is_cuda and value.is_floating_point()
 
     def again(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        self.settle()
+        self.synchronize()
         return {"out": _encode(self.held[m["which"]], layout=True)}
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
         """The inputs of the next calls. Of those that are kept new copies: the objects are others each time. n: as
         many calls, with these in turn."""
         self.outputs = []
-        some = m["batch"] if m["which"] is None else [_anew(args) for args in self.kept[m["which"]]]
+        some = m["batch"] if m["which"] is None else [_fresh_copies(args) for args in self.kept[m["which"]]]
         self.batch = [some[i % len(some)] for i in range(m["n"])] if m.get("n") else some
-        self.settle()
+        self.synchronize()
         return {}
 
     def keep(self, m: Dict[str, Any]) -> Dict[str, Any]:
         """Inputs of n calls: those that were sent, or copies of the one."""
         some = m["batch"]
-        self.kept[m["which"]] = [_anew(args) for args in some for _ in range(m["n"] // len(some))]
+        self.kept[m["which"]] = [_fresh_copies(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
 
-    def draw_from(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        self.well = m["well"]
-        self.settle()
+    def set_pool(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        self.pool = m["pool"]
+        self.synchronize()
         return {}
 
     def change(self, m: Dict[str, Any]) -> Dict[str, Any]:
         for args, draw in zip(self.kept[m["which"]], m["draws"]):
-            _fill(args, self.well, draw)
-        self.settle()
+            _fill(args, self.pool, draw)
+        self.synchronize()
         return {}
 
     def touch(self, m: Dict[str, Any]) -> Dict[str, Any]:
         self.outputs = []
         for args, draw in zip(self.batch, m["draws"]):
-            _fill(args, self.well, draw)
-        self.settle()
+            _fill(args, self.pool, draw)
+        self.synchronize()
         return {}
 
     def go(self, m: Dict[str, Any]) -> Dict[str, Any]:
@@ -2822,11 +2822,11 @@ class _Server:
             for args in self.batch:
                 fn(*args)
         if m.get("wait", True):
-            self.settle()
+            self.synchronize()
         return {}
 
-    def settled(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        self.settle()
+    def synchronized(self, m: Dict[str, Any]) -> Dict[str, Any]:
+        self.synchronize()
         return {}
 
     def output(self, m: Dict[str, Any]) -> Dict[str, Any]:
@@ -2835,38 +2835,38 @@ class _Server:
 
     def ready(self, m: Dict[str, Any]) -> Dict[str, Any]:
         """The rivals: the reference, and what torch.compile makes of it."""
-        self.rivals = {"reference": _import_function(m["rival"], "reference_of_the_task")}
-        changed = self.facts({})["changed"]
+        self.baselines = {"reference": _import_function(m["reference_spec"], "reference_of_the_task")}
+        changed = self.report_changes({})["changed"]
         if not m["compiled"]:
             return {"changed": changed, "said": ""}
         try:
             import torch
 
-            compiled = torch.compile(self.rivals["reference"], dynamic=False)
+            compiled = torch.compile(self.baselines["reference"], dynamic=False)
             compiled(*_copy(m["args"]))  # which takes its time once
-            self.settle()
-            self.rivals["compiled"] = compiled
+            self.synchronize()
+            self.baselines["compiled"] = compiled
         except Exception as error:
             return {"changed": changed, "said": f"{type(error).__name__}: {error}"[:200]}
-        self.look_again()  # torch.compile replaces some functions
+        self.note_state()  # torch.compile replaces some functions
         return {"changed": changed, "said": ""}
 
-    def stage(self, m: Dict[str, Any]) -> Dict[str, Any]:
+    def measure(self, m: Dict[str, Any]) -> Dict[str, Any]:
         """A contest with each rival."""
-        m["well"] = self.well
-        own = _Arm(self.fn, m, m["keep"])
-        rivals = {name: _Arm(fn, m, ()) for name, fn in self.rivals.items()}
+        m["pool"] = self.pool
+        own = _TimedFunction(self.fn, m, m["keep"])
+        baselines = {name: _TimedFunction(fn, m, ()) for name, fn in self.baselines.items()}
         records = {}
-        for name, rival in rivals.items():
-            pair = {name: rival, "candidate": own}
-            for record in _contest_of_arms(pair, m):
+        for name, baseline in baselines.items():
+            pair = {name: baseline, "candidate": own}
+            for record in _measure_functions(pair, m):
                 records[f"{record.implementation} beside {name}"] = record.to_dict()
-        self.settle()
+        self.synchronize()
         reply: Dict[str, Any] = {"records": records, "counts": [c for c, _ in own.kept]}
         reply["out"] = _encode([out for _, out in own.kept])
         return reply
 
-    def facts(self, m: Dict[str, Any]) -> Dict[str, Any]:
+    def report_changes(self, m: Dict[str, Any]) -> Dict[str, Any]:
         changed = []
         for name, (value, code) in self.before.items():
             parts = name.split(".")
@@ -2900,10 +2900,10 @@ class _Server:
 
     def claim(self, m: Dict[str, Any]) -> Dict[str, Any]:
         """What triton.testing.do_bench reads of it."""
-        return {"ms": _claim_of(self.fn, m["args"])}
+        return {"ms": _do_bench_ms(self.fn, m["args"])}
 
 
-def _anew(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
+def _fresh_copies(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
     """Copies, for which gradients are wanted where they were."""
     copies = _copy(args)
     for new, old in zip(copies, args):
@@ -2912,19 +2912,19 @@ def _anew(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
     return copies
 
 
-def _claim_of(fn: Callable[..., Any], args: Tuple[Any, ...]) -> float:
+def _do_bench_ms(fn: Callable[..., Any], args: Tuple[Any, ...]) -> float:
     from triton.testing import do_bench
 
     return float(do_bench(lambda: fn(*args), warmup=5, rep=20))
 
 
-class _Arm:
+class _TimedFunction:
     """One side on the stage: inputs of its own, which get contents that nobody has seen before each sample; what it
     gave in a few samples is kept."""
 
     def __init__(self, fn: Callable[..., Any], m: Dict[str, Any], keep: Sequence[int]) -> None:
         self.fn, self.draws, self.inplace, self.host = fn, m["draws"], m["inplace"], m["host"]
-        self.well = m["well"]
+        self.pool = m["pool"]
         self.args, self.pristine, self.count = _copy(m["args"]), m["args"], 0
         self.ran, self.out = False, None
         self.keep, self.kept = set(keep), []  # type: Tuple[Any, List[Tuple[int, Any]]]
@@ -2938,15 +2938,15 @@ class _Arm:
 
     def before(self, *args: Any) -> None:
         if self.ran and self.count in self.keep:
-            self.look(self.out)
+            self.keep_output(self.out)
         self.ran = False
         if self.inplace:
             self.args = _overwrite(self.args, _copy(self.pristine))
         if self.draws:
-            _fill(self.args, self.well, self.draws[self.count % len(self.draws)])
+            _fill(self.args, self.pool, self.draws[self.count % len(self.draws)])
         self.count += 1
 
-    def look(self, out: Any) -> None:
+    def keep_output(self, out: Any) -> None:
         self.kept.append((self.count, _copy(self.args if self.inplace else out)))
 
     @staticmethod
@@ -2954,22 +2954,22 @@ class _Arm:
         """What its inputs are after so many changes: each leaves nothing of the one before."""
         args = _copy(m["args"])
         if m["draws"] and count:
-            _fill(args, m["well"], m["draws"][(count - 1) % len(m["draws"])])
+            _fill(args, m["pool"], m["draws"][(count - 1) % len(m["draws"])])
         return args
 
 
-def _contest_of_arms(arms: Dict[str, _Arm], m: Dict[str, Any]) -> List[Record]:
+def _measure_functions(functions: Dict[str, _TimedFunction], m: Dict[str, Any]) -> List[Record]:
     interrupts, streams = _Interrupts(), _Streams()
     wrap = _plain if m["host"] else _on_stream
     jobs = {}
-    for name, arm in arms.items():
-        checks = [arm.look] if arm.keep else []
-        before = wrap(arm.before, arm.args, streams) if arm.draws or arm.inplace else None
-        jobs[name] = _Job(interrupts, wrap(arm, arm.args, streams), before, checks)
+    for name, function in functions.items():
+        checks = [function.keep_output] if function.keep else []
+        before = wrap(function.before, function.args, streams) if function.draws or function.inplace else None
+        jobs[name] = _Job(interrupts, wrap(function, function.args, streams), before, checks)
         jobs[name].trusted = False  # what is judged has no say in whether it is looked into
     options = {k: m[k] for k in ("bytes", "flops", "max_time", "precision", "dtype", "device")}
     # each candidate has a process of its own, and shares of times are known without
-    return _contest(
+    return _measure(
         jobs, interrupts, name="judge", host=m["host"], expect=m["expect"], calibrate=False, **options
     )
 
@@ -3040,7 +3040,7 @@ def _serve(reader: int, writer: int) -> None:
 # --- in the judge's -----------------------------------------------------------------------------------------
 
 
-class _Gone(Exception):
+class _ProcessEnded(Exception):
     """The candidate's process answers no more."""
 
     def __init__(self, word: str, why: str) -> None:
@@ -3065,7 +3065,7 @@ def _variables(folder: str) -> Dict[str, str]:
     return env
 
 
-def _nurse(handle: int) -> None:
+def _run_fork_server(handle: int) -> None:
     """Runs until its judge has gone: a process in which modules that load slowly are loaded and nothing has
     happened yet; of each candidate the process is a copy of it."""
     import array
@@ -3106,10 +3106,10 @@ def _nurse(handle: int) -> None:
         place.sendall(json.dumps(pid).encode())
 
 
-class _Nursery:
+class _ForkServer:
     """The process that candidates' processes are copies of."""
 
-    kept: Dict[Tuple[str, ...], "_Nursery"] = {}
+    kept: Dict[Tuple[str, ...], "_ForkServer"] = {}
 
     def __init__(self, modules: Tuple[str, ...]) -> None:
         import socket
@@ -3118,7 +3118,7 @@ class _Nursery:
         self.folder = tempfile.mkdtemp(prefix="kbench-judge-")
         with others:
             self.process = subprocess.Popen(
-                _command_of(f"_nurse({others.fileno()})"),
+                _command_of(f"_run_fork_server({others.fileno()})"),
                 pass_fds=(others.fileno(),),
                 cwd=self.folder,
                 env=_variables(self.folder),
@@ -3131,14 +3131,14 @@ class _Nursery:
         self._send({"modules": modules}, ())
 
     @classmethod
-    def of(cls, modules: Tuple[str, ...]) -> "_Nursery":
-        nursery = cls.kept.get(modules)
-        if nursery is None or nursery.process.poll() is not None:
+    def of(cls, modules: Tuple[str, ...]) -> "_ForkServer":
+        fork_server = cls.kept.get(modules)
+        if fork_server is None or fork_server.process.poll() is not None:
             import atexit
 
-            nursery = cls.kept[modules] = cls(modules)
-            atexit.register(nursery.close)
-        return nursery
+            fork_server = cls.kept[modules] = cls(modules)
+            atexit.register(fork_server.close)
+        return fork_server
 
     def _send(self, message: Any, handles: Sequence[int]) -> None:
         import array
@@ -3166,23 +3166,23 @@ class _Nursery:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class _Born:
-    """A process of a nursery, with what subprocess.Popen would offer."""
+class _ForkedProcess:
+    """A process of a fork_server, with what subprocess.Popen would offer."""
 
-    def __init__(self, nursery: _Nursery, env: Dict[str, str], handles: Sequence[int]) -> None:
-        self.nursery = nursery
-        self.pid = int(nursery.ask({"env": env}, handles))
+    def __init__(self, fork_server: _ForkServer, env: Dict[str, str], handles: Sequence[int]) -> None:
+        self.fork_server = fork_server
+        self.pid = int(fork_server.ask({"env": env}, handles))
         self.code: Optional[int] = None
 
     def wait(self) -> int:
         if self.code is None:
-            status = int(self.nursery.ask({"wait": self.pid}))
+            status = int(self.fork_server.ask({"wait": self.pid}))
             self.code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         return self.code
 
 
 class _Remote:
-    """A function in a fresh process: its own folder, no standard input or output, few variables. nursery: modules
+    """A function in a fresh process: its own folder, no standard input or output, few variables. fork_server: modules
     that are loaded in it from the start."""
 
     def __init__(
@@ -3190,19 +3190,19 @@ class _Remote:
         spec: Dict[str, str],
         modules: Sequence[str],
         timeout: float,
-        nursery: Sequence[str] = (),
-        turn: Optional["_Turn"] = None,
+        preload: Sequence[str] = (),
+        gpu_lock: Optional["_GpuLock"] = None,
         **load: Any,
     ) -> None:
-        self.timeout, self.turn = timeout, turn
+        self.timeout, self.gpu_lock = timeout, gpu_lock
         self.folder = tempfile.mkdtemp(prefix="kbench-judge-")
         env = _variables(self.folder)
         theirs, self.to = os.pipe()
         self.come, others = os.pipe()
         os.set_blocking(self.to, False)  # who does not read is not waited for without end
         self.process: Any
-        if nursery:
-            self.process = _Born(_Nursery.of(tuple(nursery)), env, (theirs, others))
+        if preload:
+            self.process = _ForkedProcess(_ForkServer.of(tuple(preload)), env, (theirs, others))
         else:
             self.process = subprocess.Popen(
                 _command_of(f"_serve({theirs}, {others})"),
@@ -3219,7 +3219,7 @@ class _Remote:
         try:
             reply = self.ask("load", spec=spec, modules=list(modules), **load)
             if "error" in reply:
-                raise _Gone("CRASHED", f"it cannot be imported: {reply['error']}")
+                raise _ProcessEnded("CRASHED", f"it cannot be imported: {reply['error']}")
         except BaseException:
             self.close()
             raise
@@ -3230,7 +3230,7 @@ class _Remote:
 
         left = max(0.0, end - clock.monotonic())
         if not any(select.select([] if writes else [handle], [handle] if writes else [], [], left)):
-            raise _Gone("TIMEOUT", f"no answer for {self.timeout:g} s")
+            raise _ProcessEnded("TIMEOUT", f"no answer for {self.timeout:g} s")
 
     def _send(self, data: bytes, end: float) -> None:
         view = memoryview(data)
@@ -3247,8 +3247,8 @@ class _Remote:
         """Of the answer. Who takes longer than a second for it compiles, or hangs: nobody else waits for that."""
         import time as clock
 
-        if self.turn and not self._answered(max(0.0, min(1.0, end - clock.monotonic()))):
-            with self.turn.away():
+        if self.gpu_lock and not self._answered(max(0.0, min(1.0, end - clock.monotonic()))):
+            with self.gpu_lock.released():
                 self._wait(self.come, False, end)
         return int(struct.unpack("<Q", self._receive(8, end))[0])
 
@@ -3278,14 +3278,14 @@ class _Remote:
         except (EOFError, BrokenPipeError):
             code = self.process.wait()
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            raise _Gone("EXITED", f"its process ended in a call, {how}") from None
+            raise _ProcessEnded("EXITED", f"its process ended in a call, {how}") from None
         try:
             if body[:16] != token.encode():
                 raise ValueError
             (length,) = struct.unpack_from("<I", body, 16)
             reply = json.loads(body[20 : 20 + length])
         except (ValueError, struct.error):
-            raise _Gone("FORGED_RESULT", "an answer came that nobody asked for") from None
+            raise _ProcessEnded("FORGED_RESULT", "an answer came that nobody asked for") from None
         reply["out"] = body[20 + length :]
         return reply
 
@@ -3293,7 +3293,7 @@ class _Remote:
         """The calls that were prepared."""
         reply = self.ask("go", **how)
         if "error" in reply:
-            raise _Gone("CRASHED", reply["error"])
+            raise _ProcessEnded("CRASHED", reply["error"])
 
     def busy(self) -> bool:
         """Whether one of its threads runs, or wants to."""
@@ -3566,7 +3566,7 @@ class _Inputs:
         )
 
     @property
-    def well(self) -> Dict[str, Any]:
+    def pool(self) -> Dict[str, Any]:
         """Where contents that nobody has seen come from, here and in the candidate's process alike: for each argument
         with data more numbers than it holds. A draw mixes two stretches of them, whose places and shares are not known
         before. Of a GPU's task that makes its own inputs: some that it made, in turn."""
@@ -3602,11 +3602,11 @@ class _Inputs:
 
     def draws(self, n: int) -> List[Any]:
         """For the inputs of n calls other contents, all over. None where that cannot be done."""
-        if self.well["sets"]:
-            places = self.places_of(self.well["sets"][0])
-            which = lambda: self.edits.randrange(len(self.well["sets"]))
+        if self.pool["sets"]:
+            places = self.places_of(self.pool["sets"][0])
+            which = lambda: self.edits.randrange(len(self.pool["sets"]))
             return [(which(), [], self.edit(None, places)) for _ in range(n)]
-        if not self.well["flat"]:
+        if not self.pool["flat"]:
             return []
         return [(None, [self._mix_of(*place) for place in self.places], None) for _ in range(n)]
 
@@ -3650,13 +3650,13 @@ def _is_narrow(v: Any) -> bool:
     return _is_array(v) and (str(v.dtype).endswith("bool") or "float8" in str(v.dtype))
 
 
-def _fill(args: Tuple[Any, ...], well: Dict[str, Any], draw: Tuple[Any, ...]) -> None:
+def _fill(args: Tuple[Any, ...], pool: Dict[str, Any], draw: Tuple[Any, ...]) -> None:
     """Other contents in the same objects, as _Inputs.draws chose them; the bits are the same wherever it is done."""
     which, mixes, edit = draw
     if which is not None:
-        _overwrite(args, _copy(well["sets"][which]))
+        _overwrite(args, _copy(pool["sets"][which]))
     for i, at, other, share, rest in mixes:
-        flat, shape = well["flat"][i], well["shapes"][i]
+        flat, shape = pool["flat"][i], pool["shapes"][i]
         n = math.prod(shape)
         _mix(args[i], shape, flat[at : at + n], flat[other : other + n], share, rest)
     if edit:
@@ -3701,7 +3701,7 @@ def _largest(value: Any) -> float:
     return abs(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 
-class _Truth:
+class _Reference:
     """Of a tensor that the reference gave: its values in double, and how far off it was itself. rtol and atol: what
     the task allows; None: what its type does, and near zero what the size of the values and the reference's own error
     make of it."""
@@ -3777,12 +3777,12 @@ class _Truth:
         return error if math.isfinite(error) else math.inf
 
 
-def _with_truth(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
-    """The reference's output, of which each tensor of floats knows its truth; None where they are not alike."""
+def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
+    """The reference's output, of which each tensor of floats knows its known_reference; None where they are not alike."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
-        pairs = [_with_truth(o, d, rtol, atol) for o, d in zip(own, double)]
+        pairs = [_with_reference(o, d, rtol, atol) for o, d in zip(own, double)]
         return None if any(p is None for p in pairs) else _as(own, pairs)
     if _module_of(own) != "torch" or not hasattr(own, "dtype"):
         return own
@@ -3790,7 +3790,7 @@ def _with_truth(own: Any, double: Any, rtol: Optional[float], atol: Optional[flo
         if _module_of(double) != "torch" or own.shape != double.shape:
             return None
         own = own.detach()
-        own._truth = _Truth(own, double.detach(), rtol, atol)
+        own._reference = _Reference(own, double.detach(), rtol, atol)
     return own
 
 
@@ -3836,9 +3836,9 @@ _CLASSES = ((53, "f64"), (24, "f32"), (11, "f16 or tf32"), (8, "bf16"))
 def _bits_found(got: Any, want: Any) -> float:
     """Bits of the inputs' mantissas that such an error speaks of, by the root mean square of it over
     signed data."""
-    known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_truth", None)]
+    known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
-        error = max(w._truth.error(g) for g, w in known)
+        error = max(w._reference.error(g) for g, w in known)
         return math.inf if error == 0 else -math.inf if error == math.inf else math.log2(0.3 / error) + 1
     if _is_array(want) and len(want.shape) and math.prod(want.shape) > 8192:  # as many are enough
         step = math.prod(want.shape) // 4096
@@ -3855,10 +3855,10 @@ def _bits_found(got: Any, want: Any) -> float:
 
 def _one_sided(got: Any, want: Any) -> bool:
     """Whether errors have one direction: then something is left out, and nothing rounded."""
-    known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_truth", None)]
+    known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
         got = [g.reshape(-1)[:4096].double() for g, _ in known]
-        want = [w._truth.value.reshape(-1)[:4096] for _, w in known]
+        want = [w._reference.value.reshape(-1)[:4096] for _, w in known]
     errors = [g - w for g, w in zip(_leaves(got), _leaves(want)) if isinstance(w, float) and g != w]
     square = math.sqrt(sum(e * e for e in errors) * len(errors))
     return len(errors) > 4 and abs(sum(errors)) > 0.8 * square
@@ -3882,7 +3882,7 @@ def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = No
     return clock.perf_counter() - begin
 
 
-class _Side:
+class _TimedSide:
     """One of the two that are timed: before each sample the inputs of its calls change, so that none has
     been seen; of the candidate an output of each sample is looked at."""
 
@@ -3899,7 +3899,7 @@ class _Side:
 
     def prepare(self, stream: int) -> None:
         if self.ran and self.suspect:
-            self.look()
+            self.check_output()
         self.ran = True
         inputs = self.judge.inputs
         self.draws = [] if self.judge.inplace else inputs.draws(len(self.batch))
@@ -3909,11 +3909,11 @@ class _Side:
         self.batch = [inputs.fresh() for _ in self.batch]
         self.remote.ask("prepare", batch=self.batch, which=None)
 
-    def look(self) -> None:
+    def check_output(self) -> None:
         i = self.judge.inputs.edits.randrange(len(self.batch))
         args = _copy(self.batch[i])
         if self.draws:
-            _fill(args, self.judge.inputs.well, self.draws[i])
+            _fill(args, self.judge.inputs.pool, self.draws[i])
         want = self.judge.expected(args)
         got = _decode(self.remote.ask("output", which=i, inplace=self.judge.inplace)["out"])
         worst, mismatch = self.judge.error(got, want, args)
@@ -3922,7 +3922,7 @@ class _Side:
             self.wrong.append(mismatch or "a timed output is wrong")
 
 
-class _Turn:
+class _GpuLock:
     """Judges of one machine take turns on a GPU: who times is alone on it. The others stay beside each other, and
     make room between any two calls."""
 
@@ -3945,7 +3945,7 @@ class _Turn:
         self.waited += clock.perf_counter() - began
 
     @contextmanager
-    def _of(self, alone: bool) -> Iterator[None]:
+    def _lock(self, alone: bool) -> Iterator[None]:
         if not self.path:
             yield
             return
@@ -3958,14 +3958,14 @@ class _Turn:
             finally:
                 self.held = None
 
-    def alone(self) -> Any:
-        return self._of(True)
+    def exclusive(self) -> Any:
+        return self._lock(True)
 
-    def beside_others(self) -> Any:
-        return self._of(False)
+    def shared(self) -> Any:
+        return self._lock(False)
 
     @contextmanager
-    def away(self) -> Iterator[None]:
+    def released(self) -> Iterator[None]:
         """Not beside others for so long: whoever wants to be alone can be."""
         import fcntl
 
@@ -3979,10 +3979,10 @@ class _Turn:
                 self._enter(held, False)
             self.held = held
 
-    def make_room(self, seconds: float = 0) -> None:
+    def yield_gpu(self, seconds: float = 0) -> None:
         import time as clock
 
-        with self.away():
+        with self.released():
             if seconds:
                 clock.sleep(seconds)
 
@@ -4032,7 +4032,7 @@ class _Judge:
         self,
         candidate: Dict[str, str],
         reference: Callable[..., Any],
-        rival: Dict[str, str],
+        reference_spec: Dict[str, str],
         inputs: _Inputs,
         rtol: Optional[float],
         atol: Optional[float],
@@ -4041,7 +4041,7 @@ class _Judge:
         max_time: float,
         more: Dict[str, Any],
     ) -> None:
-        self.spec, self.rival, self.reference, self.inputs = candidate, rival, reference, inputs
+        self.spec, self.reference_spec, self.reference, self.inputs = candidate, reference_spec, reference, inputs
         self.rtol, self.atol, self.allow, self.timeout, self.max_time = (
             rtol,
             atol,
@@ -4059,7 +4059,7 @@ class _Judge:
         self.remote: Any = None
         self.gone = False  # its process answers no more
         self.device = inputs.device
-        self.turn = _Turn(self.device)
+        self.gpu_lock = _GpuLock(self.device)
         self.more = more
         self.errors: List[Tuple[float, float]] = []  # of tensors: the candidate's, the reference's
         self.answers: List[bytes] = []  # digests of what it gave, of what was wrong
@@ -4068,15 +4068,15 @@ class _Judge:
         self.odd = False  # whether they are of an odd kind
         self.seconds: Dict[str, float] = {}
         self.claimed: Dict[str, Any] = {}
-        self.staged: Dict[str, Any] = {}  # what is asked of its process for the contest on the GPU
-        self.played: Dict[str, Any] = {}  # what it answered
+        self.request: Dict[str, Any] = {}  # what is asked of its process for the contest on the GPU
+        self.response: Dict[str, Any] = {}  # what it answered
 
     # --- words ---
 
     def flag(self, word: str, evidence: str) -> None:
         name = word.partition(":")[0]
         if name not in self.allow and all(f["word"] != word for f in self.flags):
-            self.flags.append({"word": word, "level": _WORDS[name][0], "evidence": evidence})
+            self.flags.append({"word": word, "level": _FLAGS[name][0], "evidence": evidence})
 
     @property
     def condemned_task(self) -> bool:
@@ -4103,16 +4103,16 @@ class _Judge:
         wide = _in_double(_copy(args))
         try:
             double = self.reference(*wide)
-            known = _with_truth(want, wide if self.inplace else double, self.rtol, self.atol)
+            known = _with_reference(want, wide if self.inplace else double, self.rtol, self.atol)
             if known is not None and self.odd:
                 near = self._shaken(args, 0.0)
                 rough = [None] * len(near) if self.rtol is None else self._shaken(args, self.rtol / 4)
                 for t, other, more in zip(_tensors_of(known), near, rough):
-                    if getattr(t, "_truth", None):
-                        t._truth.shake(other, more)
+                    if getattr(t, "_reference", None):
+                        t._reference.shake(other, more)
         except Exception:
             known = None
-        return _with_truth(want, want, self.rtol, self.atol) if known is None else known
+        return _with_reference(want, want, self.rtol, self.atol) if known is None else known
 
     def _shaken(self, args: Tuple[Any, ...], share: float) -> List[Any]:
         near = _in_double(_copy(args), shaken=share)
@@ -4129,7 +4129,7 @@ class _Judge:
             return math.inf, str(mismatch)
 
     def ask(self, args: Tuple[Any, ...], want: Any, **options: Any) -> Dict[str, Any]:
-        self.turn.make_room()
+        self.gpu_lock.yield_gpu()
         of = want if isinstance(want, (list, tuple)) else [want]
         sizes = [v.nbytes for v in of if hasattr(v, "nbytes")]
         reply = self.remote.ask(
@@ -4139,7 +4139,7 @@ class _Judge:
             try:
                 reply["value"] = _decode(reply["out"])
             except Exception:
-                raise _Gone("FORGED_RESULT", "its output cannot be read") from None
+                raise _ProcessEnded("FORGED_RESULT", "its output cannot be read") from None
         return reply
 
     def _named(
@@ -4186,14 +4186,14 @@ class _Judge:
 
     def _same(self, got: Any, former: Any) -> bool:
         """Whether it is the answer to another call. What is allowed of answers full of huge numbers says nothing."""
-        known = [w for w in _tensors_of(former) if getattr(w, "_truth", None)]
+        known = [w for w in _tensors_of(former) if getattr(w, "_reference", None)]
         mine = _tensors_of(got)
         if not known or len(mine) != len(_tensors_of(former)):
             return self.error(got, former, ())[0] <= 1
-        pairs = [(g, w) for g, w in zip(mine, _tensors_of(former)) if getattr(w, "_truth", None)]
+        pairs = [(g, w) for g, w in zip(mine, _tensors_of(former)) if getattr(w, "_reference", None)]
         if any(g.shape != w.shape or g.device != w.device for g, w in pairs):
             return False
-        return all(w._truth.error(g) < 0.02 if w._truth.scale else not bool(g.any()) for g, w in pairs)
+        return all(w._reference.error(g) < 0.02 if w._reference.scale else not bool(g.any()) for g, w in pairs)
 
     def _late(self, reply: Dict[str, Any], want: Any, args: Any) -> Tuple[str, str]:
         """Whether the output is right a moment later."""
@@ -4205,23 +4205,23 @@ class _Judge:
             if self.device is None:
                 return "LATE_WRITE", "wrong when it returned, right a moment later"
             return "SIDE_STREAM", "wrong on the stream it was called on, right when all of the GPU was done"
-        self.turn.make_room(0.1)
+        self.gpu_lock.yield_gpu(0.1)
         late = _decode(self.remote.ask("again", which=0)["out"])
         if self.error(late, want, args)[0] <= 1:
             return "LATE_WRITE", "wrong when it returned, right 0.1 s later"
         return "", ""
 
     def _wrong_in(self, got: Any, want: Any) -> List[Tuple[Any, Any, Any]]:
-        """Of each tensor of floats: got, its truth, which elements are wrong."""
+        """Of each tensor of floats: got, its known_reference, which elements are wrong."""
         pairs = zip(_tensors_of(got), _tensors_of(want))
-        known = [(g, w._truth) for g, w in pairs if getattr(w, "_truth", None) and g.shape == w.shape]
-        return [(g, truth, truth.apart(g) > 1) for g, truth in known]
+        known = [(g, w._reference) for g, w in pairs if getattr(w, "_reference", None) and g.shape == w.shape]
+        return [(g, known_reference, known_reference.apart(g) > 1) for g, known_reference in known]
 
     def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
         """Whether what is wrong is what memory held before, or one number all over."""
         import torch
 
-        for g, truth, wrong in self._wrong_in(got, want):
+        for g, known_reference, wrong in self._wrong_in(got, want):
             if g.dtype.is_complex or not bool(wrong.any()):
                 continue
             raw = g.reshape(-1).contiguous().view(torch.uint8).reshape(-1, g.element_size())
@@ -4233,7 +4233,7 @@ class _Judge:
             if n > 1 and n >= int(wrong.sum()) // 2:
                 return "PARTIAL_WRITE", f"{n} of {of} elements are what memory held before the call"
             first = g.reshape(-1)[0]
-            if of > 4 and bool((g == first).all()) and float(truth.value.reshape(-1).std()) > 0:
+            if of > 4 and bool((g == first).all()) and float(known_reference.value.reshape(-1).std()) > 0:
                 return "CONSTANT_OUTPUT", f"each of {of} elements is {float(first):g}"
             odd = g[wrong]
             if of > odd.numel() > 1 and bool((odd == odd.reshape(-1)[0]).all()):
@@ -4245,7 +4245,7 @@ class _Judge:
         if not pairs:
             return "it is not equal to what was expected"
         n, of = sum(int(w.sum()) for _, _, w in pairs), sum(w.numel() for _, _, w in pairs)
-        worst = max(truth.error(g) for g, truth, _ in pairs)
+        worst = max(known_reference.error(g) for g, known_reference, _ in pairs)
         return f"{n} of {of} values are wrong, by {worst:.2g} of their size"
 
     @staticmethod
@@ -4291,8 +4291,8 @@ class _Judge:
             self.flag("LOOKS_AROUND", f"{what}: it asked for {', '.join(reply['seen'])}")
         if reply.get("errors"):
             self.flag("FALLBACK", f"{what}: {reply['errors'][0]}")
-        for truth in [t._truth for t in _tensors_of(want) if getattr(t, "_truth", None)]:
-            truth.overflows, truth.infinite = kind == "huge", kind in ("nan", "inf")
+        for known_reference in [t._reference for t in _tensors_of(want) if getattr(t, "_reference", None)]:
+            known_reference.overflows, known_reference.infinite = kind == "huge", kind in ("nan", "inf")
         worst, mismatch = self.error(reply["value"], want, args)
         # of odd data two honest ways to compute may be further apart
         most = 8 if self.inputs.tensors and self.rtol is None and kind not in ("normal", "nan", "inf") else 1
@@ -4304,7 +4304,7 @@ class _Judge:
         if kind == "normal" and word != "LAYOUT_BOUND" and _dtype_of(want) != "int":
             self.found.append(_bits_found(reply["value"], want))
             pairs = zip(_tensors_of(reply["value"]), _tensors_of(want))
-            known = [(w._truth.error(g), w._truth.ratio) for g, w in pairs if getattr(w, "_truth", None)]
+            known = [(w._reference.error(g), w._reference.ratio) for g, w in pairs if getattr(w, "_reference", None)]
             self.errors += known[:1]
         if remember:
             self.former.append(want)
@@ -4345,7 +4345,7 @@ class _Judge:
             return "", ""
         others = {k: v for k, v in options.items() if k != "late"}
         right = []
-        for how in ({"settled": True}, {"late": True}):
+        for how in ({"synchronized": True}, {"late": True}):
             if how.get("late") and options.get("layout"):
                 return "", ""
             again = self.ask(args, want, **{**others, **how})
@@ -4438,7 +4438,7 @@ class _Judge:
         want = self.expected(x)
         first = self.ask(x, want, poison=math.nan)
         if not self.inplace and "out" in first:
-            self.turn.make_room(0.03)
+            self.gpu_lock.yield_gpu(0.03)
             self.probes["outputs later"] = "ran"
             if self.remote.ask("again", which=0)["out"] != first["out"]:
                 self.flag("LATE_WRITE", "an output changed 30 ms after the function had returned")
@@ -4487,26 +4487,26 @@ class _Judge:
             modules,
             self.timeout,
             modules if "torch" in modules else (),
-            self.turn,
+            self.gpu_lock,
             library=library,
             gpu=self.device,
         )
 
     def replaced(self) -> None:
         """What is no longer what it was when its process began."""
-        facts = self.remote.ask("facts")
+        changes = self.remote.ask("report_changes")
         self.probes["replaced functions"] = "ran"
-        changed = facts.get("changed", [])
+        changed = changes.get("changed", [])
         clocks = [n for n in changed if n.startswith(_CLOCKS)]
         others = [n for n in changed if n not in clocks]
         if clocks:
             self.flag("TIMER_PATCHED", "replaced: " + ", ".join(clocks[:5]))
         if others:
             self.flag("CHECK_PATCHED", "replaced: " + ", ".join(others[:5]))
-        if facts.get("shadowed"):
-            self.flag("MODULE_SHADOW", "replaced: " + ", ".join(facts["shadowed"]))
-        if facts.get("settings"):
-            self.flag("GLOBAL_STATE", "changed: " + ", ".join(facts["settings"]))
+        if changes.get("shadowed"):
+            self.flag("MODULE_SHADOW", "replaced: " + ", ".join(changes["shadowed"]))
+        if changes.get("settings"):
+            self.flag("GLOBAL_STATE", "changed: " + ", ".join(changes["settings"]))
 
     def quiet(self) -> None:
         """What its process did besides, and goes on to do."""
@@ -4523,7 +4523,7 @@ class _Judge:
         while (
             idle < 5 and looks < 100
         ):  # threads of libraries stay awake for a while, in case that they are called
-            self.turn.make_room(0.01)
+            self.gpu_lock.yield_gpu(0.01)
             looks, idle = looks + 1, 0 if self.remote.busy() else idle + 1
         if idle < 5:
             self.flag("THREAD", "its threads were still at work 1 s after a call")
@@ -4560,28 +4560,28 @@ class _Judge:
             return
         compiled = bool(self.more.get("compiled", True))
         args = self.inputs.fresh()
-        reply = self.remote.ask("ready", rival=self.rival, compiled=compiled, args=args)
+        reply = self.remote.ask("ready", reference_spec=self.reference_spec, compiled=compiled, args=args)
         if "error" in reply:
             raise Error(f"judge: the reference cannot be loaded beside the candidate: {reply['error']}")
         if reply["changed"]:
             self.flag("CHECK_PATCHED", "replaced: " + ", ".join(reply["changed"][:5]))
         if reply["said"]:
             self.probes["compiled reference"] = "skipped: " + reply["said"]
-        self.remote.ask("draw_from", well=self.inputs.well)
-        made = self.inputs.well["sets"]
-        self.staged = self._stage_of(_copy(made[0]) if made else args)
+        self.remote.ask("set_pool", pool=self.inputs.pool)
+        made = self.inputs.pool["sets"]
+        self.request = self._request_of(_copy(made[0]) if made else args)
 
-    def stage(self) -> None:
-        self.played = self.remote.ask("stage", **self.staged)
-        if "error" in self.played:
-            raise _Gone("CRASHED", f"on the stage: {self.played['error']}")
+    def measure(self) -> None:
+        self.response = self.remote.ask("measure", **self.request)
+        if "error" in self.response:
+            raise _ProcessEnded("CRASHED", f"on the stage: {self.response['error']}")
 
     def timed(self) -> None:
-        self.staged["well"] = self.inputs.well
-        self._look_at_timed(self.staged, self.played)
-        self._note_stage(self.played["records"])
+        self.request["pool"] = self.inputs.pool
+        self._check_timed_outputs(self.request, self.response)
+        self._note_records(self.response["records"])
 
-    def _stage_of(self, args: Tuple[Any, ...]) -> Dict[str, Any]:
+    def _request_of(self, args: Tuple[Any, ...]) -> Dict[str, Any]:
         size = sum(t.nbytes for t in _tensors_of(args) + _tensors_of(self.expected(args)))
         draw = self.inputs.edits.randrange
         keep = [draw(2, 8), draw(8, 32), draw(32, 128), draw(128, 512)] if size < 1 << 28 else [draw(2, 64)]
@@ -4602,15 +4602,15 @@ class _Judge:
             "expect": sorted({"transfer"} | {may[w] for w in self.allow if w in may}),
         }
 
-    def _look_at_timed(self, m: Dict[str, Any], reply: Dict[str, Any]) -> None:
+    def _check_timed_outputs(self, m: Dict[str, Any], reply: Dict[str, Any]) -> None:
         """What it gave while it was timed, and in the last call of all."""
         try:
             outputs = _decode(reply["out"])
         except Exception:
-            raise _Gone("FORGED_RESULT", "its outputs cannot be read") from None
+            raise _ProcessEnded("FORGED_RESULT", "its outputs cannot be read") from None
         wrong, looked = [], 0
         for count, got in zip(reply["counts"], outputs):
-            args = _Arm.inputs_at(count, m)
+            args = _TimedFunction.inputs_at(count, m)
             want = self.expected(args)
             worst, mismatch = self.error(got, want, args)
             looked += 1
@@ -4621,19 +4621,19 @@ class _Judge:
         if wrong:
             self.flag("PHASE_DEPENDENT", f"{len(wrong)} of {looked} timed outputs: {wrong[0]}")
 
-    def _note_stage(self, records: Dict[str, Dict[str, Any]]) -> None:
+    def _note_records(self, records: Dict[str, Dict[str, Any]]) -> None:
         mine, theirs = records["candidate beside reference"], records["reference beside reference"]
         compiled = records.get("compiled beside compiled", {})
         beside = records.get("candidate beside compiled", {})
         for record in (mine, beside):
             said, words = str(record.get("message") or ""), record.get("flags") or ()
-            named = [w for w in words if w in _WORDS and w != "NO_WORK"]
+            named = [w for w in words if w in _FLAGS and w != "NO_WORK"]
             if "captur" in said.lower() and not named:  # what PyTorch raises of calls that the audit would name
                 self.flag("TRANSFER" if "copy" in said.lower() else "SYNC_INSIDE", said)
                 continue
             own = [w for w in words if w not in (theirs.get("flags") or ())]
             for word in own:
-                if word in _WORDS:
+                if word in _FLAGS:
                     self.flag(word, said or "on the stage")
                 elif word in _RAISED and not named:
                     self.flag("CRASHED", f"on the stage: {said or word}")
@@ -4645,7 +4645,7 @@ class _Judge:
         keys += ("noise_floor", "samples", "gpu", "cpu", "throughput_gbps", "gflops", "gpu_efficiency", "roof")
         self.speed = {k: mine.get(k) for k in keys}
         self.speed.update(
-            contest=mine.get("verdict"),
+            comparison=mine.get("verdict"),
             reference_ms=theirs.get("time_ms"),
             compiled_ms=compiled.get("time_ms"),
             speedup_compiled=beside.get("speedup"),
@@ -4667,7 +4667,7 @@ class _Judge:
         outer = issue = math.inf
         for i in range(8):
             time.sleep(0.05 * i)
-            outer, issue = min((outer, issue), self._slopes(self.staged["args"], n))
+            outer, issue = min((outer, issue), self._slopes(self.request["args"], n))
             if outer <= 1.5 * claimed + 0.005 or issue > 0.7 * outer:
                 break
         self.speed.update(outer_ms=outer, issue_ms=issue)
@@ -4705,19 +4705,19 @@ class _Judge:
         begin = clock.perf_counter()
         self.remote.go(wait=False, keep=False)
         submitted = clock.perf_counter()
-        self.remote.ask("settled")
+        self.remote.ask("synchronized")
         return clock.perf_counter() - begin, submitted - begin
 
     def baseline(self) -> None:
         """The reference's time in this process, where the candidate never was."""
-        m, there = self.staged, self.speed.get("reference_ms")
+        m, there = self.request, self.speed.get("reference_ms")
         if there is None:
             return
-        key = (str(self.rival), str([(v.shape, v.dtype) for v in _tensors_of(m["args"])]), "alone")
+        key = (str(self.reference_spec), str([(v.shape, v.dtype) for v in _tensors_of(m["args"])]), "alone")
         here, said = _claimed.get(key), ""
         if here is None:
             options: Dict[str, Any] = {**m, "max_time": min(0.2, self.max_time)}
-            (record,) = _contest_of_arms({"reference": _Arm(self.reference, m, ())}, options)
+            (record,) = _measure_functions({"reference": _TimedFunction(self.reference, m, ())}, options)
             here, said = record.time_ms, f"skipped: {record.flags} {record.message}"
             _claimed[key] = here
         self.probes["the reference elsewhere"] = "ran" if here else said
@@ -4730,35 +4730,35 @@ class _Judge:
             self.probes["do_bench_ms"] = "skipped: its process has ended"
             return
         examples = self.inputs.examples
-        with self.turn.alone():
+        with self.gpu_lock.exclusive():
             reply = self.remote.ask("claim", args=_copy(examples))
-            known = str(self.rival), str([_shape_of(v) for v in examples])
+            known = str(self.reference_spec), str([_shape_of(v) for v in examples])
             if known not in _claimed and "error" not in reply:
-                _claimed[known] = _claim_of(self.reference, _copy(examples))
+                _claimed[known] = _do_bench_ms(self.reference, _copy(examples))
         self.claimed.update(do_bench_ms=reply.get("ms"), do_bench_reference_ms=_claimed.get(known))
         self.probes["do_bench_ms"] = "skipped: " + reply["error"] if "error" in reply else "ran"
 
     # --- speed of host work: both in processes of their own, timed from here ---
 
     def race(self) -> None:
-        rival = self._process(self.rival)
+        reference = self._process(self.reference_spec)
         try:
-            for remote in (self.remote, rival):
-                remote.ask("draw_from", well=self.inputs.well)
-            batch, empty = self._batch((self.remote, rival), 0.002)
+            for remote in (self.remote, reference):
+                remote.ask("set_pool", pool=self.inputs.pool)
+            batch, empty = self._batch((self.remote, reference), 0.002)
             sides = {
-                "reference": _Side(self, rival, batch, False),
-                "candidate": _Side(self, self.remote, batch, True),
+                "reference": _TimedSide(self, reference, batch, False),
+                "candidate": _TimedSide(self, self.remote, batch, True),
             }
             interrupts = _Interrupts()
             jobs = {name: _Job(interrupts, side.go, side.prepare, []) for name, side in sides.items()}
-            records = _contest(
+            records = _measure(
                 jobs, interrupts, name="judge", host=True, precision=0.01, max_time=self.max_time
             )
         finally:
-            rival.close()
+            reference.close()
         for record in records:
-            if isinstance(record.exception, _Gone):
+            if isinstance(record.exception, _ProcessEnded):
                 raise record.exception
         self.probes["timed outputs"] = "ran"
         wrong = sides["candidate"].wrong
@@ -4792,7 +4792,7 @@ class _Judge:
             "speedup_low": candidate.speedup_low,
             "speedup_high": candidate.speedup_high,
             "noise_floor": candidate.noise_floor,
-            "contest": candidate.verdict,
+            "comparison": candidate.verdict,
             "calls_per_sample": n,
             "samples": candidate.samples,
             "own_ms": empty * 1e3 / n,
@@ -4876,15 +4876,15 @@ class _Judge:
 
     def run(self) -> None:
         if "torch" in self.modules:  # meanwhile it may import them
-            _Nursery.of(tuple(self.modules))
+            _ForkServer.of(tuple(self.modules))
         try:
-            with self.turn.beside_others():
+            with self.gpu_lock.shared():
                 self.steps(self.admit)
             if not self.condemned:
                 self.judged()
             if self.device is not None and self.more.get("do_bench") and not self.condemned_task:
                 self.steps(self.claims, always=True)
-        except _Gone as gone:
+        except _ProcessEnded as gone:
             self.probes["do_bench_ms"] = f"skipped: {gone.word}: {gone}"
         finally:
             if self.remote:
@@ -4893,26 +4893,26 @@ class _Judge:
     def judged(self) -> None:
         try:
             self.steps(self.started, self.threads)
-            with self.turn.beside_others():
+            with self.gpu_lock.shared():
                 self.steps(self.correctness, self.memory, self.precision, self.threads)
             self.steps(self.ready)
             self.compete()
-            with self.turn.beside_others():
+            with self.gpu_lock.shared():
                 self.steps(self.after)
                 self.quiet()
-        except _Gone as gone:
+        except _ProcessEnded as gone:
             self.gone = True
             self.flag(gone.word, str(gone))
 
     def compete(self) -> None:
         """Alone on the GPU for no longer than times are taken."""
         if self.device is not None and not self.condemned:
-            with self.turn.alone():
-                self.steps(self.stage)
-            with self.turn.beside_others():
+            with self.gpu_lock.exclusive():
+                self.steps(self.measure)
+            with self.gpu_lock.shared():
                 self.steps(self.timed)
         if not self.condemned:
-            with self.turn.alone():
+            with self.gpu_lock.exclusive():
                 self.steps(*([self.race] if self.device is None else [self.clock, self.baseline]), self.repeats)
 
     def steps(self, *of: Callable[[], None], always: bool = False) -> None:
@@ -4921,17 +4921,17 @@ class _Judge:
 
         for step in of:
             if always or not self.condemned:
-                began, waited, name = clock.perf_counter(), self.turn.waited, step.__name__
+                began, waited, name = clock.perf_counter(), self.gpu_lock.waited, step.__name__
                 try:
                     step()
                 finally:
-                    took = clock.perf_counter() - began - (self.turn.waited - waited)
+                    took = clock.perf_counter() - began - (self.gpu_lock.waited - waited)
                     self.seconds[name] = round(self.seconds.get(name, 0.0) + took, 3)
 
     def verdict(self) -> Verdict:
         levels = [f["level"] for f in self.flags]
         word = next((w for w in _FAILS if w in levels), None)
-        v = Verdict(schema=1, verdict=word or self.speed.get("contest") or "UNRESOLVED", flags=self.flags)
+        v = Verdict(schema=1, verdict=word or self.speed.get("comparison") or "UNRESOLVED", flags=self.flags)
         for key in (
             "speedup",
             "speedup_low",
@@ -4968,10 +4968,10 @@ class _Judge:
             bits_found=bits,
             checks=self.checks,
             probes=self.probes,
-            seconds={**self.seconds, "waited": round(self.turn.waited, 3)},
+            seconds={**self.seconds, "waited": round(self.gpu_lock.waited, 3)},
             seed=self.inputs.seed,
             candidate=self.spec,
-            reference=self.rival,
+            reference=self.reference_spec,
             kbench_version=__version__,
             python=sys.version.split()[0],
         )
@@ -5029,13 +5029,13 @@ def judge(
     seed = secrets.randbits(48) if seed is None else seed
     if not callable(reference):
         raise Error("judge: the reference is a function at the top of a module, which is called here, too")
-    unknown = [w for w in allow if w not in _WORDS]
+    unknown = [w for w in allow if w not in _FLAGS]
     if unknown:
-        raise Error(f"judge: allow knows no word {unknown[0]}; there is {', '.join(_WORDS)}")
-    spec, rival = _spec_of(candidate, ("candidate", getattr(reference, "__name__", ""))), _spec_of(reference)
+        raise Error(f"judge: allow knows no word {unknown[0]}; there is {', '.join(_FLAGS)}")
+    spec, reference_spec = _spec_of(candidate, ("candidate", getattr(reference, "__name__", ""))), _spec_of(reference)
     more = {"bytes": bytes, "flops": flops, "compiled": compiled, "do_bench": do_bench}
-    j = _Judge(spec, reference, rival, _Inputs(inputs, seed), rtol, atol, allow, timeout, max_time, more)
-    if spec.get("path") and spec.get("path") == rival.get("path"):
+    j = _Judge(spec, reference, reference_spec, _Inputs(inputs, seed), rtol, atol, allow, timeout, max_time, more)
+    if spec.get("path") and spec.get("path") == reference_spec.get("path"):
         j.flag("TASK_SHARED", spec["path"])
     j.run()
     return j.verdict()

@@ -42,7 +42,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 import kbench
 from kbench import Error, Record, Records
 
-__all__ = ["kernels", "Kernels", "Operation", "Kernel", "Launch", "Contests"]
+__all__ = ["kernels", "Kernels", "Operation", "Kernel", "Launch", "Comparisons"]
 
 _VERSION = 100  # kbk_abi("version")
 _TICKETS = 256  # bytes of counters at the start of a workspace
@@ -288,7 +288,7 @@ def _host() -> _Library:
         return given
     with _lock:
         if "host" not in _loaded:
-            path = kbench._kept(
+            path = kbench._build_cached(
                 "libkbench_kernels.so",
                 _find_header(),
                 _host_command,
@@ -318,7 +318,7 @@ def _device(group: str, dtype: str, arch: str) -> _Library:
     options = [f"-DKBK_ONLY={group}", f"-DKBK_TYPES={dtype}"]
     command = lambda header, output: _nvcc_command(nvcc, code, header, output, *options)
     what = f"the kernels of {group} in {dtype} for {arch} once, which may take a minute"
-    path = kbench._kept(f"libkbench_{group}_{dtype}.so", _find_header(), command, what)
+    path = kbench._build_cached(f"libkbench_{group}_{dtype}.so", _find_header(), command, what)
     with _lock:
         if key not in _loaded:
             _loaded[key] = _Library(path)
@@ -360,7 +360,7 @@ def _arch_of(device: int) -> str:
     return f"sm_{capability}{'a' if capability >= 90 else ''}"
 
 
-class _DeviceArray(kbench._Lends):
+class _DeviceArray(kbench._DlpackExporter):
     """Memory of a GPU, for who brings neither torch nor cupy; freed with this object."""
 
     def __init__(self, shape: Sequence[int], dtype: str, device: int) -> None:
@@ -393,7 +393,7 @@ class _DeviceArray(kbench._Lends):
             "version": 3,
         }
 
-    def _lent_as(self) -> Tuple[str, Optional[int]]:
+    def _dlpack_type(self) -> Tuple[str, Optional[int]]:
         return _SHORT.get(self.dtype, self.dtype), self.device
 
     def copy(self) -> "_DeviceArray":
@@ -475,7 +475,7 @@ def _view(x: Any) -> Optional[_View]:
 
 
 def _view_by_dlpack(x: Any) -> Optional[_View]:
-    lent = kbench._borrowed(x)
+    lent = kbench._import_dlpack(x)
     if lent is None:
         return None
     capsule, tensor, dtype, device = lent
@@ -917,7 +917,7 @@ class Operation:
         one, as torch tensors, numpy arrays or nested lists of float64. Inputs on a GPU are copied."""
         fit = self._fit(inputs, options, host=True)
         _whole(self, fit)
-        known = _Known(self, fit, whole=True)
+        known = _OracleResult(self, fit, whole=True)
         results = []
         for k in range(len(fit.signature.outputs)):
             results.append(_like(fit, known.out[k], fit.output_shape(k)))
@@ -936,7 +936,7 @@ class Operation:
         _whole(self, fit)
         names = [name for name, _ in fit.signature.outputs]
         one = not isinstance(outputs, tuple)
-        passed, _, _, text = _Known(self, fit).judge(dict(zip(names, (outputs,) if one else outputs)))
+        passed, _, _, text = _OracleResult(self, fit).judge(dict(zip(names, (outputs,) if one else outputs)))
         if not passed:
             raise AssertionError(f"{self.name}: {text}")
 
@@ -972,7 +972,7 @@ def _like(fit: _Fit, values: Any, shape: Tuple[int, ...]) -> Any:
     return _nested(list(values), shape)
 
 
-class _Known:
+class _OracleResult:
     """What is right: the oracle on units spread over the result, computed once for all that are compared
     with it."""
 
@@ -1300,7 +1300,7 @@ class Kernel(Operation):
                 )
         return list(out)
 
-    def _look(self, fit: _Fit) -> None:
+    def _require_dtype(self, fit: _Fit) -> None:
         if fit.dtype not in self.dtypes:
             others = ", ".join(
                 k.implementation for k in kernels if k.name == self.name and fit.dtype in k.dtypes
@@ -1320,7 +1320,7 @@ class Kernel(Operation):
         and scratch memory are its own, inputs are those that it was given."""
         given = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
         fit = self._fit(inputs, options, given)
-        self._look(fit)
+        self._require_dtype(fit)
         kind, device = self._home(fit, given)
         return self._bound(
             fit, self._ready(fit, device), kind, device, self._outputs(fit, given, kind, device), stream
@@ -1372,7 +1372,7 @@ class Kernel(Operation):
     def _once(self, inputs: Sequence[Any], out: Any, stream: Optional[int], options: Dict[str, Any]) -> Any:
         given = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
         fit = self._fit(inputs, options, given)
-        self._look(fit)
+        self._require_dtype(fit)
         kind, device = self._home(fit, given)
         library, outputs = self._ready(fit, device), self._outputs(fit, given, kind, device)
         return self._bound(fit, library, kind, device, outputs, stream, own_workspace=False)(stream)
@@ -1667,8 +1667,8 @@ class Kernels:
         precision: Optional[float] = None,
         seed: int = 42,
         progress: bool = True,
-        keep: Optional[Callable[["Contests"], None]] = None,
-    ) -> "Contests":
+        keep: Optional[Callable[["Comparisons"], None]] = None,
+    ) -> "Comparisons":
         """The rows of the suite beside their peers, each in one contest: the same inputs, the same oracle,
         timed in turn, cold; of sizes="small" as CUDA graphs. Needs PyTorch.
 
@@ -1710,8 +1710,8 @@ class Kernels:
         device = kbench._library().device()
         for dtype in dict.fromkeys(d for _, d, _ in plan):
             self.build(list(dict.fromkeys(o for o, d, _ in plan if d == dtype)), [dtype], _arch_of(device))
-        out = Contests()
-        present, stream = out._look_for(peers, progress), _engine_stream(device)
+        out = Comparisons()
+        present, stream = out._find_peers(peers, progress), _engine_stream(device)
         for name, dtype, axes in plan:
             for operation in self.operations():
                 if operation.operation != name or (directions and operation.direction not in directions):
@@ -1719,9 +1719,9 @@ class Kernels:
                 if shapes is None and sizes != "usual" and not _is_of(sizes, name, operation.direction, dtype, axes):
                     continue
                 try:
-                    contest = _Contest(operation, dtype, axes, seed, device, stream)
-                    contest.mode = "graph" if sizes == "small" else None
-                    out += contest.run(present, implementations, max_time, precision, out.missing)
+                    comparison = _Comparison(operation, dtype, axes, seed, device, stream)
+                    comparison.mode = "graph" if sizes == "small" else None
+                    out += comparison.run(present, implementations, max_time, precision, out.missing)
                 except (RuntimeError, MemoryError) as error:  # no room, say: the others go on
                     first = (str(error).splitlines() or [type(error).__name__])[0][:160]
                     out.missing.append((f"{operation.name} {dtype} {axes}", first))
@@ -1810,7 +1810,7 @@ _COMPILED: List[Tuple[str, str, Dict[str, Any]]] = [
     ("attention_fwd", "bf16", _axes(4, 4096, 64, heads=32, causal=1)),
 ]
 _SIZES_OF = {"usual": _RUNS, "small": _SMALL, "compiled": _COMPILED}  # operations, or one direction of them
-_NO_CONTEST = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
+_NO_PEERS = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
 # the first steps of the ladders, which show where one starts
 _FIRST_STEPS = (
     "naive",
@@ -1841,7 +1841,7 @@ def _plan(
     """Operation, element type and axes of each run."""
     if sizes not in _SIZES_OF:
         raise Error(f"sizes='{sizes}': one of {', '.join(_SIZES_OF)}")
-    for o in _NO_CONTEST:
+    for o in _NO_PEERS:
         if operations and o in operations:
             raise Error(f"{o} has no peers in Python: the suite times it, examples/suite.cu --op {o}")
     plan: List[Tuple[str, str, Any]] = []
@@ -1931,7 +1931,7 @@ def _engine_stream(device: int) -> int:
     return seen[0]
 
 
-class _Contest:
+class _Comparison:
     """One operation in one direction, type and shape: its inputs, what is right, and who takes part."""
 
     def __init__(
@@ -2096,7 +2096,7 @@ class _Contest:
             return []
         given = [self.values["out"]] if o.name == "fill_run" else ()
         fit = o._fit(self.inputs, self.options, given)
-        known = _Known(o, fit)
+        known = _OracleResult(o, fit)
         functions: Dict[str, Callable[[], Any]] = {}
         for peer in peers:
             for name, function in _PeerFunctions(self).of(peer, missing).items():
@@ -2167,9 +2167,9 @@ class _Contest:
 class _PeerFunctions:
     """A contest's peers: each a function without arguments that gives (False, outputs by name)."""
 
-    def __init__(self, contest: _Contest) -> None:
-        self.contest, self.torch = contest, contest.torch
-        self.operation, self.values = contest.operation, contest.values
+    def __init__(self, comparison: _Comparison) -> None:
+        self.comparison, self.torch = comparison, comparison.torch
+        self.operation, self.values = comparison.operation, comparison.values
 
     def of(self, peer: str, missing: List[Tuple[str, str]]) -> Dict[str, Callable[[], Any]]:
         make = {
@@ -2188,20 +2188,20 @@ class _PeerFunctions:
             torch.cuda.synchronize()
             # what does not run here, and what is compiled or kept for later by its first call
             with torch.cuda.stream(
-                torch.cuda.ExternalStream(self.contest.stream, device=self.contest.device)
+                torch.cuda.ExternalStream(self.comparison.stream, device=self.comparison.device)
             ):
                 function()
             torch.cuda.synchronize()
         except Exception as error:
             first = (str(error).splitlines() or [type(error).__name__])[0][:160]
-            missing.append((f"{peer}: {self.operation.name} {self.contest.dtype} {self.contest.axes}", first))
+            missing.append((f"{peer}: {self.operation.name} {self.comparison.dtype} {self.comparison.axes}", first))
             return {}
         return {peer: function}
 
     # --- PyTorch: forwards as functions of named tensors; backwards through autograd
 
     def _forward(self) -> Optional[Callable[..., Any]]:
-        torch, o, axes = self.torch, self.operation.operation, self.contest.axes
+        torch, o, axes = self.torch, self.operation.operation, self.comparison.axes
         F = torch.nn.functional
         causal = bool(axes.get("causal", 0))
         if o in ("matmul", "bmm"):
@@ -2209,7 +2209,7 @@ class _PeerFunctions:
                 "nn": lambda A, B: A @ B,
                 "nt": lambda A, B: A @ B.transpose(-1, -2),
                 "tn": lambda A, B: A.transpose(-1, -2) @ B,
-            }[self.contest.layout]
+            }[self.comparison.layout]
         known: Dict[str, Callable[..., Any]] = {
             "matmul_e4m3": lambda A, B, sa, sb: A @ B.transpose(-1, -2) * sa * sb,  # in a type that torch multiplies
             "copy": lambda x: x.clone(),
@@ -2239,7 +2239,7 @@ class _PeerFunctions:
 
     def _tensors(self) -> Dict[str, Any]:
         """Inputs of the forward as the peer takes them."""
-        names = self.contest.forward.inputs if self.operation.direction == "bwd" else self.operation.inputs
+        names = self.comparison.forward.inputs if self.operation.direction == "bwd" else self.operation.inputs
         out = {n: self.values[n] for n in names}
         if "t" in out:
             out["t"] = out["t"].long()  # cross entropy takes no other
@@ -2259,7 +2259,7 @@ class _PeerFunctions:
         ):
             return self._into()
         if o.name == "embedding_bwd":
-            rows, dw = self.contest.axes["vocabulary"], torch.ops.aten.embedding_dense_backward
+            rows, dw = self.comparison.axes["vocabulary"], torch.ops.aten.embedding_dense_backward
             dy, ids = self.values["dy"], self.values["ids"].long()
             return lambda: (False, {"dW": dw(dy, ids, rows, -1, False)})
         if o.name == "weighted_sum_bwd":
@@ -2271,14 +2271,14 @@ class _PeerFunctions:
     def _into(self) -> Callable[[], Any]:
         """Operations that write where they are told."""
         o, torch, v = self.operation.name, self.torch, self.values
-        kind = {"dtype": getattr(torch, _LONG[self.contest.dtype]), "device": f"cuda:{self.contest.device}"}
+        kind = {"dtype": getattr(torch, _LONG[self.comparison.dtype]), "device": f"cuda:{self.comparison.device}"}
         shape = v["out"].shape if o == "fill_run" else v[self.operation.inputs[0]].shape
         if o in ("matmul_fwd", "bmm_fwd"):
             forward = self._forward()
             out = torch.empty_like(forward(*self._tensors().values()))
             a, b = self._tensors().values()
-            a = a.transpose(-1, -2) if self.contest.layout == "tn" else a
-            b = b.transpose(-1, -2) if self.contest.layout == "nt" else b
+            a = a.transpose(-1, -2) if self.comparison.layout == "tn" else a
+            b = b.transpose(-1, -2) if self.comparison.layout == "nt" else b
             return lambda: (False, {"C": torch.matmul(a, b, out=out)})
         out = torch.empty(shape, **kind)
         work = {
@@ -2317,7 +2317,7 @@ class _PeerFunctions:
 
             return both
         graphs: Dict[int, Any] = {}  # by stream
-        dy = self.values["d" + self.contest.forward.outputs[0]]
+        dy = self.values["d" + self.comparison.forward.outputs[0]]
 
         def bwd() -> Any:
             stream = torch.cuda.current_stream().cuda_stream
@@ -2360,7 +2360,7 @@ class _PeerFunctions:
     # --- Triton: what its users write first: a row for each program, held in registers
 
     def _triton(self) -> Optional[Callable[[], Any]]:
-        name, columns = self.operation.name, self.contest.axes.get("tensor_dimension", 0)
+        name, columns = self.operation.name, self.comparison.axes.get("tensor_dimension", 0)
         takes = {"softmax_fwd": "x", "layernorm_fwd": "xwb", "rmsnorm_fwd": "xw", "add_fwd": "ab"}
         if name not in takes or (columns > 32768 and name != "add_fwd"):
             return None
@@ -2375,7 +2375,7 @@ class _PeerFunctions:
             "copy_run fill_run triad_run add_fwd mul_fwd div_fwd relu_fwd sum_run transpose_run matmul_fwd"
         )
         known += " bmm_fwd"
-        if name not in known.split() or self.contest.dtype == "bf16" or self.contest.layout != "nn":
+        if name not in known.split() or self.comparison.dtype == "bf16" or self.comparison.layout != "nn":
             return None
         import cupy
 
@@ -2552,7 +2552,7 @@ _TOGETHER = [
 _COPY_SHARE = {("layernorm", "bwd"): 0.80, ("rmsnorm", "bwd"): 0.80, ("cross_entropy", "fwdbwd"): 0.85}
 
 
-class Contests(Records):
+class Comparisons(Records):
     """The records of a suite, and its tables: the best of kbench in each contest, how much of the machine
     that is, how much of a copy of as many bytes in the same run, and how it stands to the best peer.
     .missing: who could not take part, and why."""
@@ -2562,11 +2562,11 @@ class Contests(Records):
         self.missing: List[Tuple[str, str]] = []
 
     @classmethod
-    def load(cls, path: str) -> "Contests":
+    def load(cls, path: str) -> "Comparisons":
         """Records of a file that kbench.save wrote of a suite."""
         return cls(kbench.load(path))
 
-    def _look_for(self, peers: Sequence[str], progress: bool) -> List[str]:
+    def _find_peers(self, peers: Sequence[str], progress: bool) -> List[str]:
         present = []
         for peer in peers:
             if _installed(_PEERS[peer]):
@@ -2627,10 +2627,10 @@ class Contests(Records):
             if r.operation != "copy" or r.params.get("n", 0) == max(copies):
                 yield row
 
-    def of(self, sizes: str) -> "Contests":
+    def of(self, sizes: str) -> "Comparisons":
         """The records of rows that suite(sizes=...) runs."""
         axes = [{k: v for k, v in r.params.items() if k not in ("dtype", "dir")} for r in self]
-        taken = Contests(r for r, a in zip(self, axes) if _is_of(sizes, r.operation, r.direction, r.dtype, a))
+        taken = Comparisons(r for r, a in zip(self, axes) if _is_of(sizes, r.operation, r.direction, r.dtype, a))
         taken.missing = self.missing
         return taken
 
@@ -2787,7 +2787,7 @@ def _main(words: Sequence[str]) -> int:
     form.add_argument("--missed", action="store_true", help="the rows below their targets")
     o = parser.parse_args(list(words))
 
-    def save(rows: Contests) -> None:
+    def save(rows: Comparisons) -> None:
         if o.json:
             kbench.save(rows, o.json)
 
@@ -2798,7 +2798,7 @@ def _main(words: Sequence[str]) -> int:
         if o.load:
             if not os.path.isfile(o.load):
                 raise Error(f"there is no file {o.load}")
-            rows = Contests.load(o.load)
+            rows = Comparisons.load(o.load)
             rows = rows.of(o.sizes) if o.sizes else rows
         else:
             split = lambda text: text.split(",") if text else None  # noqa: E731

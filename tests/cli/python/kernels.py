@@ -510,9 +510,9 @@ def graphs():
         def run(self, *_):
             return []
 
-    kept = {n: getattr(kk, n) for n in ("_Contest", "_need_gpu", "_installed", "_engine_stream", "_arch_of")}
+    kept = {n: getattr(kk, n) for n in ("_Comparison", "_need_gpu", "_installed", "_engine_stream", "_arch_of")}
     for name in kept:
-        setattr(kk, name, (lambda *_: True) if name != "_Contest" else Contest)
+        setattr(kk, name, (lambda *_: True) if name != "_Comparison" else Contest)
     built, kk.Kernels.build = kk.Kernels.build, lambda *_: []
     try:
         for sizes in ("small", "compiled"):
@@ -569,9 +569,9 @@ def failing():
         def run(self, *_):
             return [self.record]
 
-    kept = {n: getattr(kk, n) for n in ("_Contest", "_need_gpu", "_installed", "_engine_stream", "_arch_of")}
+    kept = {n: getattr(kk, n) for n in ("_Comparison", "_need_gpu", "_installed", "_engine_stream", "_arch_of")}
     for name in kept:
-        setattr(kk, name, (lambda *_: True) if name != "_Contest" else Contest)
+        setattr(kk, name, (lambda *_: True) if name != "_Comparison" else Contest)
     built = kk.Kernels.build
     kk.Kernels.build = lambda *_: []
     try:
@@ -721,7 +721,7 @@ def arrays():
         sys.modules.pop("numba", None)
 
 
-class Lender(kbench._Lends):
+class Lender(kbench._DlpackExporter):
     """Numbers that are lent by DLPack alone."""
 
     def __init__(self, values, dtype="f32", form="f", shape=None, **always):
@@ -729,7 +729,7 @@ class Lender(kbench._Lends):
         self.address, self.shape, self.dtype = ctypes.addressof(self.memory), shape or (len(values),), dtype
         self.always = always
 
-    def _lent_as(self):
+    def _dlpack_type(self):
         return self.dtype, None
 
     def __dlpack__(self, **options):
@@ -750,7 +750,7 @@ def taken(capsule):
 def lending():
     """DLPack, both ways."""
     numbers = [1.5, -2.0, 3.0, 4.0, 5.0, 6.0]
-    x, held = Lender(numbers, shape=(2, 3)), lambda: len(kbench._lent)  # noqa: E731
+    x, held = Lender(numbers, shape=(2, 3)), lambda: len(kbench._exported)  # noqa: E731
     for version in (None, (0, 8), (1, 0), (2, 1)):
         capsule = x.__dlpack__(max_version=version)
         tensor, give_back, used = taken(capsule)
