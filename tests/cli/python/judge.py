@@ -147,7 +147,7 @@ def stage():
         check(f"a word: {want}", [f["word"] for f in judge.flags] == [want, "NO_TIME"], judge.flags)
     again_and_fresh()
     judge._note_records({"candidate beside reference": fine, "reference beside reference": fine})
-    check("a speed", judge.speed["speedup"] == 2 and judge.speed["contest"] == "FASTER", judge.speed)
+    check("a speed", judge.speed["speedup"] == 2 and judge.speed["comparison"] == "FASTER", judge.speed)
     errors_of_the_engine(fine)
     clocks()
 
