@@ -57,7 +57,7 @@ def backend_of(name, q, k, v, causal):
 
 
 def comparison(shape, dtype, causal, options, missing):
-    """Compares all implementations in one shape and type. Returns the records; adds those that cannot run to missing."""
+    """Compares all implementations in one shape and type. Returns the records. Those that cannot run go to missing."""
     import torch
 
     b, h, s, d = shape

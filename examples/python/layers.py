@@ -29,7 +29,7 @@ def numbers(text):
     for part in text.split(","):
         found = re.fullmatch(r"(\d+)(?::(\d+):([*+])(\d+))?", part)
         if not found or (found[3] == "*" and (int(found[1]) < 1 or int(found[4]) < 2)) or found[4] == "0":
-            raise argparse.ArgumentTypeError(f"'{part}' is not a number or a range such as 1024:8192:*2 or 128:512:+128")
+            raise argparse.ArgumentTypeError(f"'{part}' is neither a number nor a range (1024:8192:*2, 128:512:+128)")
         first, last, how, step = int(found[1]), int(found[2] or found[1]), found[3] or "+", int(found[4] or 1)
         while first <= last:
             values.append(first)
@@ -93,10 +93,10 @@ def main():
     parser.add_argument("--operation", type=words, default=OPERATIONS, metavar="A,B", help=", ".join(OPERATIONS))
     parser.add_argument("--direction", type=words, default=["fwd"], metavar="A,B", help="fwd, bwd (default: fwd)")
     parser.add_argument("--batch", type=numbers, default=[4, 16], metavar="LIST", help="batch sizes (4,16)")
-    parser.add_argument("--length", type=numbers, default=[512, 2048], metavar="LIST", help="sequence lengths (512,2048)")
-    parser.add_argument("--dimension", type=numbers, default=[1024, 4096], metavar="LIST", help="numbers of columns (1024,4096)")
+    parser.add_argument("--length", type=numbers, default=[512, 2048], metavar="LIST", help="lengths (512,2048)")
+    parser.add_argument("--dimension", type=numbers, default=[1024, 4096], metavar="LIST", help="columns (1024,4096)")
     parser.add_argument("--dtype", type=words, default=["bf16"], metavar="A,B", help="f32, f16, bf16 (default: bf16)")
-    parser.add_argument("--peers", type=words, default=["torch", "compile"], metavar="A,B", help="peers (torch,compile)")
+    parser.add_argument("--peers", type=words, default=["torch", "compile"], metavar="A,B", help="(torch,compile)")
     parser.add_argument("--max-time", type=float, default=0.05, metavar="S", help="seconds of sampling per function")
     parser.add_argument("--json", default="layers.json", metavar="FILE", help="where to save the records")
     parser.add_argument("--dry-run", action="store_true", help="list what would run; needs no GPU")

@@ -61,7 +61,7 @@ def build_sdist(sdist_directory, config_settings=None):
     files = {name: _read(name) for name in (*parts, "pyproject.toml", "wheel_of_kbench.py")}
     files["PKG-INFO"] = metadata.encode()
     path = os.path.join(sdist_directory, f"{folder}.tar.gz")
-    with open(path, "wb") as f, gzip.GzipFile("", "wb", 9, f, 0) as z:  # no time stamp: the same files give the same bytes
+    with open(path, "wb") as f, gzip.GzipFile("", "wb", 9, f, 0) as z:  # no time stamp: a reproducible file
         with tarfile.open(fileobj=z, mode="w", format=tarfile.PAX_FORMAT) as tar:
             for name, data in sorted(files.items()):
                 about = tarfile.TarInfo(f"{folder}/{name}")
