@@ -130,9 +130,9 @@ THE RECORD
     each synced before the next group starts. All keys are always present, null where they do not apply.
     KB_RECORD in >>types lists them with units and meanings, and makes the fields of kb_result. This is schema 3:
     schema 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
-    --resume measures only cases that the --jsonl file has no record of, from the same executable (its hash is
-    binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or in which one failed,
-    is measured as a whole, and its old lines are removed.
+    --resume (of kbench_report.h) measures only cases that the --jsonl file has no record of, from the same
+    executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
+    in which one failed, is measured as a whole, and its old lines are removed.
     All files but those of --jsonl and --history replace the old file when the new one is complete and on the
     disk. Several processes may append to one file; each locks it. If another program changes a file during the
     run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
@@ -1401,6 +1401,7 @@ extern int ftruncate(int file, off_t size);
 extern FILE* fdopen(int file, const char* mode);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
+extern ssize_t readlink(const char* path, char* out, size_t n);
 extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
@@ -1493,6 +1494,7 @@ extern int pclose(FILE* f);
 static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | KBI_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
+static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
 // Started with a standard file closed: no file or pipe of ours may get its number, and the table's text with it.
 static void kbi_open_standard_files(void) {
     int file = 0;
@@ -2234,16 +2236,25 @@ static size_t kbi_folder_length(const char* path) { // with its slash; 0: the wo
 // A path from the root on, behind all links, whether its file is there or not; to be freed. A benchmark may change the
 // working directory.
 static char* kbi_real_path(const char* path) {
+    char link[4096], *real = realpath(path, NULL), *result;
     size_t n = kbi_folder_length(path);
-    kbi_text out = KBI_BLANK, folder = KBI_BLANK;
-    kbi_put(&folder, n ? path : ".", n ? n : 1);
-    char *whole = realpath(path, NULL), *above = whole ? NULL : realpath(folder.s, NULL);
-    kbi_puts(&out, whole ? whole : above ? above : path);
-    if (above) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
-    free(whole); // the C library's own
-    free(above);
-    kbi_text_free(&folder);
-    return out.s;
+    kbi_text out = KBI_BLANK;
+    ssize_t k = !real && errno == ENOENT ? kbi_read_link(path, link, sizeof link - 1) : -1;
+    if (k > 0) { // to where there is nothing yet
+        kbi_put(&out, path, *link == '/' ? 0 : n);
+        kbi_put(&out, link, (size_t)k);
+        result = kbi_real_path(out.s);
+    } else {
+        kbi_put(&out, n ? path : ".", n ? n : 1);
+        char* above = real ? real : realpath(out.s, NULL);
+        out.n = 0;
+        kbi_puts(&out, above ? above : path);
+        if (above && !real) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
+        result = kbi_keep_text(out.s);
+        free(above); // the C library's own
+    }
+    kbi_text_free(&out);
+    return result;
 }
 
 static int kbi_open_folder(const char* path) { // of a file
