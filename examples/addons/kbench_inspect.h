@@ -2140,9 +2140,7 @@ static void kbi_code_show(const kb_result* r) {
 static void kbi_look_call(kbi_run* run, int number) {
     run->call.mark = number;
     run->call.looks = run->recipe->mode == KBI_COLD ? 1 : 2;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-    kbi_call_function(run);
-    kbi_body_ended(run);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
 }
 
 #define KBI_LOOK "KBENCH_LOOK" // the file in which a program that is looked at says how far it has come
@@ -2196,8 +2194,7 @@ static int kbi_look_main(const kbi_options* o) {
     for (int i = first; i < plan.n && here; i++) {
         if (!kbi_runs_here(s, &plan.cases[i])) continue;
         fprintf(f, "at %d\n", i), fflush(f);
-        kbi_run_init(run, s->backend, &s->machine, &s->recipe);
-        kbi_run_case(run, &plan.cases[i]);
+        kbi_run_init(run, s->backend, &s->machine, &s->recipe, &plan.cases[i]);
         kbi_check_call(run);
         if (run->m.status == KB_OK) kbi_look_call(run, i);
         if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device goes with this process

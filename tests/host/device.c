@@ -22,8 +22,7 @@ static kbi_run* new_run(void) {
     kbi_recipe_default(&recipe);
     entry.operation = "op", entry.implementation = "impl";
     the_case.entry = &entry, the_case.name = "op/impl=impl";
-    kbi_run_init(&run, &kbi_cuda, &machine, &recipe);
-    run.of = &the_case;
+    kbi_run_init(&run, &kbi_cuda, &machine, &recipe, &the_case);
     kbi_insight_clear();
     return &run;
 }
