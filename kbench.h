@@ -6918,7 +6918,7 @@ typedef struct kbi_sampling {
     double sum;    // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
     int64_t taken; // runs in it
     int missed;    // samples of CUPTI's in a row that it did not record in full
-    bool traced;   // the open sample is CUPTI's, of a timer that takes both in turn
+    bool traced;   // the open sample is CUPTI's
     int64_t n_traced;
     double traced_ns[KBI_TRACED]; // the latest of those samples
 } kbi_sampling;
@@ -7129,8 +7129,8 @@ typedef struct kbi_gpu {
     volatile unsigned* flag; // the gate: mapped host memory
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void *functions[KBI_F_COUNT], *empty[KBI_EMPTY_KERNELS];
-    unsigned empties; // launched so far
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty ones last
+    unsigned empties;                                           // launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
@@ -8152,7 +8152,7 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_lab.gpu.error;
 }
 
-static void* kbi_driver_function(const char* name, unsigned version) {
+static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050
@@ -8161,7 +8161,8 @@ static void* kbi_driver_function(const char* name, unsigned version) {
     (void)version;
     cudaError_t e = cudaGetDriverEntryPoint(name, &p, cudaEnableDefault, &found);
 #endif
-    return e == cudaSuccess && found == cudaDriverEntryPointSuccess ? p : NULL;
+    if (e != cudaSuccess || found != cudaDriverEntryPointSuccess) p = NULL;
+    memcpy(function, &p, sizeof p);
 }
 
 static void kbi_ptx_put(kbi_text* to); // stands behind the code
@@ -8183,9 +8184,9 @@ static void kbi_empty_put(kbi_text* to) {
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
     kbi_cu_load load;
     kbi_cu_function get;
-    void *p, *module = NULL;
-    p = kbi_driver_function("cuModuleLoadData", 12000), memcpy(&load, &p, sizeof p);
-    p = kbi_driver_function("cuModuleGetFunction", 12000), memcpy(&get, &p, sizeof p);
+    void* module = NULL;
+    kbi_driver_find("cuModuleLoadData", 12000, &load);
+    kbi_driver_find("cuModuleGetFunction", 12000, &get);
     int error = load && get ? load(&module, ptx) : -1;
     for (int i = 0; !error && i < n; i++) error = get(&functions[i], module, names[i]);
     return error;
@@ -8193,34 +8194,30 @@ static int kbi_load_module(const char* ptx, const char* const* names, int n, voi
 
 static bool kbi_load_functions(char why[200]) {
     enum { KBI_ALL = (int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS };
+    kbi_gpu* g = &kbi_lab.gpu;
     char empty[KBI_EMPTY_KERNELS][16];
     const char* names[KBI_ALL];
-    void *p, *found[KBI_ALL];
     kbi_cu_set set;
     kbi_text ptx = KBI_BLANK;
-    p = kbi_driver_function("cuLaunchKernel", 12000), memcpy(&kbi_lab.gpu.launch, &p, sizeof p);
-    p = kbi_driver_function("cuLaunchKernelEx", 12000), memcpy(&kbi_lab.gpu.launch_as, &p, sizeof p);
-    p = kbi_driver_function("cuFuncSetAttribute", 12000), memcpy(&set, &p, sizeof p);
-    p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_lab.gpu.wait_value, &p, sizeof p);
-    p = kbi_driver_function("cuStreamGetId", 12000), memcpy(&kbi_lab.gpu.number_of, &p, sizeof p);
+    kbi_driver_find("cuLaunchKernel", 12000, &g->launch);
+    kbi_driver_find("cuLaunchKernelEx", 12000, &g->launch_as);
+    kbi_driver_find("cuFuncSetAttribute", 12000, &set);
+    kbi_driver_find("cuStreamWaitValue32", 12000, &g->wait_value);
+    kbi_driver_find("cuStreamGetId", 12000, &g->number_of);
     kbi_ptx_put(&ptx);
     kbi_empty_put(&ptx);
-    for (int i = 0; i < KBI_F_COUNT; i++) names[i] = kbi_function_names[i];
-    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) {
-        snprintf(empty[i], sizeof empty[i], "kbi_empty_%d", i);
-        names[KBI_F_COUNT + i] = empty[i];
+    for (int i = 0; i < KBI_ALL; i++) {
+        if (i >= KBI_F_COUNT) snprintf(empty[i - KBI_F_COUNT], sizeof *empty, "kbi_empty_%d", i - KBI_F_COUNT);
+        names[i] = i < KBI_F_COUNT ? kbi_function_names[i] : empty[i - KBI_F_COUNT];
     }
-    int error = kbi_lab.gpu.launch ? kbi_load_module(ptx.s, names, KBI_ALL, found) : -1;
+    int error = g->launch ? kbi_load_module(ptx.s, names, KBI_ALL, g->functions) : -1;
     kbi_text_free(&ptx);
     if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
-    if (error) return false;
-    memcpy(kbi_lab.gpu.functions, found, sizeof kbi_lab.gpu.functions);
-    memcpy(kbi_lab.gpu.empty, found + KBI_F_COUNT, sizeof kbi_lab.gpu.empty);
-    for (int i = 0; i < KBI_EMPTY_KERNELS && set; i++) {
-        set(kbi_lab.gpu.empty[i], KBI_CU_MAX_SHARED, kbi_lab.gpu.max_shared);
-        set(kbi_lab.gpu.empty[i], KBI_CU_ANY_CLUSTER, 1);
+    for (int i = KBI_F_COUNT; i < KBI_ALL && set && !error; i++) {
+        set(g->functions[i], KBI_CU_MAX_SHARED, g->max_shared);
+        set(g->functions[i], KBI_CU_ANY_CLUSTER, 1);
     }
-    return true;
+    return !error;
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
@@ -8231,7 +8228,7 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
 // An empty kernel of that shape; false where this GPU has no such launch.
 static bool kbi_launch_empty(const kbi_shape* shape) {
     static void* arguments[4096 / sizeof(void*)];
-    void *f = kbi_lab.gpu.empty[shape->which], *all[] = { arguments };
+    void *f = kbi_lab.gpu.functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
     // each time to another line: some lie nearer to a multiprocessor than others
     arguments[0] = NULL;
@@ -8708,6 +8705,26 @@ static bool kbi_launch_end(void) {
     return kbi_lab.gpu.at >= kbi_lab.gpu.size;
 }
 
+// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
+// worth nothing but the watchdog's second; once may be a machine that stood still.
+static void kbi_gate_learn(void) {
+    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
+    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
+}
+
+// A launch of the harness's own, timed by itself, stands between these two; ns.
+static void kbi_single_begin(bool gated, bool cold) {
+    kbi_sample_open(gated, 1);
+    kbi_launch_begin(cold);
+}
+
+static double kbi_single_end(void) {
+    kbi_launch_end();
+    kbi_lab.gpu.at = 0;
+    kbi_gate_learn();
+    return kbi_lab.gpu.ns[0];
+}
+
 typedef struct kbi_graph { // the block captured once, and many times in a row
     cudaGraph_t one;       // what the audit captured
     cudaGraphExec_t many[2];
@@ -8732,14 +8749,23 @@ static bool kbi_wants_graph(const kbi_run* run) {
 }
 
 static int64_t kbi_events_begin(kbi_run* run) {
-    if (!run->sampling.open) {
+    kbi_sampling* s = &run->sampling;
+    char why[400];
+    if (!s->open) {
+        // Every other group of a case is recorded by CUPTI, on the same buffers, at the same clock.
+        if (run->recipe->timing == KBI_BY_BOTH) {
+            s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
+            if (!s->traced) kbi_cupti_close();
+            if (s->traced && !kbi_cupti_open())
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
+        }
         if (kbi_lab.cupti.open) kbi_cupti_forget(); // what set-up launched
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->place.settling > 0 || kbi_timed_alone(run)) size = 1;
-        kbi_sample_open(run->sampling.gated && run->work.nodes < KBI_GATE_NODES, size);
-        run->sampling.open = true;
-        run->sampling.stops = kbi_lab.stops;
+        kbi_sample_open(s->gated && run->work.nodes < KBI_GATE_NODES, size);
+        s->open = true;
+        s->stops = kbi_lab.stops;
     }
     kbi_launch_begin(run->recipe->mode == KBI_COLD);
     return 1;
@@ -8780,13 +8806,6 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
-// worth nothing but the watchdog's second; once may be a machine that stood still.
-static void kbi_gate_learn(void) {
-    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
-    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
-}
-
 /*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
     to the next, about alike for every kernel of the shape. So an empty kernel of the block's own shape is timed all
     along, in turn with the block.                                                                                   */
@@ -8794,13 +8813,10 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_lab.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_lab.gpu.ungated];
     double sorted[KBI_RECENT];
-    kbi_sample_open(gated, 1);
-    kbi_launch_begin(mode == KBI_COLD);
+    kbi_single_begin(gated, mode == KBI_COLD);
     kbi_launch_empty(&empty->shape);
-    kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    kbi_gate_learn();
-    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = kbi_lab.gpu.ns[0];
+    double ns = kbi_single_end();
+    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = ns;
     int n = (int)KBI_MIN(r->n, (int64_t)KBI_RECENT);
     if (!n) return NAN;
     memcpy(sorted, r->ns, sizeof(double) * (size_t)n);
@@ -8861,21 +8877,6 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     run->m.empty = run->work.empty;
     run->m.floor_ns = empty;
     run->m.step_ns = kbi_lab.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
-}
-
-static void kbi_events_end(kbi_run* run) {
-    bool gated = kbi_lab.gpu.gated;
-    int size = kbi_lab.gpu.size;
-    if (!kbi_sample_complete(run)) return;
-    double ns = kbi_sample_mean(size);
-    if (run->place.settling > 0 && run->call.unit == KBI_SAMPLE) {
-        kbi_add_sample(run, ns);
-        return;
-    }
-    run->sampling.launches = run->m.launches = size;
-    run->m.ungated = !gated && !kbi_copies_wait(run);
-    kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
-    kbi_add_sample(run, ns);
 }
 
 // --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
@@ -8976,7 +8977,7 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// --- CUPTI's durations instead of events ---
+// --- a group that has ended, by events or by CUPTI's durations ---
 
 // The mean of a group whose launches have all ended: the median of single launches differs from it, and is not what
 // events give. NaN: not all were recorded, and the group has to be taken again. Stream capture tells how many kernels
@@ -8996,85 +8997,62 @@ static double kbi_cupti_group(kbi_run* run, int size) {
     return n == size ? sum / size : (double)NAN;
 }
 
-static void kbi_cupti_end(kbi_run* run) {
-    int size = kbi_lab.gpu.size;
+static void kbi_launches_end(kbi_run* run) {
+    double sorted[KBI_TRACED];
+    kbi_sampling* s = &run->sampling;
+    const bool gated = kbi_lab.gpu.gated;
+    const int size = kbi_lab.gpu.size;
     if (!kbi_sample_complete(run)) return;
-    double ns = kbi_cupti_group(run, size);
-    run->m.bias_ns = run->m.floor_ns = 0;
+    double ns = s->traced ? kbi_cupti_group(run, size) : kbi_sample_mean(size);
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (!run->place.settling) run->sampling.launches = run->m.launches = size;
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) {
+        s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
+        int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
+        memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
+        kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
+        return;
+    }
+    if (!(run->place.settling > 0 && run->call.unit == KBI_SAMPLE)) {
+        s->launches = run->m.launches = size;
+        run->m.ungated = !s->traced && !gated && !kbi_copies_wait(run);
+        if (s->traced)
+            run->m.bias_ns = run->m.floor_ns = 0;
+        else
+            kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
+    }
     kbi_add_sample(run, ns);
 }
 
-// --- both in turn: every other group of a case is recorded by CUPTI, on the same stage, at the same clock ---
-
-static int64_t kbi_both_begin(kbi_run* run) {
-    kbi_sampling* s = &run->sampling;
-    char why[400];
-    if (!s->open) {
-        s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
-        if (!s->traced) kbi_cupti_close();
-        if (s->traced && !kbi_cupti_open())
-            kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
-    }
-    return kbi_events_begin(run);
-}
-
-static void kbi_both_end(kbi_run* run) {
-    double sorted[KBI_TRACED];
-    kbi_sampling* s = &run->sampling;
-    int size = kbi_lab.gpu.size;
-    if (!s->traced) {
-        kbi_events_end(run);
-        return;
-    }
-    if (!kbi_sample_complete(run)) return;
-    double ns = kbi_cupti_group(run, size);
-    if (kbi_failed(run) || kbi_nan(ns)) return;
-    s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
-    int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
-    memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
-    kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
-}
-
-static const kbi_timer kbi_cold_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_hot_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_rotate_timer = {
-    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
+static const kbi_timer kbi_gpu_timers[2][2] = {
+    // [by CUPTI][graphs of the block]
+    { { "events", kbi_events_begin, kbi_launches_end, NULL, false, false },
+      { "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
+    { { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false },
+      { "cupti", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
 };
-static const kbi_timer kbi_graph_timer = {
-    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
-};
-static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL, false, false };
-static const kbi_timer kbi_both_timers[] = {
-    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
-    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
-};
-static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_cupti_end, kbi_graph_alone, false,
-                                                 false };
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, graph = kbi_wants_graph(run);
+    const bool graph = kbi_wants_graph(run), both = recipe->timing == KBI_BY_BOTH;
+    bool open = false;
     char why[400];
     kbi_look_persisting();
-    if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
+    if (both) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
     if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph of them waits as a whole
-    if (waits || recipe->timing == KBI_BY_WALL) return &kbi_wall_timer;
-    if (recipe->timing == KBI_BY_CUPTI || recipe->timing == KBI_BY_BOTH) {
-        bool both = recipe->timing == KBI_BY_BOTH, open = kbi_cupti_open(); // now: opening it takes a while
+    if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
+        return &kbi_wall_timer;
+    if (both || recipe->timing == KBI_BY_CUPTI) {
+        open = kbi_cupti_open(); // now: opening it takes a while
         if (both) kbi_cupti_close();
-        if (open && both) return &kbi_both_timers[recipe->mode == KBI_HOT];
-        if (open && graph) return &kbi_cupti_graph_timer;
-        if (open && recipe->mode < KBI_ROTATE) return &kbi_cupti_timer;
         if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
-    if (graph) return recipe->mode == KBI_GRAPH ? &kbi_graph_timer : &kbi_rotate_timer;
-    if (recipe->mode == KBI_GRAPH)
+    if (open && both) return &kbi_gpu_timers[0][0];
+    if (!graph && recipe->mode == KBI_GRAPH)
         kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a function that can be captured, which this one is not");
-    if (recipe->mode == KBI_ROTATE)
+    if (!graph && recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
-    return recipe->mode == KBI_COLD ? &kbi_cold_timer : &kbi_hot_timer;
+    run->sampling.traced = open;
+    return &kbi_gpu_timers[open][graph];
 }
 #endif
 
@@ -9191,55 +9169,36 @@ static void kbi_truth_set(const kbi_truth* truth) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// What a captured block holds; within: copies that stay on the device.
-typedef struct kbi_seen {
-    size_t kernels, copies, within, sets, host, allocations, others;
-    bool has_kernel;
-    struct cudaKernelNodeParams first;
-    void* function;       // the driver's name of the first kernel, where it is all that is known
-    cudaGraphNode_t node; // its
+typedef struct kbi_seen {                                            // what a captured block holds
+    size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
+    cudaGraphNode_t node;                                            // of the first kernel
+    kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
 } kbi_seen;
 
-static bool kbi_copies_within(cudaGraphNode_t node) {
-    struct cudaMemcpy3DParms of;
-    bool known = cudaGraphMemcpyNodeGetParams(node, &of) == cudaSuccess;
-    cudaGetLastError();
-    return known && of.kind == cudaMemcpyDeviceToDevice;
-}
-
-static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* of) {
+// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another runtime.
+static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
-    void* p = kbi_driver_function("cuGraphKernelNodeGetParams", 11000);
-    memcpy(&get, &p, sizeof p);
-    memset(of, 0, sizeof *of);
-    return get && get(node, of) == 0;
-}
-
-// What a library with a runtime of its own launches, or Triton by the driver, is unknown to the runtime here.
-static void kbi_see_kernel(kbi_seen* seen, cudaGraphNode_t node) {
-    kbi_cu_kernel of;
-    seen->node = node;
-    seen->has_kernel = cudaGraphKernelNodeGetParams(node, &seen->first) == cudaSuccess;
-    if (seen->has_kernel) return;
-    cudaGetLastError();
-    if (!kbi_kernel_node(node, &of)) return;
-    struct cudaKernelNodeParams* k = &seen->first;
-    k->func = NULL, k->extra = NULL;
-    k->gridDim.x = of.grid[0], k->gridDim.y = of.grid[1], k->gridDim.z = of.grid[2];
-    k->blockDim.x = of.block[0], k->blockDim.y = of.block[1], k->blockDim.z = of.block[2];
-    k->sharedMemBytes = of.shared, k->kernelParams = of.given;
-    seen->function = of.function;
-    seen->has_kernel = true;
+    kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
+    memset(kernel, 0, sizeof *kernel);
+    return get && get(node, kernel) == 0;
 }
 
 static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
     enum cudaGraphNodeType type;
+    struct cudaMemcpy3DParms copy;
+    memset(&copy, 0, sizeof copy);
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (!seen->kernels++) kbi_see_kernel(seen, node);
+        if (seen->kernels++) break;
+        seen->node = node;
+        if (!kbi_kernel_node(node, &seen->first)) seen->first.function = NULL;
         break;
-    case cudaGraphNodeTypeMemcpy: seen->copies++, seen->within += kbi_copies_within(node); break;
+    case cudaGraphNodeTypeMemcpy:
+        seen->copies++;
+        seen->within +=
+            cudaGraphMemcpyNodeGetParams(node, &copy) == cudaSuccess && copy.kind == cudaMemcpyDeviceToDevice;
+        break;
     case cudaGraphNodeTypeHost: seen->host++; break;
     case cudaGraphNodeTypeMemAlloc:
     case cudaGraphNodeTypeMemFree: seen->allocations++; break;
@@ -9263,117 +9222,71 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     free(plain); // the demangler's own malloc
 }
 
-static void kbi_facts_of(kbi_measured* m, const struct cudaKernelNodeParams* k, int registers, int64_t local,
-                         int64_t shared, int blocks, const char* name) {
-    m->registers = registers;
-    m->local_bytes = local;
-    m->shared_bytes = shared + (int64_t)k->sharedMemBytes;
-    if (blocks >= 0)
-        m->occupancy = 100.0 * blocks * m->block[0] * m->block[1] * m->block[2] / kbi_lab.gpu.max_threads;
-    if (name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
-}
-
-static void kbi_facts_by_runtime(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads) {
-    struct cudaFuncAttributes a;
-    const char* name = NULL;
-    int blocks;
-    if (cudaFuncGetAttributes(&a, k->func) != cudaSuccess) return;
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) != cudaSuccess)
-        blocks = -1;
-#if CUDART_VERSION >= 12030
-    if (cudaFuncGetName(&name, k->func) != cudaSuccess) name = NULL;
-#endif
-    kbi_facts_of(m, k, a.numRegs, (int64_t)a.localSizeBytes, (int64_t)a.sharedSizeBytes, blocks, name);
-}
-
-static void kbi_facts_by_driver(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads, void* function) {
+// Name, launch shape, registers and occupancy of a kernel.
+static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
     kbi_cu_fits fits;
     kbi_cu_name name_of;
     const char* name = NULL;
-    int value[3] = { 0, 0, 0 }, blocks = -1;
-    void* p = kbi_driver_function("cuFuncGetAttribute", 12000);
-    memcpy(&get, &p, sizeof p);
-    p = kbi_driver_function("cuOccupancyMaxActiveBlocksPerMultiprocessor", 12000), memcpy(&fits, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetName", 12030), memcpy(&name_of, &p, sizeof p);
+    int value[3] = { 0, 0, 0 }, blocks = 0, threads = (int)(k->block[0] * k->block[1] * k->block[2]);
+    kbi_driver_find("cuFuncGetAttribute", 12000, &get);
+    kbi_driver_find("cuOccupancyMaxActiveBlocksPerMultiprocessor", 12000, &fits);
+    kbi_driver_find("cuFuncGetName", 12030, &name_of);
+    for (int i = 0; i < 3; i++) m->grid[i] = (int)k->grid[i], m->block[i] = (int)k->block[i];
     for (int i = 0; i < 3; i++)
-        if (!get || get(&value[i], which[i], function) != 0) return;
-    if (!fits || fits(&blocks, function, threads, k->sharedMemBytes) != 0) blocks = -1;
-    if (!name_of || name_of(&name, function) != 0) name = NULL;
-    kbi_facts_of(m, k, value[0], value[1], value[2], blocks, name);
-}
-
-// Name, launch shape, registers and occupancy of the first kernel, as far as the runtime or the driver knows it.
-static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams* k, void* function) {
-    m->grid[0] = (int)k->gridDim.x, m->grid[1] = (int)k->gridDim.y, m->grid[2] = (int)k->gridDim.z;
-    m->block[0] = (int)k->blockDim.x, m->block[1] = (int)k->blockDim.y, m->block[2] = (int)k->blockDim.z;
-    int threads = m->block[0] * m->block[1] * m->block[2];
-    if (k->func)
-        kbi_facts_by_runtime(m, k, threads);
-    else if (function)
-        kbi_facts_by_driver(m, k, threads, function);
-    cudaGetLastError();
+        if (!get || get(&value[i], which[i], k->function) != 0) return;
+    m->registers = value[0];
+    m->local_bytes = value[1];
+    m->shared_bytes = value[2] + (int64_t)k->shared;
+    if (fits && fits(&blocks, k->function, threads, k->shared) == 0)
+        m->occupancy = 100.0 * blocks * threads / kbi_lab.gpu.max_threads;
+    if (name_of && name_of(&name, k->function) == 0 && name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 }
 
 // Whether one of an argument's words is an address of device memory.
 static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     for (size_t at = 0; at + sizeof(void*) <= bytes; at += sizeof(void*)) {
-        struct cudaPointerAttributes of;
+        struct cudaPointerAttributes is;
         void* p;
         memcpy(&p, (const char*)argument + at, sizeof p);
-        if ((uintptr_t)p < 4096) continue;
-        bool known = cudaPointerGetAttributes(&of, p) == cudaSuccess;
-        cudaGetLastError();
-        if (known && (of.type == cudaMemoryTypeDevice || of.type == cudaMemoryTypeManaged)) return true;
+        if ((uintptr_t)p >= 4096 && cudaPointerGetAttributes(&is, p) == cudaSuccess &&
+            (is.type == cudaMemoryTypeDevice || is.type == cudaMemoryTypeManaged))
+            return true;
     }
     return false;
 }
 
-// Bytes of arguments, what they point to, and blocks of a cluster, as the driver knows them; what it does not tell is
-// left alone.
-static void kbi_node_shape(cudaGraphNode_t node, void** given, kbi_shape* shape) {
-    kbi_cu_kernel of;
+// The empty kernels whose launches are like the block's first: as many bytes of arguments and threads, as much shared
+// memory, in as many blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
+static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
+    const kbi_cu_kernel* k = &seen->first;
+    kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
     kbi_cu_get get;
     size_t offset = 0, size = 0, bytes = 0;
-    void* p = kbi_driver_function("cuFuncGetParamInfo", 12040);
-    memcpy(&argument, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetAttribute", 12000), memcpy(&get, &p, sizeof p);
-    if (!kbi_kernel_node(node, &of) || !of.function) return;
-    shape->writes = !argument;
-    for (size_t i = 0; argument && argument(of.function, i, &offset, &size) == 0; i++) {
+    if (machine->tool[0] || !k->function) return 0; // compute-sanitizer reports reads behind the last argument
+    kbi_driver_find("cuFuncGetParamInfo", 12040, &argument);
+    kbi_driver_find("cuFuncGetAttribute", 12000, &get);
+    shape.writes = !argument;
+    for (size_t i = 0; argument && argument(k->function, i, &offset, &size) == 0; i++) {
         bytes = offset + size;
-        if (!shape->writes) shape->writes = !given || kbi_points_to_memory(given[i], size);
+        if (!shape.writes) shape.writes = !k->given || kbi_points_to_memory(k->given[i], size);
     }
-    for (shape->which = 0; shape->which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape->which] < (int)bytes;)
-        shape->which++;
-    int across[3] = { 0, 0, 0 }; // the cluster that the kernel was compiled for
-    for (int i = 0; get && i < 3; i++)
-        if (get(&across[i], KBI_CU_CLUSTER_X + i, of.function) != 0) across[i] = 0;
-    shape->cluster = KBI_MAX(across[0], 1) * KBI_MAX(across[1], 1) * KBI_MAX(across[2], 1);
+    while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
+    for (int i = 0, across; get && i < 3; i++) // the cluster that the kernel was compiled for
+        if (get(&across, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(across, 1);
 #if CUDART_VERSION >= 11080
     cudaKernelNodeAttrValue launched; // and the one that it was launched with
     memset(&launched, 0, sizeof launched);
-    if (cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
-        shape->cluster =
-            KBI_MAX(shape->cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
-    cudaGetLastError();
+    if (cudaGraphKernelNodeGetAttribute(seen->node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
+        shape.cluster =
+            KBI_MAX(shape.cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
 #endif
-}
-
-// The empty kernels whose launches are like the block's first: as many threads, as much shared memory, in as many
-// blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
-static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
-    kbi_shape shape = { 1, 1, 0, 1, 0, 1 };
-    if (machine->tool[0] || !seen->has_kernel) return 0; // compute-sanitizer reports reads behind the last argument
-    shape.which = 1;                                     // unless the driver (from 12.4 on) tells
-    kbi_node_shape(seen->node, seen->first.kernelParams, &shape);
-    double blocks = (double)m->grid[0] * m->grid[1] * m->grid[2];
+    double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
-    shape.threads = m->block[0] * m->block[1] * m->block[2];
-    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE where the runtime does not know the kernel
+    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE if it is not known
     return kbi_empty_of(&shape);
 }
 
@@ -9383,15 +9296,14 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
+static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
+
 // Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
 // after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have
 // been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
 // SIDE_STREAM.
-enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
-
-static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
-
 static void kbi_look_beside(kbi_run* run, int64_t stream) {
+    enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
@@ -9404,9 +9316,10 @@ static void kbi_look_beside(kbi_run* run, int64_t stream) {
 }
 
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
-    run->work.nodes = (int64_t)(seen->kernels + seen->copies + seen->sets + seen->others + seen->allocations);
+    run->work.recorded = (int64_t)(seen->kernels + seen->copies + seen->sets);
+    run->work.nodes = run->work.recorded + (int64_t)(seen->others + seen->allocations);
     run->work.within = seen->within == seen->copies;
-    if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first, seen->function);
+    if (seen->first.function) kbi_kernel_facts(&run->m, &seen->first);
     run->work.empty = kbi_empty_like(seen, &run->m, run->machine);
     if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
@@ -9419,7 +9332,8 @@ static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
-static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed
+static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed; NULL: they cannot be read
+    if (cudaGraphGetNodes(graph, NULL, n) != cudaSuccess) return NULL;
     cudaGraphNode_t* nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (*n + 1));
     cudaGraphGetNodes(graph, nodes, n);
     return nodes;
@@ -9431,24 +9345,26 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
     for (size_t i = 0; i < n; i++) {
-        kbi_cu_kernel of;
+        kbi_cu_kernel kernel;
         enum cudaGraphNodeType type;
-        memset(&of, 0, sizeof of);
+        memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
-        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &of)) of.function = NULL;
+        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &kernel)) kernel.function = NULL;
         uint64_t h = 14695981039346656037u + (uint64_t)type;
-        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&of)[b]) * 1099511628211u;
+        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
         sum += h;
     }
     return sum;
 }
 
-// Whether the errors of a refused capture say no more than that.
+// Whether these errors, from inside of a capture and from its end, say no more than that it was refused.
 static bool kbi_refused_for_nothing(cudaError_t inside, cudaError_t end) {
-    const cudaError_t dull[] = { cudaSuccess, cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated };
-    bool in = false, out = false;
-    for (int i = 0; i < KBI_COUNT(dull); i++) in |= inside == dull[i], out |= end == dull[i];
-    return in && out && (inside != cudaSuccess || end != cudaSuccess);
+    const cudaError_t errors[2] = { inside, end };
+    for (int i = 0; i < 2; i++)
+        if (errors[i] != cudaSuccess && errors[i] != cudaErrorStreamCaptureUnsupported &&
+            errors[i] != cudaErrorStreamCaptureInvalidated)
+            return false;
+    return inside != cudaSuccess || end != cudaSuccess;
 }
 
 static void kbi_stop_refused(kbi_run* run) {
@@ -9475,57 +9391,50 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
 }
 
 static void kbi_gpu_audit_end(kbi_run* run) {
+    kbi_work* w = &run->work;
     cudaGraph_t graph = NULL;
-    run->work.again = false;
-    if (!run->work.captured) {
+    cudaGraphNode_t* nodes = NULL;
+    size_t n = 0;
+    w->again = false;
+    if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
         if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
-        if (run->work.refused && !run->work.again && !kbi_failed(run)) kbi_stop_refused(run);
+        if (w->refused && !w->again && !kbi_failed(run)) kbi_stop_refused(run);
         return;
     }
     cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    bool good = inside == cudaSuccess && end == cudaSuccess;
-    // nothing of a captured block runs; what does went to a stream that was not captured. Copies of a case that was
-    // looked at are not: of so many one may well wait for the host
-    if (good && !run->place.stand_in && !kbi_inspected(run)) kbi_look_beside(run, 0);
-    cudaGetLastError();
-    size_t n = 0;
-    kbi_seen seen;
-    seen.kernels = seen.copies = seen.within = seen.sets = seen.host = seen.allocations = seen.others = 0;
-    seen.has_kernel = false;
-    seen.function = NULL;
-    seen.node = NULL;
-    bool looks = !(run->work.expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
-    if (!good || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
-        // An inspection has seen more than the errors of a capture say. Without one the next runs are not captured,
-        // and show whether work goes on beside the stream.
-        if (kbi_inspected(run)) {
-            run->work.expect |= KB_EXPECT_NO_CAPTURE;
-            kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
-                    cudaGetErrorName(inside != cudaSuccess ? inside : end));
-        } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
-            run->work.refused = run->work.again = true;
-        } else {
-            kbi_audit_refused(run, inside, end);
-        }
-    } else if (looks && !run->work.again) {
-        cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
+    bool good = inside == cudaSuccess && end == cudaSuccess, inspected = kbi_inspected(run);
+    bool looks = !(w->expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
+    // Nothing of a captured block runs. What does went to a stream that was not captured. Copies of an inspected case
+    // are not checked: of so many one may well wait for the host.
+    if (good && !run->place.stand_in && !inspected) kbi_look_beside(run, 0);
+    if (good) nodes = kbi_nodes_of(graph, &n);
+    if (!nodes && inspected) { // which has seen more than the errors of a capture say
+        w->expect |= KB_EXPECT_NO_CAPTURE;
+        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+                cudaGetErrorName(inside != cudaSuccess ? inside : end));
+    } else if (!nodes && kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
+        w->refused = w->again =
+            true; // the next runs are not captured, and show whether work goes on beside the stream
+    } else if (!nodes) {
+        kbi_audit_refused(run, inside, end);
+    } else if (looks && !w->again) {
+        kbi_seen seen;
+        memset(&seen, 0, sizeof seen);
         for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
-        if (!run->machine->tool[0]) run->work.shape = kbi_shape_of(nodes, n);
-        KBENCH_FREE(nodes);
+        if (!run->machine->tool[0]) w->shape = kbi_shape_of(nodes, n);
         kbi_audit_seen(run, &seen);
-        run->work.recorded = (int64_t)(seen.kernels + seen.copies + seen.sets);
     }
+    KBENCH_FREE(nodes);
     cudaGetLastError();
-    if (!graph) return;
-    if (kbi_failed(run) || !looks || run->work.again) {
-        cudaGraphDestroy(graph);
-    } else { // kept for --rotate and mode graph
+    if (graph && looks && !w->again && !kbi_failed(run)) { // kept for --rotate and mode graph
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
         kept->one = graph;
-        run->work.graph = kept;
+        w->graph = kept;
+    } else if (graph) {
+        cudaGraphDestroy(graph);
     }
 }
 
@@ -9543,21 +9452,18 @@ static void kbi_gpu_audit_left(kbi_run* run) {
 
 // A launch behind the samples, captured as the first one was: it has to hold the same work.
 static void kbi_gpu_compare(kbi_run* run) {
-    cudaError_t inside = cudaGetLastError();
     cudaGraph_t graph = NULL;
-    cudaError_t end = cudaStreamEndCapture(run->kb.stream, &graph);
-    cudaGetLastError();
     size_t n = 0;
-    if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
+    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
+    cudaGraphNode_t* nodes = inside == cudaSuccess && end == cudaSuccess ? kbi_nodes_of(graph, &n) : NULL;
+    if (!nodes)
         kbi_audit_refused(run, inside, end);
-    } else {
-        cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
-        if (kbi_shape_of(nodes, n) != run->work.shape)
-            kbi_stop(run, KB_FLAG_WORK_CHANGED,
-                     "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
-        KBENCH_FREE(nodes);
-    }
+    else if (kbi_shape_of(nodes, n) != run->work.shape)
+        kbi_stop(run, KB_FLAG_WORK_CHANGED,
+                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
+    KBENCH_FREE(nodes);
     if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
 }
 #endif
 
@@ -10245,13 +10151,9 @@ static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b
 static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
     double ns[6], scratch[6];
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_sample_open(true, 1);
-        kbi_launch_begin(true);
+        kbi_single_begin(true, true);
         kbi_stream_memory(which, by, a, b, size);
-        kbi_launch_end();
-        kbi_lab.gpu.at = 0;
-        kbi_gate_learn();
-        ns[i] = kbi_lab.gpu.ns[0] - bias;
+        ns[i] = kbi_single_end() - bias;
     }
     return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
 }
@@ -10301,13 +10203,9 @@ static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everythin
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
-    kbi_sample_open(true, 1);
-    kbi_launch_begin(cold);
+    kbi_single_begin(true, cold);
     kbi_launch(KBI_F_READ, 1, 32, arguments);
-    kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    kbi_gate_learn();
-    return kbi_lab.gpu.ns[0];
+    return kbi_single_end();
 }
 
 // How much of an L2's worth of data is gone after the eviction: 0, it reads as what was just read; 1, as what a buffer
