@@ -2686,11 +2686,13 @@ template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const 
     io.out[i] = kbki_type<T>::from(Op::of(a, b, Op::inputs > 2 ? kbki_float(io.in[2][i]) : 0.0f));
 }
 
+// Rung 1: one thread per element.
 template <class T, class Op> __global__ void kbki_map_naive_k(kbki_map_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) kbki_map_one<T, Op>(io, i);
 }
 
+// Rung 2: grid-stride loop.
 template <class T, class Op> __global__ void kbki_map_stride_k(kbki_map_io<T> io) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) kbki_map_one<T, Op>(io, i);
@@ -4162,6 +4164,7 @@ template <class T> __device__ __forceinline__ void kbki_dropout_one(const kbki_d
     io.y[i] = kbki_type<T>::from(keep ? kbki_float(io.x[i]) * io.scale : 0.0f);
 }
 
+// Rung 1: one thread, and one Philox call, per element.
 template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < io.n) kbki_dropout_one(io, i);
@@ -4660,6 +4663,7 @@ KBKI_REF(softmax_fwd) {
 }
 
 #ifdef __CUDACC__
+// One thread per row, three passes; not coalesced.
 template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
@@ -4671,6 +4675,7 @@ template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int
     for (int64_t c = 0; c < cols; c++) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum.get());
 }
 
+// One CTA per row, three coalesced passes; two tree reductions in shared memory.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ float s[256];
@@ -4683,6 +4688,7 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y,
     for (int64_t c = threadIdx.x; c < cols; c += 256) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
 }
 
+// One warp per row. Online softmax: one pass for maximum and sum, one for the result.
 template <class T>
 __global__ void __launch_bounds__(128) kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
@@ -4890,6 +4896,7 @@ template <class T, int Packs, int Chunk, int Threads, int Stages> struct kbki_so
         }
     }
 };
+// Persistent kernel: CTAs take rows in turn, and cp.async prefetches the next ones.
 template <class T, int Packs, int Chunk, int Threads, int Stages>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 : 1)
     kbki_softmax_fwd_ahead_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -5173,6 +5180,7 @@ __device__ __forceinline__ void kbki_dsoftmax_one(const kbki_dsoftmax<T>& io, in
     io.dx[i] = kbki_type<T>::from(kbki_float(io.y[i]) * (kbki_float(io.dy[i]) - dot));
 }
 
+// One thread per row, two passes; not coalesced.
 template <class T> __global__ void kbk_softmax_bwd_naive_k(kbki_dsoftmax<T> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
@@ -5181,6 +5189,7 @@ template <class T> __global__ void kbk_softmax_bwd_naive_k(kbki_dsoftmax<T> io) 
     for (int64_t c = 0; c < io.cols; c++) kbki_dsoftmax_one(io, row * io.cols + c, dot.get());
 }
 
+// One warp per row, two coalesced passes, shuffles.
 template <class T> __global__ void __launch_bounds__(128) kbk_softmax_bwd_warp_k(kbki_dsoftmax<T> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     if (row >= io.rows) return;
@@ -5221,6 +5230,7 @@ template <class T, int Width, int Packs> struct kbki_dsoftmax_row {
         }
     }
 };
+// Both rows in registers; one warp or one CTA per row, 16-byte accesses.
 template <class T, int Packs, int Threads, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(kbki_dsoftmax<T> io) {
     __shared__ float slots[32];
@@ -5611,6 +5621,7 @@ template <bool Layer> __device__ __forceinline__ float2 kbki_moments_by(float2 s
     return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS));
 }
 
+// One thread per row: mean, then variance, then the result (two-pass variance).
 template <class T, bool Layer> __global__ void kbk_layernorm_fwd_naive_k(kbki_norm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
@@ -5628,6 +5639,7 @@ template <class T, bool Layer> __global__ void kbk_layernorm_fwd_naive_k(kbki_no
     io.stats(row, mean, m);
 }
 
+// One warp per row, three coalesced passes.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
@@ -5762,6 +5774,7 @@ __device__ __forceinline__ void kbki_norm_squares(kbki_pack<T, Width> (&v)[Packs
     }
 }
 
+// One warp or one CTA per row; the row is read once and stays in registers.
 template <class T, bool Layer, int Packs, int Threads, bool Edges, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads, Threads))
     kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
@@ -5916,6 +5929,7 @@ __global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T
     if (lane < Rows && row + lane * Groups < io.rows) io.stats(row + lane * Groups, mine.x, make_float2(0, mine.y));
 }
 
+// Rows that do not fit into registers: one CTA per row, three passes.
 template <class T, bool Layer, int Width>
 __global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, Layer> io) {
     __shared__ float slots[32];
@@ -6108,6 +6122,7 @@ template <class T, int Packs, int Threads> struct kbki_norm_held {
         }
     }
 };
+// Persistent kernel for 16-bit types: CTAs take rows in turn, and cp.async prefetches the next ones.
 template <class T, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
     kbki_layernorm_fwd_held_k(kbki_norm<T, true> io) {
@@ -6185,6 +6200,7 @@ template <class T, int Packs, int Threads> struct kbki_norm_ring {
         return r;
     }
 };
+// Persistent kernel for longer 16-bit rows, which stay in shared memory.
 template <class T, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kbki_norm<T, true> io) {
     extern __shared__ uint4 kbki_row[];
@@ -6232,6 +6248,7 @@ __global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kb
     }
 }
 
+// Persistent clusters: a row is split over the CTAs, which exchange sums through distributed shared memory.
 template <class T, bool Layer, int Packs>
 __global__ void __launch_bounds__(512, Packs == 8 ? 1 : 2) kbk_layernorm_fwd_cluster_k(kbki_norm<T, Layer> io) {
     extern __shared__ uint4 kbki_row[];
@@ -6541,6 +6558,7 @@ template <class T, bool Layer> struct kbki_dnorm {
     }
 };
 
+// One CTA per row. Two passes: the sums of the row, then dx and the atomics for dw and db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, Layer> io) {
     __shared__ float2 slots[32];
@@ -6563,6 +6581,7 @@ template <class T, bool Layer> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T,
     if (c < io.sums * io.cols) io.put(c, io.part[c]);
 }
 
+// One warp per row, dx only; kbki_columns computes dw and db in a second kernel.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, Layer> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32, at = row * io.cols;
@@ -7026,6 +7045,7 @@ template <class T> struct kbki_sum_io {
     unsigned long long* slots; // partial sums of the CTAs; the same memory
 };
 
+// One atomic addition per thread, all to one address.
 template <class T> __global__ void kbk_sum_run_atomic_k(kbki_sum_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     kbki_follow_me();
@@ -7039,11 +7059,13 @@ template <class T> __device__ __forceinline__ float kbki_sum_share(const kbki_su
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) sum += kbki_float(io.x[i]);
     return sum;
 }
+// Grid-stride loop, tree reduction in shared memory, one atomic per CTA.
 template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(kbki_sum_io<T> io) {
     __shared__ float s[256];
     float sum = kbki_tree<kbki_sum<float>, 256>(kbki_sum_share(io), s);
     if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
 }
+// Grid-stride loop, warp shuffles, one atomic per warp.
 template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(kbki_sum_io<T> io) {
     float sum = kbki_warp_all<kbki_sum<float>>(kbki_sum_share(io));
     if (threadIdx.x % 32 == 0) atomicAdd(io.total, (double)sum);
@@ -7219,6 +7241,7 @@ template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
+// 16-byte loads; the last CTA adds the partial sums in index order.
 template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
     constexpr int U = 2, Share = 512, Threads = Share + 32; // the last warp of a CTA reads nothing
     __shared__ double slots[32];
@@ -7462,6 +7485,7 @@ template <class T> struct kbki_wsum {
     float *part, *product;
 };
 
+// One thread per row; not coalesced.
 template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= io.rows) return;
@@ -7488,6 +7512,7 @@ template <class T> __global__ void __launch_bounds__(128) kbki_wsum_rows_k(kbki_
     if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
 }
 
+// One warp per row, coalesced.
 template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_warp_k(kbki_wsum<T> io) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     if (row >= io.rows) return;
@@ -7974,6 +7999,7 @@ template <class T> struct kbki_transpose_io {
     T* y;
     int64_t rows, cols;
 };
+// Reads are coalesced, writes are not.
 template <class T> __global__ void kbk_transpose_run_naive_k(kbki_transpose_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols, c = i - r * io.cols;
     if (r < io.rows) io.y[c * io.rows + r] = io.x[i];
@@ -8170,6 +8196,7 @@ template <class T> struct kbki_ce_io {
     }
 };
 
+// One CTA per row: three passes, log-softmax to memory. A second kernel gathers the losses.
 template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_split_k(kbki_ce_io<T> io) {
     __shared__ float s[256];
     int64_t row = blockIdx.x;
@@ -8193,6 +8220,7 @@ template <class T> __global__ void kbki_cross_entropy_fwd_gather_k(kbki_ce_io<T>
     io.loss[row] = value;
 }
 
+// One CTA per row, online softmax in one pass.
 template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_online_k(kbki_ce_io<T> io) {
     __shared__ kbki_pair slots[32];
     const T* x = io.x + blockIdx.x * io.cols;
@@ -8455,6 +8483,7 @@ template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T>
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
+// per_row CTAs per row, U 16-byte vectors per thread.
 template <class T, int Width, int U>
 __global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io, unsigned per_row) {
     unsigned r = blockIdx.x / per_row, part = blockIdx.x - r * per_row;
@@ -9076,6 +9105,7 @@ template <class T> __global__ void kbk_embedding_fwd_naive_k(kbki_embedding_io<T
     const T* row = io.row(io.ids[t]);
     io.y[i] = row ? row[i - t * io.cols] : kbki_type<T>::from(__int_as_float(0x7FC00000));
 }
+// One warp per token.
 template <class T, int Width>
 __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io<T> io) {
     int64_t t = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
@@ -9358,6 +9388,7 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
+// First kernel: a CTA lists the tokens of its class, counts them by row, and sorts them by row and token.
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
@@ -9804,6 +9835,7 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
+// One thread per element of C.
 template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
     int64_t i = blockIdx.x / io.across * 8 + threadIdx.y, j = blockIdx.x % io.across * 32 + threadIdx.x;
     if (i >= io.m || j >= io.n) return;
@@ -9813,6 +9845,7 @@ template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
     io.c[i * io.n + j] = kbki_mm_result(io, sum);
 }
 
+// Tiles of 32 x 32 in shared memory; one thread per element of C.
 template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared_k(kbki_mm<T> io) {
     __shared__ float a[32][33], b[32][33]; // 33 columns: the transposing write of a tile has no bank conflicts
     int x = threadIdx.x, y = threadIdx.y;
@@ -9869,6 +9902,7 @@ __device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int6
     }
 }
 
+// Tile of 128 x 128 by 256 threads. Register blocking: a thread computes 8 x 8 elements.
 template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regblock_k(kbki_mm<T> io) {
     // odd pitch: tiles are written without bank conflicts in either direction
     __shared__ float a[8][129], b[8][129];
@@ -9949,6 +9983,7 @@ __device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<float>& io, int64_
         kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0 + 64, c[i] + 4, wide);
     }
 }
+// The same with 16-byte loads and stores.
 template <bool AlongA, bool AlongB> __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<float> io) {
     __shared__ __align__(16) float a[8][KBKI_MM_PITCH], b[8][KBKI_MM_PITCH];
     int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
@@ -10080,6 +10115,7 @@ __device__ __forceinline__ void kbki_step_put(const kbki_mm<T>& io, int64_t i0, 
         if (i < io.m && j < io.n) io.c[i * io.n + j] = kbki_type<T>::from(c[e / 16][e / 4 % 4][e % 4]);
     }
 }
+// Tensor cores by mma.sync. Loads and products alternate, separated by barriers.
 template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma_k(kbki_mm<T> io) {
     __shared__ __align__(16) T a[128][40], b[128][40]; // [i][k] and [j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
@@ -10140,6 +10176,7 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
     kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
 }
+// The same, with tiles loaded by TMA; an mbarrier counts the arriving bytes.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -10317,6 +10354,7 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     }
 };
 
+// cp.async pipeline of four stages: three tiles are in flight while one is multiplied.
 template <bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
     constexpr int Stages = 4;
@@ -10376,6 +10414,7 @@ __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t
             kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
+// cp.async pipeline, tiles per CTA, warp and thread, double-buffered fragments, and split-K in grid.y.
 template <bool AlongA, bool AlongB, bool Wide, class Plan>
 __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
     extern __shared__ uint4 kbki_mm_ring[];
@@ -10702,6 +10741,7 @@ __device__ __forceinline__ void kbki_mma_leave(const kbki_mm<T>& io, int64_t i0,
     }
 }
 
+// One swizzled buffer per operand: load through registers, synchronise, multiply by mma.sync.
 template <class T, bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, 128> FeedA;
@@ -10758,6 +10798,7 @@ template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbk
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
     io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
 }
+// cp.async pipeline of Stages swizzled tiles, double-buffered fragments, and split-K in grid.y.
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
@@ -11394,6 +11435,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
+// Double buffering by TMA: one tile is loaded while the other is multiplied by wgmma.
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
@@ -11431,6 +11473,7 @@ __global__ void __launch_bounds__(128)
     }
 #endif
 }
+// Rungs 10 to 16: warp specialization. The first warpgroup loads by TMA, the others multiply (kbki_wg_consume).
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
@@ -11702,6 +11745,7 @@ struct kbki_mm_thin_step {
         }
     }
 };
+// Two groups of eight warps: each group has its own columns, and its warps share K.
 template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
     constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
@@ -11818,6 +11862,7 @@ __device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, ch
     }
 }
 #endif
+// Warp 4 is the TMA producer; warps 0 to 3 are a consumer warpgroup.
 template <class T, class Plan>
 __global__ void __launch_bounds__(160, Plan::ctas)
     kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
@@ -13054,6 +13099,7 @@ __device__ __forceinline__ void kbki_attn_values(const float* p, const float* v,
         }
     }
 }
+// A CTA has 64 rows of q and passes over all keys, in tiles of 64.
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(kbki_attn<T> io) {
     extern __shared__ uint4 kbki_attn_shared[];
     float *q = reinterpret_cast<float*>(kbki_attn_shared), *kv = q + 64 * (Dim + 4), *p = kv + 64 * (Dim + 4);
@@ -13602,6 +13648,7 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
 }
 // Keys per buffer, chosen so that two CTAs fit into an SM's 227 KiB.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
+// A CTA has 128 rows of q, four warps of 32. K and V are double-buffered by cp.async.
 template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attention_fwd_flashmma_k(kbki_attn<T> io) {
     extern __shared__ uint4 kbki_attn_shared[];
     constexpr int Keys = kbki_attn_keys<Dim>::n;
@@ -14220,6 +14267,7 @@ __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ri
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
+// Rungs 7 to 9: warp specialization. The last warpgroup loads by TMA, the others compute.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
@@ -15092,6 +15140,7 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
     }
 };
+// A CTA keeps Keys keys and passes over the rows of q, 64 at a time, by cp.async.
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
@@ -15612,6 +15661,7 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, cons
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
+// Warp specialization. The first warpgroup loads by TMA, the two others keep dk and dv of 64 keys each.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fab_k(const __grid_constant__ kbki_fab_maps maps, const __grid_constant__ kbki_fab<T> work) {
