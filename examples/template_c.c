@@ -19,7 +19,7 @@ KBENCH(square, KB_AXIS("n", 1 << 10, 1 << 20)) { // <- yours: its name in the ta
         square(x, y, n); // <- yours: the call
         kb_keep(y);      // <- yours: the result; otherwise the compiler removes the call, because its result is unused
     }
-    kb_bytes(kb, 2.0 * sizeof(float) * (double)n); // <- yours: bytes that it must read and write; also kb_flops
+    kb_bytes(kb, 2.0 * sizeof(float) * (double)n); // <- yours: bytes to read and write; kb_flops for arithmetic
     // <- yours: the right value of each y[i]. The time is withheld unless |y[i] - want| <= 1e-6 * (1 + |want|).
     KB_CHECK_EACH(kb, y, n, i, (double)in[i] * in[i], 1e-6);
 }

@@ -4,7 +4,7 @@
 
     nvcc -O3 template_sweep.cu -o sweep && ./sweep --json sweep.json
     kbench --load sweep.json --html sweep.html       a page with figures; "make tool" builds kbench
-    ./sweep -a n=1024:67108864:*4 --dtype f16        other sizes, and one of the types                           */
+    ./sweep -a n=1024:67108864:*4 --dtype f16        other sizes, and one of the types                        */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <cuda_fp16.h>
@@ -13,7 +13,7 @@ template <class T> __global__ void one(const T* x, T* y, int64_t n) { // <- your
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;       // <- yours
     if (i < n) y[i] = (T)((float)x[i] * (float)x[i]);                 // <- yours
 }
-template <class T> __global__ void four(const T* x, T* y, int64_t n) { // <- yours: the second kernel, 4 elements per thread
+template <class T> __global__ void four(const T* x, T* y, int64_t n) { // <- yours: the second, 4 elements per thread
     int64_t i = (int64_t)blockIdx.x * blockDim.x * 4 + threadIdx.x;    // <- yours
     for (int k = 0; k < 4 && i < n; k++, i += blockDim.x) y[i] = (T)((float)x[i] * (float)x[i]); // <- yours
 }
