@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The suite's axes: matrix products have layouts and rectangular shapes, dropout has p; each reaches the oracle and may
-# be given by -a. Without CUDA: what is registered and what the oracles are asked, not the kernels.
+# The axes of the suite without CUDA: layouts and rectangular shapes of matrix products, and p of dropout, reach the
+# oracles and can be set with -a. Kernels are not run.
 . tests/lib.sh
 . tests/cli/kit.lib
 
