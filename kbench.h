@@ -44,7 +44,6 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
-    >>parse        foundation: JSON taken apart: texts, numbers, lists; it trusts nothing
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -58,7 +57,6 @@ CONTENTS (search for the tag)
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
     >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
-    >>streams      foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>registry     declare: what the KBENCH macros registered, in the order of the source
@@ -68,9 +66,8 @@ CONTENTS (search for the tag)
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
-    >>leftovers    measure: what a function changed in its process: put back before the next one, or the process ends
-    >>nvtx         measure: names of cases and phases, for whatever profiler listens
-    >>host         measure: the cpu backend, and the tests' script backend, with their timers
+    >>leftovers    measure: what a function changed in its process, which ends then
+    >>host         measure: the cpu backend, and the timer by the host's clock
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
     >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
@@ -91,15 +88,11 @@ CONTENTS (search for the tag)
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
-    >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
-    >>columns      render: what render is told beside the records, and what stands in a column
-    >>lines        render: the table being written: its state, and text laid out in its width
-    >>table        render: the terminal table: groups, columns and rows
-    >>summary      render: what stands under the table: what its signs mean, who won, and what is in doubt
+    >>columns      render: what render is told beside the records, widths of text, and what stands in a column
+    >>table        render: the terminal table: text laid out in its width, columns, rows, and what stands under them
     >>csv          render: records as CSV
     >>progress     render: the progress line on stderr
-    >>resume       program: which cases an earlier run has left records of, and what is still to be done
     >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
@@ -574,15 +567,15 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 #define KB_NONE INT64_MIN
 // clang-format off
 //   x(kind, key, group, source, meaning with its unit)
-// Sources: stats, measured, machine, run and planned have a field of the statistics of the samples, of what was
-// measured of the case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
+// Sources: stats, measured, machine and run have a member of the statistics of the samples, of what was measured of the
+// case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
 // What is of stats or timed is withheld where a case has no time.
 #define KB_RECORD(x) \
-    x(text,    name,                  what, planned(name), \
+    x(text,    name,                  what, code, \
       "operation, dir, impl, dtype and axes: unique within a run") \
-    x(text,    operation,             what, planned(entry->operation), "what is computed") \
-    x(text,    direction,             what, planned(direction), "fwd, bwd, ...: the value of the axis dir") \
-    x(text,    implementation,        what, planned(entry->implementation), "how it is computed") \
+    x(text,    operation,             what, code, "what is computed") \
+    x(text,    direction,             what, code, "fwd, bwd, ...: the value of the axis dir") \
+    x(text,    implementation,        what, code, "how it is computed") \
     x(text,    origin,                what, code, "own, vendor or user") \
     x(whole,   rung,                  what, code, "step of the ladder from naive up") \
     x(text,    dtype,                 what, code, "element type") \
@@ -660,7 +653,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    occupancy_theoretical, kernel, measured(occupancy), \
       "percent of the threads that fit on a multiprocessor") \
     x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
-    x(text,    backend,               machine, machine(backend), "cuda, cpu; script in tests") \
+    x(text,    backend,               machine, machine(backend), "cuda, cpu") \
     x(whole,   device,                machine, code, "number of the GPU") \
     x(text,    gpu,                   machine, code, "its name") \
     x(text,    compute_capability,    machine, code, "9.0") \
@@ -706,7 +699,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(whole,   schema,                run, code, "of this table; 3") \
     x(text,    date,                  run, run(date), "UTC, 2026-01-31T23:59:59Z") \
     x(text,    binary,                run, run(binary), "hash of the executable's bytes") \
-    x(text,    command,               run, run(command), "the command line") \
+    x(text,    command,               run, code, "the command line") \
     x(whole,   seed,                  run, run(seed), "of data and order") \
     x(text,    git_commit,            run, run(git_commit), "of the folder in which the program ran") \
     x(text,    build,                 run, code, "compiler and options") \
@@ -826,6 +819,13 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
 typedef struct kb_text kb_text; // the text of a file to come
 void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3);
 
+typedef struct kb_planned {  // a case that is going to be measured
+    const char* name;        // as in its record
+    int64_t group;           // the same number: cases of one comparison group, which are measured together
+    bool runs;               // whether this machine can run it
+    const kb_result* record; // to be set: stands for the case, which is then not measured
+} kb_planned;
+
 // An output: an option, and what becomes of records. Start from a static variable, which is zero; what it lacks is
 // NULL. KBENCH_OUTPUT makes one that writes a file.
 typedef struct kb_output {
@@ -843,6 +843,11 @@ typedef struct kb_output {
     bool (*open)(const char* value);
     // In place of a run. Gives the exit code; -1: there will be a run.
     int (*instead)(const char* value);
+    // Before the cases are measured on a GPU or CPU: sets the records of those that are known already, unless a case
+    // of their group that runs here is not. Such a record is the output's and lives as long as the program. It goes
+    // into the table and all files but the one of --jsonl. like: what the records of this run have in common; NULL:
+    // the cases are only listed, and those that are known are left out. False, after a message: exit code 2.
+    bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     // Each record, when its comparison group is done; and what the table says below its row.
     void (*each)(const kb_result* record);
     void (*below)(kb_text* to, const kb_result* record, int width);
@@ -1394,7 +1399,6 @@ extern int fchmod(int file, unsigned mode);
 extern int fchown(int file, unsigned owner, unsigned group);
 extern int ftruncate(int file, off_t size);
 extern FILE* fdopen(int file, const char* mode);
-extern ssize_t readlink(const char* path, char* out, size_t n);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
 extern long syscall(long number, ...);
@@ -1489,7 +1493,6 @@ extern int pclose(FILE* f);
 static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | KBI_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
-static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
 // Started with a standard file closed: no file or pipe of ours may get its number, and the table's text with it.
 static void kbi_open_standard_files(void) {
     int file = 0;
@@ -1516,7 +1519,6 @@ static int kbi_high_file(int file) {
 }
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
-static bool kbi_folder_here(char* to, size_t size) { return getcwd(to, size) != NULL; }
 static bool kbi_readable(int file, int milliseconds) { // file -1: only waits
     struct pollfd p = { file, POLLIN, 0 };
     return poll(&p, 1, milliseconds) > 0;
@@ -1552,6 +1554,8 @@ static struct kbi_process {
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
+    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const struct kbi_backend* own_backend;
 } kbi_process;
 
 // The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
@@ -1966,10 +1970,12 @@ static void kbi_offer(kbi_nearest* best, const char* name) {
     }
 }
 
-static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
     return h;
 }
+
+static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
 // The slot of a key, its own or the one that it is to have.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
@@ -2100,265 +2106,9 @@ static const char* kbi_show(double x, int digits, char out[40]) {
 }
 
 // A function of a library that was opened; the standard has no cast from object to function pointers.
-static void kbi_find(void* library, const char* name, void* function) {
+KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>parse     foundation: JSON taken apart: texts, numbers, lists; it trusts nothing.
----------------------------------------------------------------------------------------------------------------*/
-
-enum {
-    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
-    KBI_READ_NUMBER = 100,
-    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
-};
-
-typedef struct kbi_records { // of one or several files, in their order
-    kb_result* of;           // own nothing each: all that they point to is in the arena
-    int64_t n, size;
-    kbi_arena arena;
-    kbi_map texts, cases; // texts that are there already; the case of a run on a device
-    int64_t replaced;     // records that were there already
-    int64_t twice;        // records whose name another one of the run has
-} kbi_records;
-
-typedef struct kbi_reader { // of a text in memory, behind which stands what no number goes on with
-    const char* path;       // for messages; NULL: there are none
-    int64_t line;
-    const char *at, *end;
-    bool lines, torn;    // a record a line; the last one breaks off
-    bool newer, strange; // a later schema, flags that this version does not know: said once
-    kbi_text token;      // the last text
-    kbi_records* to;
-    kb_result blank;
-    double* values; // of the list that is being read
-    int64_t values_size;
-} kbi_reader;
-
-// --- numbers ---
-
-typedef struct kbi_scanned { // a number as JSON has them
-    double x;
-    int64_t i;
-    bool whole, fits; // without point and exponent; into i
-} kbi_scanned;
-
-KBI_SLOW_END
-// Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
-static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
-    static const char digits[] = "0123456789";
-    const char *p = s + (*s == '-'), *first = p;
-    p += strspn(p, digits);
-    bool good = p > first && (p == first + 1 || *first != '0');
-    *whole = *p != '.' && (*p | 32) != 'e';
-    if (*p == '.' && good) {
-        size_t n = strspn(++p, digits);
-        p += n;
-        good = n > 0;
-    }
-    if ((*p | 32) == 'e' && good) {
-        p += 1 + (p[1] == '-' || p[1] == '+');
-        size_t n = strspn(p, digits);
-        p += n;
-        good = n > 0;
-    }
-    *end = p;
-    return good;
-}
-
-static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
-    char* stop;
-    if (!kbi_scan_end(s, end, &out->whole)) return false;
-    out->x = kbi_real_of(s, &stop);
-    errno = 0;
-    out->i = strtoll(s, NULL, 10);
-    out->fits = errno == 0 && out->i != KB_NONE;
-    if (!out->fits) out->i = 0;
-    return true;
-}
-
-// --- bytes ---
-
-static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
-    memset(r, 0, sizeof *r);
-    r->at = s;
-    r->end = s + n;
-}
-
-static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; } // -1: the end
-
-// What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
-// crash left at its end, it breaks off instead.
-KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
-    char what[200];
-    int c = kbi_peek(r);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = c <= 0 || (r->lines && c == '\n');
-    if (!r->path || (r->torn && r->lines)) return false;
-    if (r->torn)
-        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
-                  "where it had one",
-                  r->path, (long long)r->line);
-    else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
-                  r->path, (long long)r->line, what, c);
-    else
-        kbi_error(
-            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
-            r->path, (long long)r->line, what, (unsigned)c);
-    return false;
-}
-
-// What stands there is sound, and no record has it.
-KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
-    char what[300];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = false;
-    if (r->path) kbi_error("%s:%lld: %s", r->path, (long long)r->line, what);
-    return false;
-}
-
-// The next byte that is no white space; a record a line ends with the line.
-static int kbi_reader_space(kbi_reader* r, bool inside) {
-    for (;; r->at++) {
-        int c = kbi_peek(r);
-        if (c == '\n' && !(inside && r->lines))
-            r->line++;
-        else if (c != ' ' && c != '\t' && c != '\r')
-            return c;
-    }
-}
-
-static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
-    *out = 0;
-    for (int i = 0; i < 4; i++, r->at++) {
-        int c = kbi_peek(r);
-        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
-        *out = 16 * *out + (unsigned)digit;
-    }
-    return true;
-}
-
-static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
-    char s[4];
-    size_t n = 0;
-    if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
-    if (c < 0x80)
-        s[n++] = (char)c;
-    else {
-        if (c >= 0x10000) s[n++] = (char)(0xf0 | c >> 18), s[n++] = (char)(0x80 | (c >> 12 & 63));
-        if (c >= 0x800 && c < 0x10000) s[n++] = (char)(0xe0 | c >> 12);
-        if (c >= 0x800) s[n++] = (char)(0x80 | (c >> 6 & 63));
-        if (c < 0x800) s[n++] = (char)(0xc0 | c >> 6);
-        s[n++] = (char)(0x80 | (c & 63));
-    }
-    kbi_put(t, s, n);
-}
-
-static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    int c = kbi_peek(r);
-    const char* at = c > 0 ? strchr(from, c) : NULL;
-    unsigned first, second;
-    if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
-    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
-    r->at++;
-    if (!kbi_reader_hex(r, &first)) return false;
-    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
-        r->at++;
-        if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
-        r->at++;
-        if (!kbi_reader_hex(r, &second)) return false;
-        if (second >= 0xdc00 && second < 0xe000)
-            return kbi_reader_put(&r->token, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)), true;
-        kbi_reader_put(&r->token, first);
-        first = second;
-    }
-    return kbi_reader_put(&r->token, first), true;
-}
-
-// A text into r->token.
-static bool kbi_read_text(kbi_reader* r) {
-    bool high = false;
-    r->token.n = 0;
-    kbi_put(&r->token, "", 0);
-    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
-    for (r->at++;;) {
-        int c = kbi_peek(r);
-        const char* p = r->at;
-        while (p < r->end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') high |= (*p & 0x80) != 0, p++;
-        kbi_put(&r->token, r->at, (size_t)(p - r->at));
-        if (p > r->at) c = 0x20;
-        r->at += p - r->at;
-        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
-        if (c == '"' && ++r->at) break;
-        if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
-        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
-    }
-    const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
-    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
-    return !high || p == end ||
-           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
-}
-
-static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
-    const char *begin, *end;
-    bool good = kbi_scan(begin = r->at, out, &end);
-    r->at += end - begin;
-    if (!good) return kbi_reader_fail(r, "a number has to stand here");
-    if (end - begin > KBI_READ_NUMBER)
-        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
-    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
-}
-
-static bool kbi_read_word(kbi_reader* r, const char* word) {
-    for (const char* p = word; *p; p++, r->at++)
-        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
-    return true;
-}
-
-// --- lists and objects ---
-
-// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
-static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
-    int c = kbi_reader_space(r, true);
-    if (c == close) return r->at++, 0;
-    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
-    if (n) r->at++;
-    return n ? (kbi_reader_space(r, true), 1) : 1;
-}
-
-static bool kbi_read_key(kbi_reader* r) {
-    if (!kbi_read_text(r)) return false;
-    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
-    r->at++;
-    return kbi_reader_space(r, true), true;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
-    int c = kbi_peek(r), more;
-    kbi_scanned number;
-    if (c == '"') return kbi_read_text(r);
-    if (c == 'n') return kbi_read_word(r, "null");
-    if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
-    if (c != '[' && c != '{') return kbi_read_number(r, &number);
-    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
-        if (c == '{' && !kbi_read_key(r)) return false;
-        if (!kbi_read_any(r, depth + 1)) return false;
-    }
-    return more == 0;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2407,12 +2157,10 @@ static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
     if (file < 0) return -1;
-    int why = fstat(file, &about) != 0                                       ? errno
-              : S_ISDIR(about.st_mode)                                       ? EISDIR
-              : S_ISREG(about.st_mode)                                       ? 0
-              : pipes && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)) ? 0
-                                                                             : ESPIPE;
-    if (!why) return file;
+    bool known = fstat(file, &about) == 0;
+    int why = !known ? errno : S_ISDIR(about.st_mode) ? EISDIR : ESPIPE;
+    if (known && (S_ISREG(about.st_mode) || (pipes && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)))))
+        return file;
     close(file);
     return errno = why, -1;
 }
@@ -2431,95 +2179,12 @@ static const char* kbi_why_not_open(int error) {
 
 // The first line of a regular file, without its end; false when there is none.
 static bool kbi_first_line(const char* path, char* out, int size) {
-    int file = kbi_open_input(path, false), n = 0;
-    ssize_t done = file < 0 ? -1 : 1;
-    while (done > 0 && n + 1 < size && !memchr(out, '\n', (size_t)n)) {
-        done = kbi_read_more(file, out + n, (size_t)(size - 1 - n));
-        n += (int)KBI_MAX(done, (ssize_t)0);
-    }
+    int file = kbi_open_input(path, false);
+    ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
     if (file >= 0) close(file);
-    out[n] = 0;
+    out[KBI_MAX(n, 0)] = 0;
     out[strcspn(out, "\r\n")] = 0;
-    return done >= 0 && n > 0;
-}
-
-// --- what a file holds ---
-
-// The value of a key of an object's own, as it is written there; NULL: there is none.
-static const char* kbi_line_value(const char* line, size_t n, const char* key, size_t* size) {
-    kbi_reader r;
-    const char* value = NULL;
-    kbi_reader_text(&r, line, n);
-    if (kbi_reader_space(&r, true) != '{') return NULL;
-    r.at++;
-    for (int64_t i = 0; !value && kbi_read_item(&r, '}', i) > 0 && kbi_read_key(&r); i++) {
-        const char* begin = r.at;
-        bool wanted = kbi_is(r.token.s, key);
-        if (!kbi_read_any(&r, 0)) break;
-        *size = (size_t)(r.at - begin);
-        if (wanted) value = begin;
-    }
-    int next = kbi_reader_space(&r, true);
-    kbi_text_free(&r.token);
-    return next == ',' || next == '}' ? value : NULL; // else it may go on
-}
-
-// Whether a text is the beginning of a record: its first two keys in their order, as far as it goes.
-static bool kbi_record_begins(const char* s, size_t n) {
-    static const char* const parts[] = { "{\"name\": \"", "\", \"operation\": " };
-    size_t at = 0;
-    for (int k = 0; k < 2; k++) {
-        for (const char* p = parts[k]; *p; p++, at++)
-            if (at == n || !s[at] || s[at] != *p) return at == n || !s[at];
-        for (; k == 0 && at < n && s[at] && s[at] != '"'; at++) at += s[at] == '\\' && at + 1 < n;
-    }
-    return true;
-}
-
-typedef enum { KBI_LINE_FOREIGN, KBI_LINE_TORN, KBI_LINE_RECORD } kbi_line_kind;
-
-// A line is torn if it begins as a record and ends inside of it. All else that is no record is not ours.
-static kbi_line_kind kbi_line_is(const char* s, size_t n) {
-    kbi_reader r;
-    size_t size;
-    kbi_reader_text(&r, s, n);
-    bool object = kbi_reader_space(&r, true) == '{', whole = kbi_read_any(&r, 0);
-    bool alone = kbi_reader_space(&r, true) < 0;
-    kbi_text_free(&r.token);
-    if (object && !whole && r.torn && kbi_record_begins(s, n)) return KBI_LINE_TORN;
-    if (!object || !whole || !alone) return KBI_LINE_FOREIGN;
-    const char *name = kbi_line_value(s, n, "name", &size), *of = kbi_line_value(s, n, "operation", &size);
-    return name && of && *name == '"' && *of == '"' ? KBI_LINE_RECORD : KBI_LINE_FOREIGN;
-}
-
-typedef enum { KBI_HOLDS_NOTHING, KBI_HOLDS_ARRAY, KBI_HOLDS_LINES, KBI_HOLDS_OTHER } kbi_holds;
-
-// Whether a file holds records, by its first 4 MiB; false: errno says why it cannot be read.
-static bool kbi_file_holds(int file, kbi_holds* out) {
-    kbi_text head = KBI_BLANK;
-    kbi_put(&head, "", 0);
-    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, (size_t)4 << 20);
-    const char *p = head.s, *end = p + head.n, *stop;
-    if (head.n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3;
-    *out = head.n ? KBI_HOLDS_OTHER : KBI_HOLDS_NOTHING;
-    kbi_reader r;
-    kbi_reader_text(&r, p, (size_t)(end - p));
-    if (kbi_reader_space(&r, false) == '[') {
-        r.at++;
-        bool closed = kbi_reader_space(&r, false) == ']';
-        p = r.at;
-        bool blank = closed && (r.at++, kbi_reader_space(&r, false) < 0);
-        stop = kbi_read_any(&r, 0) ? r.at : end;
-        if (p == end || blank || kbi_line_is(p, (size_t)(stop - p)) != KBI_LINE_FOREIGN) *out = KBI_HOLDS_ARRAY;
-        kbi_text_free(&r.token);
-    }
-    for (; p < end && *out == KBI_HOLDS_OTHER; p = stop ? stop + 1 : end) {
-        stop = (const char*)memchr(p, '\n', (size_t)(end - p));
-        kbi_line_kind kind = kbi_line_is(p, (size_t)((stop ? stop : end) - p));
-        if (kind == KBI_LINE_RECORD || (kind == KBI_LINE_TORN && (!stop || stop - p >= 10))) *out = KBI_HOLDS_LINES;
-    }
-    kbi_text_free(&head);
-    return good;
+    return n > 0;
 }
 
 // How a file of one kind begins, and what stands somewhere in so many of its first lines.
@@ -2527,21 +2192,32 @@ typedef struct kbi_signature {
     const char *begin, *inside;
     int lines;
 } kbi_signature;
+static const kbi_signature kbi_array_mark = { "[\n{\"name\": \"", "\", \"operation\": ", 2 };
+static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
-// Whether a file is empty or is one of ours: of this mark, or, NULL, an array of records. False with errno 0: it is
-// someone else's; otherwise errno says why it cannot be read.
+static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
+    const char *inside, *end = s;
+    if (strncmp(s, mark->begin, strlen(mark->begin)) != 0) return false;
+    for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
+    return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
+}
+
+// Whether a file is ours: of this mark, or without anything yet. Of lines one is enough: other tools may have added
+// theirs, and a first record may be cut off. False with errno 0: it is someone else's; otherwise it cannot be read.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
+    enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
-    kbi_holds holds;
-    errno = 0;
-    if (!mark) return kbi_file_holds(file, &holds) && (errno = 0, holds <= KBI_HOLDS_ARRAY);
     kbi_put(&head, "", 0);
-    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, 2048);
+    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, KBI_HEAD);
     if (good) {
-        const char* end = head.s;
-        for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
-        if (end) head.s[end - head.s] = 0;
-        good = !head.n || (strncmp(head.s, mark->begin, strlen(mark->begin)) == 0 && strstr(head.s, mark->inside));
+        size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
+        bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
+        if (mark == &kbi_array_mark) ours |= kbi_is(head.s + blank, "[]\n");
+        if (mark == &kbi_line_mark && head.s[blank] != '[') {
+            ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
+            for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
+        }
+        good = ours;
         errno = 0;
     }
     kbi_text_free(&head);
@@ -2550,29 +2226,24 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
 
 // --- names ---
 
-// A path from the root on: a benchmark may change the working directory.
-static void kbi_path_here(kbi_text* out, const char* path) {
-    char here[4096];
-    if (*path != '/' && kbi_folder_here(here, sizeof here)) kbi_putf(out, "%s/", here);
-    kbi_puts(out, path);
-}
-
-// Where a path leads behind all symbolic links in its last part, whether a file is there or not.
-static void kbi_path_target(kbi_text* out, const char* path) {
-    char link[4096];
-    kbi_path_here(out, path);
-    for (int i = 0; i < 40; i++) {
-        ssize_t n = kbi_read_link(out->s, link, sizeof link);
-        const char* slash = strrchr(out->s, '/');
-        if (n <= 0 || n == (ssize_t)sizeof link) return;
-        out->n = *link == '/' || !slash ? 0 : (size_t)(slash + 1 - out->s);
-        kbi_put(out, link, (size_t)n);
-    }
-}
-
 static size_t kbi_folder_length(const char* path) { // with its slash; 0: the working directory
     const char* slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+// A path from the root on, behind all links, whether its file is there or not; to be freed. A benchmark may change the
+// working directory.
+static char* kbi_real_path(const char* path) {
+    size_t n = kbi_folder_length(path);
+    kbi_text out = KBI_BLANK, folder = KBI_BLANK;
+    kbi_put(&folder, n ? path : ".", n ? n : 1);
+    char *whole = realpath(path, NULL), *above = whole ? NULL : realpath(folder.s, NULL);
+    kbi_puts(&out, whole ? whole : above ? above : path);
+    if (above) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
+    free(whole); // the C library's own
+    free(above);
+    kbi_text_free(&folder);
+    return out.s;
 }
 
 static int kbi_open_folder(const char* path) { // of a file
@@ -2588,84 +2259,17 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// Whether a path still leads to the plain file that was opened under it.
-static bool kbi_file_is(int file, const char* path) {
-    struct stat open_one, there;
-    return fstat(file, &open_one) == 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) &&
-           kbi_same_file(&open_one, &there);
-}
-
-// A name beside a file: its own with this ending, or, where that would be too long, one made of its hash.
-static void kbi_name_beside(kbi_text* out, const char* path, const char* ending) {
+// A name beside a file: its own with this ending and process, or, where that would be too long, one made of its hash.
+static char* kbi_name_beside(const char* path, const char* ending) {
+    kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
-    kbi_put(out, path, n);
-    if (strlen(path + n) <= 230)
-        kbi_putf(out, "%s%s", path + n, ending);
+    kbi_put(&out, path, n);
+    if (strlen(path + n) <= 220)
+        kbi_putf(&out, "%s.%ld%s", path + n, (long)getpid(), ending);
     else
-        kbi_putf(out, "kbench-%016llx%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n), ending);
-}
-
-// --- temporary files ---
-
-// Removes a temporary file that this program made, unless a run holds its lock, on whatever machine or in whatever
-// container. held: whether one does.
-static bool kbi_remove_left(const char* path, const kbi_signature* mark, bool* held) {
-    struct stat about;
-    kbi_holds holds = KBI_HOLDS_OTHER;
-    *held = false;
-    if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
-    int file = kbi_open_file(path, O_RDWR | KBI_NOFOLLOW);
-    if (file < 0) return false;
-    *held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    bool ours = kbi_file_ours(file, mark) || (!mark && kbi_file_holds(file, &holds) && holds == KBI_HOLDS_LINES);
-    bool gone = !*held && ours && kbi_file_is(file, path) && unlink(path) == 0;
-    close(file);
-    return gone;
-}
-
-// Removes what runs left beside this file when they were killed. The answer is the number of a process that holds one,
-// because it is going to replace the file; 0: none does.
-static long kbi_remove_all_left(const char* path, const kbi_signature* mark) {
-    kbi_text stem = KBI_BLANK, folder = KBI_BLANK;
-    long holder = 0;
-    kbi_name_beside(&stem, path, ".tmp");
-    size_t begin = kbi_folder_length(stem.s), n = strlen(stem.s + begin);
-    kbi_put(&folder, begin ? stem.s : ".", begin ? begin : 1);
-    DIR* d = opendir(folder.s);
-    for (struct dirent* e; d && (e = readdir(d)) != NULL;) {
-        if (strncmp(e->d_name, stem.s + begin, n) != 0) continue;
-        const char* number = e->d_name + n;
-        if (strlen(number) < 1 || strlen(number) > 9 || number[strspn(number, "0123456789")]) continue;
-        long process = strtol(number, NULL, 10);
-        bool alive = kill((pid_t)process, 0) == 0 || errno != ESRCH, held = false;
-        kbi_text left = KBI_BLANK;
-        kbi_putf(&left, "%.*s%s", (int)begin, stem.s, e->d_name);
-        int file = alive ? kbi_open_file(left.s, O_RDWR | KBI_NOFOLLOW) : -1;
-        if (alive && file >= 0) held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        if (file >= 0) close(file);
-        if (!alive) kbi_remove_left(left.s, mark, &held);
-        if (held && process != (long)getpid()) holder = process;
-        kbi_text_free(&left);
-    }
-    if (d) closedir(d);
-    kbi_text_free(&folder);
-    kbi_text_free(&stem);
-    return holder;
-}
-
-// A file of one's own, locked until it is closed; -1: errno says why not.
-static int kbi_open_temporary(const char* path, const kbi_signature* mark) {
-    for (int i = 0; i < 10; i++) {
-        bool held;
-        int file = kbi_open_file(path, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW);
-        bool there = file < 0 && errno == EEXIST;
-        if (there && kbi_remove_left(path, mark, &held)) continue; // left by another process of this number
-        if (file < 0) return errno = there ? EEXIST : errno, -1;
-        flock(file, LOCK_EX | LOCK_NB);
-        if (kbi_file_is(file, path)) return file; // nobody took it for left before it was locked
-        close(file);
-    }
-    return errno = EEXIST, -1;
+        kbi_putf(&out, "kbench-%016llx.%ld%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n),
+                 (long)getpid(), ending);
+    return out.s;
 }
 
 // --- writing ---
@@ -2698,15 +2302,6 @@ static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a
 // Whether it is on the disk; what is no file on one has no such thing.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
-static bool kbi_sync_folder(const char* path) { // of a file: its name is on the disk as well
-    int folder = kbi_open_folder(path);
-    if (folder < 0) return true; // it may not be read
-    bool good = kbi_sync(folder);
-    int why = errno;
-    close(folder);
-    return errno = why, good;
-}
-
 // Opens a device or a pipe, which are written where they are. Nobody may be reading a pipe, now or ever.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
@@ -2719,136 +2314,111 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// A file that is replaced as a whole when all of it is there, or a device or pipe that is written where it is.
+// Puts text in the place of a file as a whole, with the mode of the old one and, where that is allowed, its owner. old:
+// the file that is there, st_nlink 0: none. False: errno says why, and the old one is as it was.
+static bool kbi_replace(const char* path, kbi_text* text, const struct stat* old) {
+    char* name = kbi_name_beside(path, ".tmp");
+    unlink(name); // of a process of this number that was killed
+    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_flush(file, text, 1000);
+    if (good && old->st_nlink) {
+        bool given = fchown(file, old->st_uid, old->st_gid) == 0;
+        good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
+    }
+    good = good && kbi_sync(file) && rename(name, path) == 0;
+    int why = errno;
+    if (file >= 0 && !good) unlink(name);
+    if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
+    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // its name is on the disk as well
+    if (folder >= 0) close(folder);
+    KBENCH_FREE(name);
+    return errno = why, good;
+}
+
+// A file that is replaced as a whole when all of it is there, or one that is written as it comes.
 typedef struct kbi_out {
-    const char* option;              // that names it, for messages
-    char *path, *target, *temporary; // from the root on; behind all links; beside target, NULL: written in place
-    const kbi_signature* mark;       // of what is written; NULL: records
-    struct stat old;                 // of the file that is replaced, st_nlink 0: there is none
-    int file;                        // -1: none; 1: stdout
-    kbi_text waiting;                // what it had no room for yet
+    const char* option;        // that names it, for messages
+    char* path;                // from the root on, behind all links
+    const kbi_signature* mark; // of what is written
+    struct stat old;           // of the file that is replaced, st_nlink 0: there is none
+    int file;                  // a device, a pipe, a file that is appended to, 1: stdout; -1: replaced at the end
+    kbi_text waiting;          // what is not written yet
 } kbi_out;
 
 static void kbi_out_free(kbi_out* o) { // without its end the old file stays as it is
     if (o->file > 2) close(o->file);
-    if (o->temporary) unlink(o->temporary);
     KBENCH_FREE(o->path);
-    KBENCH_FREE(o->target);
-    KBENCH_FREE(o->temporary);
     kbi_text_free(&o->waiting);
-    o->path = o->target = o->temporary = NULL;
+    o->path = NULL;
     o->file = -1;
-}
-
-// The temporary file, unless another process is going to replace the same file. Both look under the folder's lock.
-static bool kbi_out_claim(kbi_out* o) {
-    kbi_text name = KBI_BLANK;
-    char ending[40];
-    int folder = kbi_open_folder(o->target);
-    for (int i = 0; folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && i < 100; i++)
-        kbi_readable(-1, 20);
-    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
-    kbi_name_beside(&name, o->target, ending);
-    long holder = kbi_remove_all_left(o->target, o->mark);
-    if (!holder) o->file = kbi_open_temporary(name.s, o->mark);
-    int why = errno;
-    if (folder >= 0) close(folder);
-    if (holder)
-        kbi_error(
-            "cannot write --%s %s: process %ld writes it, too, and one would replace the other's; name another file",
-            o->option, o->path, holder);
-    else if (o->file < 0 && why == EEXIST)
-        kbi_error("cannot write --%s %s: %s is in use by another run, or is not a file that this program made",
-                  o->option, o->path, name.s);
-    else if (o->file < 0)
-        kbi_error("cannot write --%s %s: %s", o->option, o->path, strerror(why));
-    if (o->file >= 0 && o->old.st_nlink) fchmod(o->file, 0600); // until it gets the old one's mode
-    if (o->file >= 0)
-        o->temporary = name.s;
-    else
-        kbi_text_free(&name);
-    return o->file >= 0;
 }
 
 // False after an error message, with nothing left open. append: behind what a regular file holds.
 static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
-    struct stat about, behind;
-    kbi_text here = KBI_BLANK, target = KBI_BLANK;
     memset(o, 0, sizeof *o);
     o->option = option;
     o->mark = mark;
     o->file = -1;
     if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
-    if (kbi_is(path, "-")) return o->path = kbi_keep_text(path), o->file = 1, true;
-    kbi_path_here(&here, path);
-    kbi_path_target(&target, path);
-    o->path = here.s;
-    o->target = target.s;
-    bool there = stat(o->path, &about) == 0, plain = !there || S_ISREG(about.st_mode);
-    if (plain && there)
-        plain = stat(o->target, &behind) == 0 && kbi_same_file(&about, &behind); // else it has no name
-    if (there) o->old = about;
-    bool good = there || errno == ENOENT;
-    if (!good)
-        kbi_error("cannot write --%s %s: %s", option, path, strerror(errno));
-    else if (append) {
-        o->file = plain ? kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND) : kbi_open_in_place(o->path);
-    } else if (!plain) {
+    o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
+    if (kbi_is(path, "-")) return o->file = 1, true;
+    bool there = stat(o->path, &o->old) == 0, good = there || errno == ENOENT, ours = true;
+    if (good && there && !S_ISREG(o->old.st_mode)) {
         o->file = kbi_open_in_place(o->path);
-    } else {
-        int file = there && about.st_size ? kbi_open_input(o->target, false) : -1;
-        good = !there || !about.st_size || (file >= 0 && kbi_file_ours(file, mark));
-        if (!good && (file < 0 || errno))
-            kbi_error("cannot write --%s %s: what it holds cannot be read: %s", option, path, strerror(errno));
-        else if (!good)
-            kbi_error("--%s %s: this file %s, so it is left as it is; name another file", option, path,
-                      mark ? "was written by something else" : "holds no array of records");
+        good = o->file >= 0;
+    } else if (good && append) {
+        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
+        good = o->file >= 0;
+    } else if (good) {
+        int file = there ? kbi_open_input(o->path, false) : -1, why;
+        ours = !there || (file >= 0 && kbi_file_ours(file, mark));
+        why = errno;
         if (file >= 0) close(file);
-        good = good && kbi_out_claim(o);
+        char* name = o->path + kbi_folder_length(o->path);
+        char first = *name;
+        *name = 0;
+        errno = why;
+        good = ours && access(o->path, W_OK | X_OK) == 0; // of its folder
+        *name = first;
     }
-    if (good && o->file < 0 && (append || !plain))
-        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno)), good = false;
+    if (!good && !ours && !errno)
+        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
+                  option, path);
+    else if (!good)
+        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
     if (!good) kbi_out_free(o);
     return good;
 }
 
-// Whether the file that is to be replaced is the one that was there when this process began.
-static bool kbi_out_untouched(const kbi_out* o) {
-    struct stat now;
-    if (stat(o->target, &now) != 0) return errno == ENOENT;
-    return o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
-           now.st_mtime == o->old.st_mtime;
-}
-
-// All is written, on the disk and in the old file's place, with its mode and, where that is allowed, its owner. False:
-// errno says why not, 0: it was said; the old file is as it was.
+// All is written, on the disk and in the old file's place. Where that file is no longer the one that was there when
+// this process began, the text goes beside it. False: errno says why not, 0: it was said; the old file is as it was.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    if (!kbi_flush(o->file, &o->waiting, milliseconds) || !kbi_sync(o->file)) return false;
-    int file = o->file;
-    if (!o->temporary) return o->file = -1, file <= 2 || close(file) == 0;
-    if (o->old.st_nlink) {
-        bool given = fchown(file, o->old.st_uid, o->old.st_gid) == 0;
-        if (fchmod(file, o->old.st_mode & (given ? 07777u : 0777u)) != 0) return false;
+    struct stat now;
+    struct stat none;
+    int file = o->file, folder;
+    if (file >= 0) {
+        if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
+        return o->file = -1, file <= 2 || close(file) == 0;
     }
-    if (!kbi_out_untouched(o)) {
-        char ending[40];
-        kbi_text beside = KBI_BLANK;
-        snprintf(ending, sizeof ending, ".%ld%s", (long)getpid(), o->mark ? "" : ".json");
-        kbi_name_beside(&beside, o->target, ending);
-        bool saved = rename(o->temporary, beside.s) == 0;
+    memset(&none, 0, sizeof none);
+    folder = kbi_open_folder(o->path); // two processes that end at once look one after the other
+    for (int i = 0; i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+        kbi_readable(-1, 20);
+    bool there = stat(o->path, &now) == 0, gone = !there && errno == ENOENT;
+    bool same = there && o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
+                now.st_mtime == o->old.st_mtime;
+    char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
+    bool good = kbi_replace(gone || same ? o->path : beside, &o->waiting, same ? &o->old : &none);
+    if (good && !gone && !same) {
         kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
-                  o->path, saved ? beside.s : o->temporary);
-        kbi_text_free(&beside);
-        KBENCH_FREE(o->temporary);
-        o->temporary = NULL;
-        return errno = 0, false; // said
+                  o->path, beside);
+        good = false;
+        errno = 0; // said
     }
-    if (rename(o->temporary, o->target) != 0) return false; // still locked
-    KBENCH_FREE(o->temporary);
-    o->temporary = NULL;
-    o->file = -1;
-    bool closed = close(file) == 0;
-    return kbi_sync_folder(o->target) && closed;
+    int why = errno;
+    if (folder >= 0) close(folder);
+    KBENCH_FREE(beside);
+    return errno = why, good;
 }
 
 // --- records, one a line, which several processes append to one file ---
@@ -2857,254 +2427,169 @@ enum { KBI_LOCK_WAIT = 10000 }; // ms: what others do under the lock takes less 
 
 typedef struct kbi_lines {
     const char* option;
-    char *path, *target;    // from the root on; behind all links
+    char* path;             // from the root on, behind all links
     kbi_text waiting, mine; // not written yet; written by this process
-    int64_t end;            // of the file, after the last bytes that this process wrote
-    int file;               // -1: none; 1: stdout
-    bool plain;             // a regular file
+    int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
+    off_t end;              // of the file, behind what this process wrote last
     bool lockless;          // its file system has no locks
     bool busy;              // another process did not give up its lock
     bool unsafe;            // the disk refused bytes after it had taken them
-    char* beside;           // where the records go since the file was replaced; NULL: it was not
+    bool moved;             // the records go beside the file: another process replaced or changed it
 } kbi_lines;
 
 static void kbi_lines_free(kbi_lines* l) {
     if (l->file > 2) close(l->file);
     KBENCH_FREE(l->path);
-    KBENCH_FREE(l->target);
-    KBENCH_FREE(l->beside);
     kbi_text_free(&l->waiting);
     kbi_text_free(&l->mine);
-    l->path = l->target = l->beside = NULL;
+    l->path = NULL;
     l->file = -1;
 }
 
-static void kbi_lines_unlock(const kbi_lines* l) {
-    struct flock lock;
-    memset(&lock, 0, sizeof lock);
-    lock.l_type = F_UNLCK;
-    lock.l_whence = SEEK_SET;
-    fcntl(l->file, F_SETLK, &lock);
-}
-
-// Locks the file that the path names now: another process may have replaced it, which is done under the same lock. A
-// POSIX lock tells who holds it, and is kept for one reading or writing: it would be lost as soon as this process
-// closes the same file anywhere. False: errno says why not, EBUSY after a message.
-static bool kbi_lines_lock(kbi_lines* l) {
-    struct flock lock;
-    struct stat ours, there;
-    for (int waited = 0;;) {
-        if (l->file < 0) l->file = kbi_open_file(l->path, O_RDWR | O_APPEND);
-        if (l->file < 0) return false;
+// Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
+// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process. A POSIX lock also
+// works over a network, and tells who holds it. -1: errno says why not, EBUSY after a message.
+static int kbi_lines_lock(kbi_lines* l) {
+    for (int waited = 0;; waited += 10) {
+        struct flock lock;
+        struct stat opened, there;
+        int file = kbi_open_file(l->path, O_RDWR | O_APPEND);
+        if (file < 0) return -1;
         memset(&lock, 0, sizeof lock);
         lock.l_type = F_WRLCK;
         lock.l_whence = SEEK_SET;
-        if (fcntl(l->file, F_SETLK, &lock) != 0) {
-            bool held = errno == EACCES || errno == EAGAIN;
-            if (errno == EINTR) continue;
-            if (held && waited < (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT)) {
-                kbi_readable(-1, 10);
-                waited += 10;
-                continue;
-            }
-            if (held) {
-                if (fcntl(l->file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK) continue;
-                if (!l->busy)
-                    kbi_error(
-                        "--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
-                        l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
-                l->busy = true;
-                return errno = EBUSY, false;
-            }
-            if (!l->lockless)
-                kbi_warn("--%s %s cannot be locked (%s): only one process at a time may write to it", l->option,
-                         l->path, strerror(errno));
+        bool locked = fcntl(file, F_SETLK, &lock) == 0, held = !locked && (errno == EACCES || errno == EAGAIN);
+        if (!locked && !held && !l->lockless) {
+            kbi_warn("--%s %s cannot be locked (%s): only one process at a time may write to it", l->option, l->path,
+                     strerror(errno));
             l->lockless = true;
         }
-        if (fstat(l->file, &ours) != 0) return false;
-        if (!S_ISREG(ours.st_mode)) return errno = ESPIPE, false;
-        if (stat(l->path, &there) == 0 && kbi_same_file(&ours, &there)) return true;
-        close(l->file);
-        l->file = -1;
-        l->end = INT64_MAX; // what this process wrote is to be looked for
+        bool known = fstat(file, &opened) == 0 && stat(l->path, &there) == 0;
+        if (!held && known && S_ISREG(opened.st_mode) && kbi_same_file(&opened, &there)) return file;
+        bool over = waited >= (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT);
+        if (over && held && !l->busy) {
+            fcntl(file, F_GETLK, &lock);
+            kbi_error("--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
+                      l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
+        }
+        close(file);
+        l->busy |= over && held;
+        if (over || (known && !S_ISREG(opened.st_mode))) return errno = held ? EBUSY : ESPIPE, -1;
+        kbi_readable(-1, 10);
     }
 }
 
 // False after an error message.
 static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
     struct stat about;
-    kbi_text here = KBI_BLANK, target = KBI_BLANK;
-    kbi_holds holds = KBI_HOLDS_NOTHING;
     memset(l, 0, sizeof *l);
     l->option = option;
     l->file = -1;
     if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
     if (kbi_is(path, "-")) return l->file = 1, true;
-    kbi_path_here(&here, path);
-    kbi_path_target(&target, path);
-    l->path = here.s;
-    l->target = target.s;
-    l->plain = stat(path, &about) != 0 || S_ISREG(about.st_mode);
-    l->file = l->plain ? kbi_open_file(l->path, O_RDWR | O_CREAT | O_APPEND) : kbi_open_in_place(l->path);
-    bool good = l->file >= 0 && (!l->plain || (kbi_lines_lock(l) && kbi_file_holds(l->file, &holds)));
-    if (!good && errno != EBUSY) kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
-    if (good && holds == KBI_HOLDS_OTHER)
-        kbi_error("--%s %s: this file holds no records, so it is left as it is; name another file", option, path);
-    if (good && holds == KBI_HOLDS_ARRAY)
-        kbi_error("--%s %s: this file holds an array, as --json writes it, and a line behind it would break it; name "
+    l->path = kbi_real_path(path);
+    bool plain = stat(l->path, &about) != 0 || S_ISREG(about.st_mode);
+    int file = plain ? kbi_open_file(l->path, O_WRONLY | O_CREAT) : kbi_open_in_place(l->path);
+    if (plain && file >= 0) close(file), file = kbi_lines_lock(l);
+    bool good = file >= 0 && (!plain || kbi_file_ours(file, &kbi_line_mark));
+    if (!good && file >= 0 && !errno)
+        kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
                   "another file",
                   option, path);
-    good = good && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES);
-    if (good && l->plain) {
-        l->end = lseek(l->file, 0, SEEK_END);
-        kbi_lines_unlock(l);
-    }
+    else if (!good && errno != EBUSY)
+        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
+    if (plain && file >= 0)
+        close(file);
+    else
+        l->file = file;
     if (!good) kbi_lines_free(l);
     return good;
 }
 
-static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) {
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
-    return h;
-}
-
-static void kbi_set_lines(kbi_set* set, const kbi_text* text, bool* absent) { // absent: a line was not in it
-    for (size_t at = 0; at < text->n;) {
-        const char *line = text->s + at, *stop = (const char*)memchr(line, '\n', text->n - at);
-        size_t n = stop ? (size_t)(stop - line) : text->n - at;
-        *absent |= kbi_set_add(set, kbi_hash_bytes(14695981039346656037u, line, n));
-        at += n + 1;
-    }
-}
-
-// Whether the file still has all that this process wrote.
-static bool kbi_lines_kept(kbi_lines* l) {
+// Whether the file, which is locked, still has all lines that this process wrote.
+static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_text all = KBI_BLANK;
+    const kbi_text* of[] = { &all, &l->mine };
     kbi_set there = KBI_BLANK;
-    bool absent = false, any = false;
-    bool read = lseek(l->file, 0, SEEK_SET) == 0 && kbi_read_file(l->file, &all, SIZE_MAX);
-    kbi_set_lines(&there, &all, &any);
-    kbi_set_lines(&there, &l->mine, &absent);
+    bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
+    for (int k = 0; k < 2; k++)
+        for (size_t at = 0; at < of[k]->n; at++) {
+            uint64_t h = 14695981039346656037u;
+            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++) h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
+            bool absent = kbi_set_add(&there, h);
+            if (k == 1 && absent) kept = false;
+        }
     kbi_set_free(&there);
     kbi_text_free(&all);
-    return read && !absent;
+    return kept;
+}
+
+// All that this process wrote, and writes from now on, goes beside the file. False: errno says why it cannot.
+static bool kbi_lines_leave(kbi_lines* l, const char* why) {
+    char* beside = kbi_name_beside(l->path, ".jsonl");
+    int file = kbi_open_file(beside, O_WRONLY | O_CREAT | KBI_NOFOLLOW);
+    if (file < 0) return KBENCH_FREE(beside), false;
+    close(file);
+    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, why, beside);
+    KBENCH_FREE(l->path);
+    l->path = beside;
+    if (l->waiting.n) kbi_put(&l->mine, l->waiting.s, l->waiting.n);
+    kbi_text_free(&l->waiting);
+    l->waiting = l->mine;
+    memset(&l->mine, 0, sizeof l->mine);
+    return l->moved = true;
 }
 
 static const char kbi_lines_lost[] = "was replaced or changed by another process and lacks records of this run";
 
-// All that this process wrote goes beside the file, because of what happened to that. False: errno says why it cannot.
-static bool kbi_lines_leave(kbi_lines* l, const char* what) {
-    char ending[40];
-    kbi_text name = KBI_BLANK, all = KBI_BLANK;
-    snprintf(ending, sizeof ending, ".%ld.jsonl", (long)getpid());
-    kbi_name_beside(&name, l->target, ending);
-    int file = kbi_open_file(name.s, O_RDWR | O_CREAT | O_EXCL | O_APPEND | KBI_NOFOLLOW);
-    if (file < 0) return kbi_text_free(&name), false;
-    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, what, name.s);
-    if (l->file >= 0) close(l->file);
-    l->file = file;
-    l->beside = name.s;
-    if (l->mine.n) kbi_put(&all, l->mine.s, l->mine.n);
-    if (l->waiting.n) kbi_put(&all, l->waiting.s, l->waiting.n);
-    kbi_text_free(&l->waiting);
-    kbi_text_free(&l->mine);
-    l->waiting = all;
-    l->end = 0;
-    return true;
-}
-
-// The file is locked and still has what this process wrote, or the records go beside from now on.
-static bool kbi_lines_ready(kbi_lines* l) {
-    struct stat about;
-    if (l->beside) return true;
-    if (!kbi_lines_lock(l)) {
-        bool gone = errno == ENOENT || errno == ENOTDIR || errno == ESPIPE || errno == EISDIR || errno == ENXIO ||
-                    errno == ELOOP || errno == EACCES;
-        return gone && kbi_lines_leave(l, kbi_lines_lost);
-    }
-    if (fstat(l->file, &about) != 0) return false;
-    kbi_holds holds = KBI_HOLDS_LINES;
-    if (about.st_size >= l->end) return true;
-    if (kbi_file_holds(l->file, &holds) && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES) &&
-        kbi_lines_kept(l))
-        return l->end = 0, true;
-    return kbi_lines_leave(l, kbi_lines_lost);
-}
-
-// Appends the whole lines that there is room for; false: errno says why the others wait. A line that a writer was
-// killed in is ended first, also where the end of the file cannot be read.
+// Appends what waits, all of it or nothing; false: errno says why it waits. A line that a writer was killed in is ended
+// first, also where the end of the file cannot be read.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
-    if (!l->plain) return kbi_flush(l->file, &l->waiting, milliseconds);
+    if (l->file >= 0) return kbi_flush(l->file, &l->waiting, milliseconds);
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
-    if (!kbi_lines_ready(l)) return false;
-    off_t end = lseek(l->file, 0, SEEK_END);
-    bool ended = end == 0 || (end > 0 && lseek(l->file, -1, SEEK_END) >= 0 && kbi_read_more(l->file, &last, 1) == 1 &&
+    int file = kbi_lines_lock(l);
+    if (file < 0 && (errno == EBUSY || l->moved)) return false;
+    if (file < 0) return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    off_t end = lseek(file, 0, SEEK_END);
+    if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
+        close(file);
+        return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    }
+    bool ended = end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 &&
                               last == '\n');
     if (!ended) kbi_puts(&all, "\n");
     kbi_put(&all, l->waiting.s, l->waiting.n);
-    bool good = kbi_flush(l->file, &all, milliseconds);
+    bool good = kbi_flush(file, &all, milliseconds);
     int why = errno;
-    size_t n = l->waiting.n - KBI_MIN(all.n, l->waiting.n); // that were written, of them whole lines are kept
-    while (n && l->waiting.s[n - 1] != '\n') n--;
-    kbi_text_free(&all);
-    int64_t kept = end + !ended + (int64_t)n;
-    if (!good && end >= 0 && ftruncate(l->file, n ? kept : end) != 0)
-        n = 0; // half a line stays, which is ended above
-    if (n) {
-        kbi_put(&l->mine, l->waiting.s, n);
-        l->waiting.n -= n;
-        memmove(l->waiting.s, l->waiting.s + n, l->waiting.n);
-        l->end = kept;
+    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // half a line stays, which is ended above
+    if (good) {
+        kbi_put(&l->mine, l->waiting.s, l->waiting.n);
+        l->waiting.n = 0;
+        l->end = lseek(file, 0, SEEK_END);
+        if (!kbi_sync(file)) l->unsafe = true, why = errno;
     }
-    if (!l->beside) kbi_lines_unlock(l);
-    if (!good) return errno = why, false;
-    l->unsafe |= !kbi_sync(l->file);
-    return !l->unsafe;
-}
-
-// Puts other text in the file's place, which is locked; on failure it stays as it was. False: errno says why.
-static bool kbi_lines_replace(kbi_lines* l, const kbi_text* text) {
-    kbi_text name = KBI_BLANK, all = KBI_BLANK;
-    struct stat old;
-    char ending[40];
-    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
-    kbi_name_beside(&name, l->target, ending);
-    kbi_remove_all_left(l->target, NULL);
-    kbi_put(&all, text->n ? text->s : "", text->n);
-    int file = kbi_open_temporary(name.s, NULL);
-    bool good = file >= 0 && fchmod(file, 0600) == 0 && kbi_flush(file, &all, 1000) && kbi_sync(file) &&
-                fstat(l->file, &old) == 0;
-    bool given = good && fchown(file, old.st_uid, old.st_gid) == 0;
-    good = good && fchmod(file, old.st_mode & (given ? 07777u : 0777u)) == 0 && rename(name.s, l->target) == 0;
-    int why = errno;
-    if (!good && file >= 0) unlink(name.s);
-    if (good) close(l->file), l->file = -1; // opened again under its lock
-    if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
-    if (good && !kbi_sync_folder(l->target)) good = false, why = errno;
-    kbi_text_free(&name);
+    close(file);
     kbi_text_free(&all);
-    return errno = why, good;
+    return errno = why, good && !l->unsafe;
 }
 
 // All is written, and still there. False: errno says why not, 0: it was said.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
-    if (!good && errno == EBUSY && l->plain)
+    int file = l->file;
+    if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
+    if (!good && errno == EBUSY && !l->moved)
         good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
-    if (good && l->plain && l->mine.n && !l->beside) {
-        good = kbi_lines_ready(l);
-        if (good && !l->beside) {
-            good = kbi_lines_kept(l) || kbi_lines_leave(l, kbi_lines_lost);
-            if (l->file >= 0 && !l->beside) kbi_lines_unlock(l);
-        }
-        good = good && kbi_lines_flush(l, milliseconds);
+    if (good && l->mine.n && !l->moved) {
+        file = kbi_lines_lock(l);
+        bool kept = file >= 0 && kbi_lines_kept(l, file);
+        if (file >= 0) close(file);
+        if (!kept) good = kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
     }
-    int why = errno, file = l->file;
-    if (file > 2) l->file = -1;
-    if (file > 2 && close(file) != 0 && good) good = false, why = errno;
-    return good && l->beside ? (errno = 0, false) : (errno = why, good);
+    if (good && l->moved) errno = 0;
+    return good && !l->moved;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4616,7 +4101,7 @@ typedef struct kbi_registered { // what declare gives: the implementations, in t
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_SCRIPT } kbi_target;
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target;
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
@@ -4742,7 +4227,14 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
-typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
+// What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+typedef enum kbi_kept {
+    KBI_NOT_HOST,
+    KBI_KEPT_NOTHING,
+    KBI_KEPT_CONSTANTS,
+    KBI_KEPT_VALUES,
+    KBI_KEPT_BY_CALL
+} kbi_kept;
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -4770,8 +4262,7 @@ typedef struct kbi_measured {
     double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
     int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
-    int32_t kept;               // kbi_kept, of a block with such samples
+    int32_t kept;               // kbi_kept, of a block that runs many times between two readings of the clock
     double bias_error_ns;       // standard deviation of what the bias may be off
     double bias_apart_ns;       // and of what of that it does not share with launches of another shape
     double bytes, flops, items; // NaN: not said
@@ -5006,324 +4497,6 @@ static kbi_inside* kbi_inside_without(const char* why) { // to be freed
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>streams   foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef enum kbi_call_kind {
-    KBI_CALL_OTHER, // of no consequence here
-    KBI_CALL_FAILED,
-    KBI_CALL_LAUNCH, // these submit work to a stream
-    KBI_CALL_GRAPH,
-    KBI_CALL_HOST,
-    KBI_CALL_PREFETCH,
-    KBI_CALL_SET,
-    KBI_CALL_COPY,
-    KBI_CALL_COPY_NOW, // synchronous
-    KBI_CALL_ALLOC,
-    KBI_CALL_ALLOC_LATER, // in the order of a stream
-    KBI_CALL_RECORD,      // object is an event, or the address that a stream writes
-    KBI_CALL_WAIT,        // object as above
-    KBI_CALL_SYNC,        // with the whole context
-    KBI_CALL_SYNC_STREAM,
-    KBI_CALL_SYNC_EVENT,
-    KBI_CALL_QUERY_STREAM,
-    KBI_CALL_QUERY_EVENT,
-    KBI_CALL_CREATE, // a stream
-    KBI_CALL_BEGIN_CAPTURE,
-    KBI_CALL_END_CAPTURE
-} kbi_call_kind;
-
-enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles that the driver gives a meaning
-enum { KBI_ERROR_NOT_READY = 600 };
-
-typedef struct kbi_cuda_call { // of the CUDA API, in the order in which the calls returned
-    int32_t kind, number;      // kbi_call_kind; its place among the block's calls, from 1
-    int32_t error;             // 0: it succeeded
-    int32_t blocking;          // whether its stream waits for the legacy default stream
-    uint64_t stream, object;
-    const char* name;
-    const char* kernel; // NULL: it launches none
-    const char* says;   // the error's name; NULL: not known
-} kbi_cuda_call;
-
-// What lies before the next operation of a stream, or of the host: of each stream so many of its works.
-enum { KBI_STREAMS = 64 };
-typedef struct kbi_front {
-    int64_t done[KBI_STREAMS];
-    bool begun;       // the begin of the timed span on kb->stream does, too
-    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
-} kbi_front;
-
-typedef struct kbi_stream_mark { // an event, or an address that a stream writes
-    uint64_t object;
-    kbi_front front;
-} kbi_stream_mark;
-
-typedef struct kbi_submitted { // work
-    const kbi_cuda_call* call;
-    int32_t stream; // its place in the order
-    bool begun;
-    int64_t number; // among the works of its stream, from 1
-} kbi_submitted;
-
-typedef struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
-    kbi_front host, of[KBI_STREAMS];
-    uint64_t stream[KBI_STREAMS];
-    bool blocking[KBI_STREAMS];
-    int64_t works[KBI_STREAMS];
-    int n;
-    uint32_t captures;
-    bool full; // there were more streams than that
-    kbi_stream_mark* marks;
-    kbi_submitted* submitted;
-    int64_t n_marks, n_submitted;
-} kbi_stream_order;
-
-static void kbi_front_join(kbi_front* to, const kbi_front* from) {
-    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
-    to->begun |= from->begun;
-}
-
-static int kbi_order_add(kbi_stream_order* o, uint64_t stream, bool blocking) {
-    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
-    o->stream[o->n] = stream;
-    o->blocking[o->n] = blocking;
-    return o->n++;
-}
-
-// A stream's place; the latest, since a handle may be given out again.
-static int kbi_order_find(kbi_stream_order* o, uint64_t stream, bool blocking) {
-    for (int i = o->n - 1; i >= 0; i--)
-        if (o->stream[i] == stream) return i;
-    return kbi_order_add(o, stream, blocking);
-}
-
-// The front of a stream for its next operation: behind what the host has waited for, and as the legacy default stream
-// and blocking streams wait for each other.
-static kbi_front* kbi_order_front(kbi_stream_order* o, const kbi_cuda_call* c) {
-    int at = kbi_order_find(o, c->stream, c->blocking == 1);
-    bool legacy = c->stream == KBI_STREAM_LEGACY;
-    kbi_front_join(&o->of[at], &o->host);
-    for (int i = 0; i < o->n; i++)
-        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
-            kbi_front_join(&o->of[at], &o->of[i]);
-    return &o->of[at];
-}
-
-static kbi_stream_mark* kbi_order_mark(const kbi_stream_order* o,
-                                       uint64_t object) { // NULL: not recorded in the block
-    for (int64_t i = o->n_marks - 1; i >= 0; i--)
-        if (o->marks[i].object == object) return &o->marks[i];
-    return NULL;
-}
-
-static void kbi_order_work(kbi_stream_order* o, const kbi_cuda_call* c) {
-    kbi_front* f = kbi_order_front(o, c);
-    int at = (int)(f - o->of);
-    if (f->capture) return;
-    kbi_submitted work = { c, at, f->begun, ++o->works[at] };
-    f->done[at] = work.number;
-    o->submitted[o->n_submitted++] = work;
-}
-
-static void kbi_order_record(kbi_stream_order* o, const kbi_cuda_call* c) {
-    kbi_stream_mark* m = kbi_order_mark(o, c->object);
-    if (!m) m = &o->marks[o->n_marks++];
-    m->object = c->object;
-    m->front = *kbi_order_front(o, c);
-}
-
-static void kbi_order_end_capture(kbi_stream_order* o, uint32_t capture) {
-    for (int i = 0; i < o->n && capture; i++)
-        if (o->of[i].capture == capture) o->of[i].capture = 0;
-    for (int64_t i = 0; i < o->n_marks && capture; i++)
-        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof o->marks[i].front);
-}
-
-static void kbi_order_call(kbi_stream_order* o, const kbi_cuda_call* c) {
-    const kbi_stream_mark* m = NULL;
-    switch (c->kind) {
-    case KBI_CALL_LAUNCH:
-    case KBI_CALL_GRAPH:
-    case KBI_CALL_HOST:
-    case KBI_CALL_PREFETCH:
-    case KBI_CALL_SET:
-    case KBI_CALL_COPY: kbi_order_work(o, c); break;
-    case KBI_CALL_RECORD: kbi_order_record(o, c); break;
-    case KBI_CALL_WAIT: {
-        kbi_front* f = kbi_order_front(o, c);
-        m = kbi_order_mark(o, c->object);
-        if (m && m->front.capture) f->capture = m->front.capture;
-        if (m && !m->front.capture) kbi_front_join(f, &m->front);
-        break;
-    }
-    case KBI_CALL_SYNC:
-        for (int i = 0; i < o->n; i++) kbi_front_join(&o->host, &o->of[i]);
-        break;
-    case KBI_CALL_COPY_NOW:
-    case KBI_CALL_QUERY_STREAM:
-    case KBI_CALL_SYNC_STREAM: kbi_front_join(&o->host, kbi_order_front(o, c)); break;
-    case KBI_CALL_QUERY_EVENT:
-    case KBI_CALL_SYNC_EVENT:
-        m = kbi_order_mark(o, c->object);
-        if (m) kbi_front_join(&o->host, &m->front);
-        break;
-    case KBI_CALL_CREATE: kbi_order_add(o, c->stream, c->blocking == 1); break;
-    case KBI_CALL_BEGIN_CAPTURE: kbi_order_front(o, c)->capture = ++o->captures; break;
-    case KBI_CALL_END_CAPTURE: kbi_order_end_capture(o, kbi_order_front(o, c)->capture); break;
-    default: break;
-    }
-}
-
-// Follows the calls of a block; to be freed.
-static kbi_stream_order* kbi_order_of(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
-    kbi_stream_order* o = (kbi_stream_order*)kbi_grow(NULL, sizeof *o);
-    kbi_cuda_call end;
-    memset(o, 0, sizeof *o);
-    memset(&end, 0, sizeof end);
-    int64_t records = 0;
-    for (int64_t i = 0; i < n; i++) records += calls[i].kind == KBI_CALL_RECORD;
-    o->marks = (kbi_stream_mark*)kbi_grow(NULL, sizeof(kbi_stream_mark) * (size_t)(records + 1));
-    o->submitted = (kbi_submitted*)kbi_grow(NULL, sizeof(kbi_submitted) * (size_t)(n + 1));
-    o->of[kbi_order_add(o, stream, true)].begun = true;
-    for (int64_t i = 0; i < n; i++)
-        if (!calls[i].error) kbi_order_call(o, &calls[i]);
-    end.stream = stream, end.blocking = 1;
-    kbi_order_front(o, &end);
-    return o;
-}
-
-// "cudaLaunchKernel of spin, 2nd call in the block".
-static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
-    static const char* const ends[] = { "th", "st", "nd", "rd" };
-    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
-    snprintf(out, 200, "%.60s%s%.80s, %d%s call in the block", c->name, c->kernel ? " of " : "",
-             c->kernel ? c->kernel : "", c->number, ends[teens || last > 3 ? 0 : last]);
-    return out;
-}
-
-KBI_PRINTF(4, 5)
-static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
-    char call[200];
-    va_list list;
-    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
-    v->flag = (int32_t)flag;
-    va_start(list, format);
-    kbi_vfit(v->message, n, sizeof v->message, format, list);
-    va_end(list);
-    return true;
-}
-
-static bool kbi_call_is_work(const kbi_cuda_call* c) {
-    return c->kind >= KBI_CALL_LAUNCH && c->kind <= KBI_CALL_COPY_NOW;
-}
-static bool kbi_call_allocates(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_ALLOC_LATER;
-}
-static bool kbi_call_waits(const kbi_cuda_call* c) {
-    return c->kind >= KBI_CALL_SYNC && c->kind <= KBI_CALL_QUERY_EVENT;
-}
-static bool kbi_call_copies(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_COPY || c->kind == KBI_CALL_COPY_NOW;
-}
-
-// Calls that stream capture refuses, or that a capture would change.
-static bool kbi_call_breaks_capture(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_GRAPH || c->kind == KBI_CALL_PREFETCH || c->kind == KBI_CALL_COPY_NOW ||
-           c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_BEGIN_CAPTURE || c->kind == KBI_CALL_FAILED ||
-           kbi_call_waits(c);
-}
-
-static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, bool (*is)(const kbi_cuda_call*)) {
-    for (int64_t i = 0; i < n; i++)
-        if (is(&calls[i])) return &calls[i];
-    return NULL;
-}
-
-static bool kbi_call_erred(const kbi_cuda_call* c) { return c->error && c->kind != KBI_CALL_OTHER; }
-
-// An error that the block's function may have swallowed; one of a query says only that work is left.
-static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    for (int64_t i = 0; i < n; i++) {
-        const kbi_cuda_call* c = &calls[i];
-        if (!kbi_call_erred(c) || (kbi_call_waits(c) && c->error == KBI_ERROR_NOT_READY)) continue;
-        if (kbi_call_allocates(c) && !(expect & KB_EXPECT_ALLOC))
-            return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": it failed (%s), and allocation is timed",
-                                    c->says ? c->says : "an error");
-        return kbi_verdict_give(v, KB_FLAG_CUDA_ERROR, c, ": it failed (%s), so its work is missing from the time",
-                                c->says ? c->says : "an error");
-    }
-    return false;
-}
-
-// Work that kb->stream does not wait for, or that can begin before the timed span does.
-static bool kbi_judge_order(kbi_verdict* v, const kbi_stream_order* o, bool strict) {
-    for (int64_t i = 0; i < o->n_submitted && !o->full; i++) {
-        const kbi_submitted* w = &o->submitted[i];
-        bool legacy = strict && o->stream[w->stream] == KBI_STREAM_LEGACY;
-        bool own = o->stream[w->stream] == KBI_STREAM_PER_THREAD;
-        const char* where = own ? "the per-thread default stream" : "another stream";
-        if (legacy) return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call, ": its work went to the default stream");
-        if (o->of[0].done[w->stream] < w->number)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call,
-                                    ": its work went to %s that kb->stream does not wait for", where);
-        if (!w->begun)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call,
-                                    ": its work went to %s that does not wait for kb->stream", where);
-    }
-    return false;
-}
-
-static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    const kbi_cuda_call* c = kbi_call_first(calls, n, kbi_call_allocates);
-    if (c && !(expect & KB_EXPECT_ALLOC))
-        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": allocation is timed");
-    c = kbi_call_first(calls, n, kbi_call_copies);
-    if (c && !(expect & KB_EXPECT_TRANSFER)) return kbi_verdict_give(v, KB_FLAG_TRANSFER, c, ": a copy is timed");
-    for (int64_t i = 0; i < n; i++)
-        if (calls[i].kind == KBI_CALL_COPY_NOW || kbi_call_waits(&calls[i]))
-            return kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, &calls[i], ": the host waits inside the timed block");
-    return false; // where nothing submits work, the capture says so: libraries may have ways of their own
-}
-
-// What the record says of a block that capture would refuse, or change.
-static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
-    const char* seen[4];
-    int count = 0;
-    size_t at = 0;
-    for (int64_t i = 0; i < n && count < KBI_COUNT(seen); i++) {
-        bool told = !kbi_call_breaks_capture(&calls[i]) && calls[i].kind != KBI_CALL_HOST;
-        for (int k = 0; k < count && !told; k++) told = kbi_is(seen[k], calls[i].name);
-        if (told) continue;
-        seen[count++] = calls[i].name;
-        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
-        at = strlen(v->note);
-    }
-    if (at)
-        kbi_fit(v->note, at, sizeof v->note, " in the block%s",
-                v->captures ? "" : ": its calls were inspected, and it was not captured");
-}
-
-// What the calls of a block mean for its time. A block that may wait or allocate is timed by the host's clock up to the
-// end of all work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
-KBI_INLINE void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream,
-                                  unsigned expect) {
-    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
-    memset(v, 0, sizeof *v);
-    v->known = 1;
-    v->flag = -1;
-    kbi_stream_order* o = kbi_order_of(calls, n, stream);
-    v->captures = kbi_call_first(calls, n, kbi_call_breaks_capture) == NULL;
-    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && kbi_call_is_work(&calls[i]);
-    bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, o, strict)) ||
-                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
-    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
-    KBENCH_FREE(o->marks);
-    KBENCH_FREE(o->submitted);
-    KBENCH_FREE(o);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -5340,24 +4513,45 @@ typedef enum kbi_kind {
     KBI_KIND_verdict
 } kbi_kind;
 
+// --- where a record's values come from ---
+
+enum { KBI_FACTS = 16 };
+typedef struct kbi_facts { // what the system says of itself, by name
+    struct kbi_fact {
+        const char* name;
+        char value[72];
+    } of[KBI_FACTS];
+    int n;
+    char cpu[96]; // the processor's name
+} kbi_facts;
+
+typedef struct kbi_session { // the same for every record of a run
+    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
+    char* command;
+    int64_t seed;
+    kbi_facts facts;
+} kbi_session;
+
+typedef enum kbi_source { KBI_OF_CODE, KBI_OF_STATS, KBI_OF_MEASURED, KBI_OF_MACHINE, KBI_OF_RUN } kbi_source;
 typedef struct kbi_key {
     const char* name;
     kbi_kind kind;
-    size_t offset; // in kb_result
+    size_t offset, size; // in kb_result
     const char *group, *meaning;
     bool withheld; // where the case has no time
+    kbi_source source;
+    size_t from; // offset in the source
 } kbi_key;
 
 static const kbi_key kbi_keys[] = {
-#define KBI_HELD_stats(value) true
-#define KBI_HELD_timed true
-#define KBI_HELD_code false
-#define KBI_HELD_measured(value) false
-#define KBI_HELD_machine(value) false
-#define KBI_HELD_run(value) false
-#define KBI_HELD_planned(value) false
+#define KBI_AT_code false, KBI_OF_CODE, 0
+#define KBI_AT_timed true, KBI_OF_CODE, 0
+#define KBI_AT_stats(member) true, KBI_OF_STATS, offsetof(kb_stats, member)
+#define KBI_AT_measured(member) false, KBI_OF_MEASURED, offsetof(kbi_measured, member)
+#define KBI_AT_machine(member) false, KBI_OF_MACHINE, offsetof(kbi_machine, member)
+#define KBI_AT_run(member) false, KBI_OF_RUN, offsetof(kbi_session, member)
 #define KBI_X(kind, key, group, source, meaning) \
-    { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning, KBI_HELD_##source },
+    { #key, KBI_KIND_##kind, offsetof(kb_result, key), sizeof(kbi_field_##kind), #group, meaning, KBI_AT_##source },
     KB_RECORD(KBI_X)
 #undef KBI_X
 };
@@ -5367,7 +4561,6 @@ enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
 static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
-    KBI_STATIC_ASSERT(KBI_COUNT(names) == KB_UNRESOLVED + 1, "a name for each verdict");
     return names[v];
 }
 
@@ -5394,17 +4587,10 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
 
 static void kbi_field_clear(kb_result* r, const kbi_key* key) { // a cleared samples_ms is an empty list
     void* field = (char*)r + key->offset;
-    switch (key->kind) {
-    case KBI_KIND_real: *(kbi_field_real*)field = NAN; break;
-    case KBI_KIND_whole: *(kbi_field_whole*)field = KB_NONE; break;
-    case KBI_KIND_truth: *(kbi_field_truth*)field = -1; break;
-    case KBI_KIND_text: *(kbi_field_text*)field = NULL; break;
-    case KBI_KIND_params: memset(field, 0, sizeof(kbi_field_params)); break;
-    case KBI_KIND_samples: memset(field, 0, sizeof(kbi_field_samples)); break;
-    case KBI_KIND_flags: *(kbi_field_flags*)field = 0; break;
-    case KBI_KIND_status: *(kbi_field_status*)field = KB_OK; break;
-    case KBI_KIND_verdict: *(kbi_field_verdict*)field = KB_NO_VERDICT; break;
-    }
+    memset(field, 0, key->size);
+    if (key->kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
+    if (key->kind == KBI_KIND_whole) *(kbi_field_whole*)field = KB_NONE;
+    if (key->kind == KBI_KIND_truth) *(kbi_field_truth*)field = -1;
 }
 
 static void kbi_result_clear(kb_result* r) {
@@ -5420,87 +4606,87 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// --- where a record's values come from ---
-
-enum { KBI_FACTS = 16 };
-typedef struct kbi_facts { // what the system says of itself, by name
-    struct kbi_fact {
-        const char* name;
-        char value[72];
-    } of[KBI_FACTS];
-    int n;
-    char cpu[96]; // the processor's name
-} kbi_facts;
-
-typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
-    char* command;
-    int64_t seed;
-    kbi_facts facts;
-} kbi_session;
-
-typedef struct kbi_sources { // NULL: not now
-    const kb_stats* stats;
-    const kbi_measured* measured;
-    const kbi_machine* machine;
-    const kbi_session* run;
-    const kbi_case* planned;
-} kbi_sources;
-
-static void kbi_take(kb_result* r, kbi_kind kind, void* to, const void* from, size_t size) {
-    const char* text = kind == KBI_KIND_text ? *(const char* const*)from : NULL;
-    if (text) *(kbi_field_text*)to = kbi_arena_text(r->owned, *text ? text : NULL);
-    if (kind != KBI_KIND_text) memcpy(to, from, size);
+// Takes what KB_RECORD names of a source: members of the key's own type, and texts as arrays, of which an empty one is
+// none.
+static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        const kbi_key* key = &kbi_keys[i];
+        void* to = (char*)r + key->offset;
+        const char* member = (const char*)from + key->from;
+        if (key->source != source) continue;
+        if (key->kind == KBI_KIND_text)
+            *(kbi_field_text*)to = kbi_arena_text(r->owned, *member ? member : NULL);
+        else
+            memcpy(to, member, key->size);
+    }
 }
 
-// Takes what KB_RECORD names of the sources that are given. An empty text is none.
-static void kbi_result_take(kb_result* r, const kbi_sources* from) {
-#define KBI_FROM_code false, *to
-#define KBI_FROM_timed false, *to
-#define KBI_FROM_stats(value) from->stats, from->stats->value
-#define KBI_FROM_measured(value) from->measured, from->measured->value
-#define KBI_FROM_machine(value) from->machine, from->machine->value
-#define KBI_FROM_run(value) from->run, from->run->value
-#define KBI_FROM_planned(value) from->planned, from->planned->value
-#define KBI_TAKE(kind, known, value)                    \
-    if (known) {                                        \
-        const kbi_field_##kind x = value;               \
-        kbi_take(r, KBI_KIND_##kind, to, &x, sizeof x); \
+// --- parameters: axes of a case, counters, facts ---
+
+static void kbi_param_text(kbi_text* s, const kb_param* p) {
+    char number[40];
+    if (p->type == KB_AXIS_STRINGS)
+        kbi_clean(s, p->s ? p->s : "");
+    else if (p->type == KB_AXIS_REALS)
+        kbi_puts(s, kbi_number(p->r, number));
+    else
+        kbi_putf(s, "%lld", (long long)p->i);
+}
+
+// Whether two lists hold the same values, in whatever order.
+static bool kbi_same_params(const kb_param* a, int64_t n_a, const kb_param* b, int64_t n_b) {
+    bool same = n_a == n_b;
+    for (const kb_param* p = a; same && p < a + n_a; p++) {
+        same = false;
+        for (const kb_param* q = b; q < b + n_b && !same; q++)
+            same = p->type == q->type && kbi_is(p->name, q->name) &&
+                   (p->type == KB_AXIS_STRINGS ? kbi_same_text(p->s, q->s)
+                    : p->type == KB_AXIS_REALS ? memcmp(&p->r, &q->r, sizeof p->r) == 0
+                                               : p->i == q->i);
     }
-#define KBI_EXPAND(macro, ...) macro(__VA_ARGS__)
-#define KBI_X(kind, key, group, source, meaning)      \
-    {                                                 \
-        kbi_field_##kind* to = &r->key;               \
-        KBI_EXPAND(KBI_TAKE, kind, KBI_FROM_##source) \
-    }
-    KB_RECORD(KBI_X)
-#undef KBI_X
+    return same;
+}
+
+static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: there is none
+    for (const kb_param* p = object->of; p < object->of + object->n; p++)
+        if (strcmp(p->name, name) == 0) return p;
+    return NULL;
+}
+
+static double kbi_object_number(const kbi_field_params* object, const char* name) { // NaN: there is none
+    const kb_param* p = kbi_object_find(object, name);
+    return !p ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
+}
+
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
+    const kb_param* p = kbi_object_find(object, name);
+    return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
 // --- by name: the columns of the table, and every key that is a number or a text ---
 
-// Of the table, from left to right: title, key, width, drop. Where a line is too short, the column with drop 1 is left
-// out first, then the one with 2, and so on.
+// Of the table, from left to right: title, key, width, drop, wide. When a line is too short, the column with drop 1 is
+// left out first, then the one with 2, and so on. Wide: only in a line of KBI_WIDE columns or more.
 // clang-format off
 #define KBI_COLUMNS(x) \
-    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0) \
-    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12) \
-    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8) \
-    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6) \
-    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5) \
-    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7) \
-    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2) \
-    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4) \
-    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11) \
-    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) \
-    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9) \
-    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1) \
-    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13) \
-    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3)
+    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
+    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12, false) \
+    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8, false) \
+    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6, false) \
+    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5, false) \
+    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7, false) \
+    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2, true) \
+    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4, false) \
+    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11, false) \
+    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10, false) \
+    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9, false) \
+    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1, true) \
+    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13, false) \
+    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3, true)
 // clang-format on
 
 enum {
-#define KBI_X(name, title, key, width, drop) name,
+#define KBI_X(name, title, key, width, drop, wide) name,
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
@@ -5508,8 +4694,9 @@ enum {
 static const struct {
     const char *title, *key;
     int width, drop;
+    bool wide;
 } kbi_columns[] = {
-#define KBI_X(name, title, key, width, drop) { title, key, width, drop },
+#define KBI_X(name, title, key, width, drop, wide) { title, key, width, drop, wide },
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
@@ -5550,22 +4737,6 @@ static kbi_shown kbi_shown_column(int column) {
     return shown;
 }
 
-// An object's number of a name; NaN: there is none.
-static double kbi_object_number(const kbi_field_params* object, const char* name) {
-    for (int64_t i = 0; i < object->n; i++) {
-        const kb_param* p = &object->of[i];
-        if (strcmp(p->name, name) == 0)
-            return p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
-    }
-    return NAN;
-}
-
-static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
-    for (int64_t i = 0; i < object->n; i++)
-        if (strcmp(object->of[i].name, name) == 0 && object->of[i].type == KB_AXIS_STRINGS) return object->of[i].s;
-    return NULL;
-}
-
 static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
@@ -5577,8 +4748,9 @@ static const char* kbi_shown_title(const kbi_shown* what) {
 // false after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
-    const kbi_key* key = kbi_key_named(name);
     int column = -1;
+    memset(out, 0, sizeof *out);
+    out->column = -1;
     for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
         kbi_offer(&best, kbi_columns[i].title);
         if (kbi_same_name(kbi_columns[i].title, name)) column = i;
@@ -5586,27 +4758,21 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
     for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH; i++)
         if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
             column = kbi_units[i / KBI_UNITS_EACH].column;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
     if (column >= 0) return *out = kbi_shown_column(column), true;
-    memset(out, 0, sizeof *out);
-    out->column = -1;
-    out->key = key;
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        kbi_kind kind = kbi_keys[i].kind;
+        if (kind == KBI_KIND_params || kind == KBI_KIND_samples || kind == KBI_KIND_flags) continue;
+        kbi_offer(&best, kbi_keys[i].name);
+        if (kbi_same_name(kbi_keys[i].name, name)) out->key = &kbi_keys[i];
+    }
     if (strncmp(name, "counter:", 8) == 0 && name[8]) {
         out->key = kbi_key_named("counters");
         snprintf(out->counter, sizeof out->counter, "%s", name + 8);
-        return true;
     }
-    if (key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples && key->kind != KBI_KIND_flags)
-        return true;
-    if (key)
-        kbi_error("--%s: %s is a list, neither a number nor a text; --json has it", option, key->name);
-    else if (!*name)
-        kbi_error("--%s: a name is missing in its list, which is one as in time,GB/s", option);
-    else if (best.distance <= 3)
-        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'; nearest is '%s'", option,
-                  name, best.name);
-    else
-        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'", option, name);
+    if (out->key) return true;
+    kbi_error("--%s: '%s' is neither a column of the table nor a key of --json with one value%s%s%s", option, name,
+              best.distance <= 3 ? "; nearest is '" : "", best.distance <= 3 ? best.name : "",
+              best.distance <= 3 ? "'" : "");
     return false;
 }
 
@@ -5624,11 +4790,6 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
         p += length + down;
         if (!*p) return n;
     }
-}
-
-static bool kbi_shown_check(const char* option, const char* list) {
-    kbi_shown shown[KBI_SHOWN];
-    return kbi_shown_parse(option, list, shown) > 0;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5948,7 +5109,6 @@ enum {
     KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                  \
         KBI_WRITES | KBI_IN_LOAD)                                                                               \
     KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD)            \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0)                    \
     x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,              \
         kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
     x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,          \
@@ -6108,7 +5268,8 @@ static bool kbi_take_axis(const kb_option* option, void* values, const char* val
 }
 
 static bool kbi_take_columns(const kb_option* option, void* values, const char* value) {
-    return kbi_take_text(option, values, value) && kbi_shown_check(option->name, value);
+    kbi_shown shown[KBI_SHOWN];
+    return kbi_take_text(option, values, value) && kbi_shown_parse(option->name, value, shown) > 0;
 }
 
 static bool kbi_take_warmup(const kb_option* option, void* values, const char* value) {
@@ -6120,7 +5281,8 @@ static bool kbi_take_warmup(const kb_option* option, void* values, const char* v
 }
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
-    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, "script"); // script: for the tests
+    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, kbi_process.own_device);
+    ((kbi_options*)values)->gpu = 0;
     if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
         return kbi_take_text(option, values, value);
     return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
@@ -6322,7 +5484,7 @@ static void kbi_option_unknown(const char* word, const char* name) {
     static const struct {
         const char *names, *file, *cure, *tool;
     } addons[] = {
-        { "load,compare,race", "kbench_report.h", KBI_INCLUDE, "build/kbench" },
+        { "load,compare,race,resume", "kbench_report.h", KBI_INCLUDE, "build/kbench" },
         { "baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,gbench,go,github,report,"
           "html,svg,plot,where,benchmark_out,benchmark_out_format,benchmark_repetitions,"
           "benchmark_display_aggregates_only",
@@ -6522,8 +5684,6 @@ static bool kbi_options_agree(const kbi_options* o) {
     if (o->procs > 1 && o->on[KBI_OPTION_no_isolate])
         return kbi_error("--procs %lld takes processes of their own: leave out --no-isolate", (long long)o->procs),
                false;
-    if (o->on[KBI_OPTION_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
-        return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     return true;
 }
 
@@ -7360,7 +6520,9 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 // What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
-    r->target = kbi_is(o->device, "cpu") ? KBI_ON_CPU : kbi_is(o->device, "script") ? KBI_ON_SCRIPT : KBI_ON_GPU;
+    r->target = kbi_is(o->device, "cpu")                     ? KBI_ON_CPU
+                : kbi_is(o->device, kbi_process.own_device) ? KBI_ON_OWN
+                                                            : KBI_ON_GPU;
     r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
     r->timing = kbi_same_name(o->timer, "cupti")  ? KBI_BY_CUPTI
                 : kbi_same_name(o->timer, "both") ? KBI_BY_BOTH
@@ -7389,6 +6551,61 @@ static unsigned kbi_wishes(bool host) {
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && (i->open || i->end || i->close) && (i->host || !host)) bits |= i->bit;
     return bits;
+}
+
+// --- cases that a record stands for ---
+
+static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
+    kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
+    for (int i = 0; i < plan->n; i++) {
+        cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
+        cases[i].runs = true, cases[i].record = NULL;
+    }
+    return cases;
+}
+
+// Whether a record stands for each case of the group that begins here, as far as it runs here.
+static bool kbi_recalled(const kb_planned* cases, const kbi_plan* plan, int first) {
+    bool any = false;
+    for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
+        any |= cases[i].record != NULL;
+        if (cases[i].runs && !cases[i].record) return false;
+    }
+    return any;
+}
+
+static bool kbi_recalls(void) { // whether an output has records that may stand for cases
+    bool any = false;
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next) any |= i->on && i->recall;
+    return any;
+}
+
+static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
+    for (int first = 0, end; first < plan->n; first = end) {
+        bool whole = kbi_recalled(cases, plan, first);
+        end = kbi_group_end(plan, first);
+        for (int i = first; i < end && !whole; i++) cases[i].record = NULL;
+    }
+    return true;
+}
+
+// Takes the cases that a record stands for out of a plan that is only looked at; false after an error message.
+static bool kbi_plan_recall(kbi_plan* plan) {
+    kb_planned* cases = kbi_planned_cases(plan);
+    bool good = kbi_recall(cases, plan, NULL);
+    int n = 0;
+    plan->groups = 0;
+    for (int i = 0; i < plan->n; i++) {
+        if (cases[i].record) continue;
+        plan->groups += !n || cases[i].group != cases[n - 1].group;
+        cases[n] = cases[i];
+        plan->cases[n++] = plan->cases[i];
+    }
+    plan->n = n;
+    KBENCH_FREE(cases);
+    return good;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7478,8 +6695,7 @@ typedef struct kbi_timer {
 // What a device fills in, in five groups. NULL: it has no such thing.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu;       // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
-    bool stands_in; // for any device: GPU work runs here like host work
+    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // facts; false: machine->why says why not
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
@@ -7627,7 +6843,6 @@ typedef struct kbi_body_call { // of the body
     bool fresh;                // with other inputs in the memory of the call before
     const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
-    uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -7711,7 +6926,7 @@ typedef struct kbi_run {
     const kbi_sink* sink; // NULL: nobody listens
     int index;            // of the case in the plan, -1: it stands in for one
     int64_t began, shown; // shown: when it was, or would have been
-    uint64_t range;       // of the case, for profilers
+    uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
     kbi_place place;
     kbi_body_call call;
     kbi_work work;
@@ -7720,6 +6935,9 @@ typedef struct kbi_run {
     kbi_memory memory;
     kbi_measured m;
 } kbi_run;
+
+// An add-on's, or NULL: shows profilers which case runs, and its phase. It ends the range, and begins one of that name.
+static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
 static bool kbi_lost(const kbi_run* run) { // the device, by an error of this run's
@@ -8030,18 +7248,7 @@ typedef struct kbi_insight { // what is being looked into
     kbi_verdict verdict;
 } kbi_insight;
 
-enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
-typedef void (*kbi_nvtx_function)(void);
-typedef struct kbi_nvtx { // slots that a tool's library fills with its functions
-    bool asked;
-    void* domain; // NULL: nobody listens
-    kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
-} kbi_nvtx;
-
 static struct kbi_lab {
-    double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
-    double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
-    int placement;                                                            // of the recipe, for the script
     kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
     double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
     bool told;                      // them
@@ -8056,7 +7263,6 @@ static struct kbi_lab {
     int folder;                 // in which calls begin; 0: not opened
     volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
     uintptr_t running;          // the case whose function is at work
-    kbi_nvtx nvtx;
     kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -8103,275 +7309,138 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>leftovers measure: what a function changed in its process: put back before the next one, or the process ends.
+  >>leftovers measure: what a function changed in its process, which ends then.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifndef __cplusplus
 extern char** environ; // strict standards hide it
 #endif
 
-#ifdef SIG_SETMASK
-#define KBI_SETMASK SIG_SETMASK
-#else
-#define KBI_SETMASK 2 // Linux
-#endif
-
-enum { KBI_LIMITS = 16 };           // RLIM_NLIMITS
-enum { KBI_FILES_LEFT = 64 };       // open files that a function may leave behind
-enum { KBI_MEMORY_LEFT_PART = 16 }; // and the part of the machine's memory
+// What a function can change of its process, as numbers that are compared.
+enum {
+    KBI_LEFT_UMASK,
+    KBI_LEFT_BLOCKED,
+    KBI_LEFT_LIMITS,
+    KBI_LEFT_CPUS,
+    KBI_LEFT_PRIORITY,
+    KBI_LEFT_LOCALE,
+    KBI_LEFT_VARIABLES,
+    KBI_LEFT_STANDARD,
+    KBI_LEFT_HANDLERS,
+    KBI_LEFT_COMPARED,
+    KBI_LEFT_THREADS = KBI_LEFT_COMPARED, // from here on: there may not be many more
+    KBI_LEFT_FILES,
+    KBI_LEFT_MEMORY,
+    KBI_LEFT_COUNT
+};
+typedef struct kbi_leftovers {
+    uint64_t of[KBI_LEFT_COUNT];
+} kbi_leftovers;
 
 // The process as it was before the first function ran.
 static struct kbi_before {
-    bool known, shared; // environ holds texts of variables
-    mode_t mode;        // umask
-    uint64_t blocked;
+    bool known;
     fenv_t floats;
-    uint64_t limits[KBI_LIMITS][2]; // soft, hard
-    kbi_cpus cpus;
-    int nice;
-    char *locale, **variables;
-    int64_t files[3][2];                    // device and inode of stdin, stdout, stderr; -1: closed
-    int next_file;                          // the lowest number that no file has
-    int64_t handlers[2], threads, resident; // kbi_status_look
+    kbi_leftovers state;
 } kbi_before;
 
-static void kbi_standard_file(int file, int64_t out[2]) {
-    struct stat about;
-    bool open = fstat(file, &about) == 0;
-    out[0] = open ? (int64_t)about.st_dev : -1;
-    out[1] = open ? (int64_t)about.st_ino : -1;
-}
-
-static int kbi_next_file(void) { // -1: there is none
-    int file = dup(2), other = file < 0 ? kbi_open_file("/dev/null", O_RDONLY) : -1;
-    int next = KBI_MAX(file, other);
-    if (next >= 0) close(next);
-    return next;
-}
-
-// A number of /proc/self/status, such as "Threads:"; KB_NONE: it is not there.
-static int64_t kbi_status_number(const char* status, const char* name, int base) {
+// A number of /proc/self/status, such as "Threads:"; 0: it is not there.
+static uint64_t kbi_status_number(const char* status, const char* name, int base) {
     const char* at = strstr(status, name);
-    return at && at > status && at[-1] == '\n' ? (int64_t)strtoull(at + strlen(name), NULL, base) : KB_NONE;
+    return at && at > status && at[-1] == '\n' ? strtoull(at + strlen(name), NULL, base) : 0;
 }
 
-// handlers: signals that are ignored, and caught, but for those that the C library takes when threads are started.
-static void kbi_status_look(int64_t handlers[2], int64_t* threads, int64_t* resident) {
-    const int64_t library = (int64_t)7 << 31;
+static kbi_leftovers kbi_leftovers_now(void) {
+    const uint64_t library = ~((uint64_t)7 << 31), start = 14695981039346656037u; // signals of the C library's threads
+    const char* locale = setlocale(LC_ALL, NULL);
+    kbi_leftovers now;
+    kbi_cpus cpus;
     char status[4096];
-    int file = kbi_open_file("/proc/self/status", O_RDONLY);
+    memset(&now, 0, sizeof now);
+    int file = kbi_open_file("/proc/self/status", O_RDONLY); // it has the lowest number that is free
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
-    handlers[0] = kbi_status_number(status, "SigIgn:", 16) & ~library;
-    handlers[1] = kbi_status_number(status, "SigCgt:", 16) & ~library;
-    *threads = kbi_status_number(status, "Threads:", 10);
-    *resident = kbi_status_number(status, "VmRSS:", 10) * 1024;
+    now.of[KBI_LEFT_FILES] = (uint64_t)file;
+    now.of[KBI_LEFT_THREADS] = kbi_status_number(status, "Threads:", 10);
+    now.of[KBI_LEFT_MEMORY] = kbi_status_number(status, "VmRSS:", 10) * 1024;
+    now.of[KBI_LEFT_BLOCKED] = kbi_status_number(status, "SigBlk:", 16);
+    now.of[KBI_LEFT_HANDLERS] = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
+                                (kbi_status_number(status, "SigCgt:", 16) & library);
+    const mode_t mode = umask(077);
+    umask(mode);
+    now.of[KBI_LEFT_UMASK] = mode;
+    now.of[KBI_LEFT_PRIORITY] = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    kbi_cpus_allowed(&cpus);
+    now.of[KBI_LEFT_CPUS] = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
+    now.of[KBI_LEFT_LOCALE] = kbi_hash(start, locale ? locale : "");
+#ifdef LC_GLOBAL_LOCALE
+    now.of[KBI_LEFT_LOCALE] ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+#endif
+    for (char** v = environ; v && *v; v++)
+        now.of[KBI_LEFT_VARIABLES] = kbi_hash_bytes(now.of[KBI_LEFT_VARIABLES], *v, strlen(*v) + 1);
+    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+        struct stat about;
+        bool open = fstat(i, &about) == 0;
+        int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
+        now.of[KBI_LEFT_STANDARD] = kbi_hash_bytes(now.of[KBI_LEFT_STANDARD], (const char*)which, sizeof which);
+    }
+    for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
+        uint64_t limit[2] = { 0, 0 };
+        syscall(SYS_prlimit64, 0, i, NULL, limit);
+        now.of[KBI_LEFT_LIMITS] = kbi_hash_bytes(now.of[KBI_LEFT_LIMITS], (const char*)limit, sizeof limit);
+    }
+    return now;
 }
-
-static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
 
 static void kbi_before_note(void) {
-    struct kbi_before* b = &kbi_before;
-    const char* locale = setlocale(LC_ALL, NULL);
-    size_t n = 0, bytes = locale ? strlen(locale) + 1 : 0;
-    b->known = true;
-    b->mode = umask(077);
-    umask(b->mode);
-    fegetenv(&b->floats);
-#ifdef SYS_rt_sigprocmask
-    syscall(SYS_rt_sigprocmask, 0, NULL, &b->blocked, sizeof b->blocked);
-#endif
-#ifdef SYS_prlimit64
-    for (int i = 0; i < KBI_LIMITS; i++) syscall(SYS_prlimit64, 0, i, NULL, b->limits[i]);
-#endif
-    kbi_cpus_allowed(&b->cpus);
-    b->nice = getpriority(PRIO_PROCESS, 0);
-    if (locale) b->locale = (char*)memcpy(kbi_grow(NULL, bytes), locale, bytes);
-    while (environ && environ[n]) n++;
-    b->variables = (char**)kbi_grow(NULL, sizeof(char*) * (n + 1));
-    for (size_t i = 0; i < n; i++) {
-        bytes = strlen(environ[i]) + 1;
-        b->variables[i] = (char*)memcpy(kbi_grow(NULL, bytes), environ[i], bytes);
-    }
-    b->variables[n] = NULL;
-    for (int i = 0; i < 3; i++) kbi_standard_file(i, b->files[i]);
-    b->next_file = kbi_next_file();
-    kbi_status_look(b->handlers, &b->threads, &b->resident);
+    kbi_before.known = true;
+    fegetenv(&kbi_before.floats);
+    kbi_before.state = kbi_leftovers_now();
 }
 
-static void kbi_variables_restore(void) {
-    char** was = kbi_before.variables;
-    size_t n = 0;
-    while (was[n] && environ && environ[n] && kbi_is(was[n], environ[n])) n++;
-    if (!was[n] && environ && !environ[n]) return;
-    while (was[n]) n++;
-    environ = (char**)memcpy(kbi_grow(NULL, sizeof(char*) * (n + 1)), was, sizeof(char*) * (n + 1));
-    kbi_before.shared = true;
-}
-
-// In the user's own process, which may change its state between two groups of cases.
-static void kbi_before_forget(void) {
-    struct kbi_before* b = &kbi_before;
-    for (size_t i = 0; b->known && !b->shared && b->variables[i]; i++) KBENCH_FREE(b->variables[i]);
-    if (b->known && !b->shared) KBENCH_FREE(b->variables);
-    KBENCH_FREE(b->locale);
-    memset(b, 0, sizeof *b);
-}
-
-// Puts back what can be put back for certain. NULL, or what cannot.
-static const char* kbi_before_restore(void) {
-    struct kbi_before* b = &kbi_before;
-    const char *locale = setlocale(LC_ALL, NULL), *why = NULL;
+// Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
+static void kbi_before_restore(void) {
     struct itimerval none;
-    kbi_cpus cpus;
     memset(&none, 0, sizeof none);
     setitimer(ITIMER_REAL, &none, NULL);
     setitimer(ITIMER_VIRTUAL, &none, NULL);
     setitimer(ITIMER_PROF, &none, NULL);
-    if (!b->known) return NULL;
-    umask(b->mode);
-    fesetenv(&b->floats);
-#ifdef SYS_rt_sigprocmask
-    syscall(SYS_rt_sigprocmask, KBI_SETMASK, &b->blocked, NULL, sizeof b->blocked);
-#endif
-#ifdef SYS_prlimit64
-    for (int i = 0; i < KBI_LIMITS; i++) {
-        uint64_t now[2];
-        if (syscall(SYS_prlimit64, 0, i, NULL, now) != 0 || memcmp(now, b->limits[i], sizeof now) == 0) continue;
-        if (syscall(SYS_prlimit64, 0, i, b->limits[i], NULL) != 0) why = "it lowered a limit of its process for good";
-    }
-#endif
-    if (kbi_cpus_allowed(&cpus) && memcmp(&cpus, &b->cpus, sizeof cpus) != 0 && !kbi_cpus_pin(&b->cpus))
-        why = "it changed the processors of its process for good";
-    if (getpriority(PRIO_PROCESS, 0) != b->nice && setpriority(PRIO_PROCESS, 0, b->nice) != 0)
-        why = "it lowered the priority of its process for good";
-#ifdef LC_GLOBAL_LOCALE
-    uselocale(LC_GLOBAL_LOCALE);
-#endif
-    if (b->locale && locale && !kbi_is(locale, b->locale)) setlocale(LC_ALL, b->locale);
-    kbi_variables_restore();
-    return why;
+    if (kbi_before.known) fesetenv(&kbi_before.floats);
 }
 
-// Puts back what can be, and looks at the rest. NULL: this process is as good as a fresh one for the next case; else
-// why it is not.
+static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
+
+// NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
-    const struct kbi_before* b = &kbi_before;
-    const char* why = kbi_before_restore();
-    int64_t handlers[2], threads, resident, physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    if (!b->known || why) return why;
-    for (int i = 0; i < 3; i++) {
-        int64_t now[2];
-        kbi_standard_file(i, now);
-        if (memcmp(now, b->files[i], sizeof now) != 0) return "it closed or replaced stdin, stdout or stderr";
-    }
-    int next = kbi_next_file();
-    if (b->next_file >= 0 && (next < 0 || next > b->next_file + KBI_FILES_LEFT)) return "it left files open";
-    kbi_status_look(handlers, &threads, &resident);
-    if (memcmp(handlers, b->handlers, sizeof handlers) != 0) return "it changed how signals are handled";
-    if (resident - b->resident > physical / KBI_MEMORY_LEFT_PART) return "it left memory allocated";
-    if (threads <= b->threads) return NULL;
+    static const char* const why[] = { "it changed the umask",
+                                       "it blocked signals",
+                                       "it changed the limits of its process",
+                                       "it changed the processors of its process",
+                                       "it changed the priority of its process",
+                                       "it changed the locale",
+                                       "it changed the environment",
+                                       "it closed or replaced stdin, stdout or stderr",
+                                       "it changed how signals are handled" };
+    enum { KBI_MOST_FILES = 64, KBI_MEMORY_PART = 16 }; // that it may leave open; and the part of the machine's memory
+    kbi_before_restore();
+    if (!kbi_before.known) return NULL;
+    const uint64_t* was = kbi_before.state.of;
+    const kbi_leftovers left = kbi_leftovers_now();
+    for (int i = 0; i < KBI_LEFT_COMPARED; i++)
+        if (left.of[i] != was[i]) return why[i];
+    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (left.of[KBI_LEFT_FILES] > was[KBI_LEFT_FILES] + KBI_MOST_FILES) return "it left files open";
+    if (left.of[KBI_LEFT_MEMORY] > was[KBI_LEFT_MEMORY] + physical / KBI_MEMORY_PART)
+        return "it left memory allocated";
+    if (left.of[KBI_LEFT_THREADS] <= was[KBI_LEFT_THREADS]) return NULL;
     int64_t ran = kbi_others_ran();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
     return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>nvtx      measure: names of cases and phases, for whatever profiler listens.
----------------------------------------------------------------------------------------------------------------*/
-
-// NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
-// library asks for a table of slots and puts its functions there. With none of it a range costs a comparison.
-enum {
-    KBI_NVTX_CORE2 = 5, // the module of ranges in a domain; its slots:
-    KBI_NVTX_START = 2,
-    KBI_NVTX_END = 3,
-    KBI_NVTX_REGISTER = 10,
-    KBI_NVTX_DOMAIN = 12
-};
-
-typedef struct kbi_nvtx_event { // nvtxEventAttributes_t
-    uint16_t version, size;
-    uint32_t category;
-    int32_t colour_is;
-    uint32_t colour;
-    int32_t payload_is, gap;
-    uint64_t payload;
-    int32_t message_is;
-    const void* message;
-} kbi_nvtx_event;
-
-static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* size) {
-    if (module < 1 || module >= KBI_NVTX_MODULES) return 0;
-    for (int i = 0; i < KBI_NVTX_SLOTS; i++) kbi_lab.nvtx.table[module][i] = &kbi_lab.nvtx.slots[module][i];
-    static const unsigned sizes[KBI_NVTX_MODULES] = { 0, 16, 9, 15, 7, 16, 7 };
-    *table = kbi_lab.nvtx.table[module];
-    if (size) *size = sizes[module];
-    return 1;
-}
-
-static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library tells its own
-
-static const void* kbi_nvtx_export(uint32_t id) {
-    static const struct {
-        size_t size;
-        int (*module)(int, kbi_nvtx_function***, unsigned*);
-    } functions = { sizeof functions, kbi_nvtx_module };
-    static const struct {
-        size_t size;
-        uint32_t version, gap;
-        void (*told)(uint32_t);
-    } versions = { sizeof versions, 3, 0, kbi_nvtx_told };
-    return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
-}
-
-// The library is looked for once in a process.
-static void kbi_nvtx_open(void) {
-    const char* path = getenv("NVTX_INJECTION64_PATH");
-    void* library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
-    int (*init)(const void* (*)(uint32_t)) = NULL;
-    void* (*domain)(const char*) = NULL;
-    kbi_lab.nvtx.asked = true;
-    if (library) kbi_find(library, "InitializeInjectionNvtx2", &init);
-    if (!init || !init(kbi_nvtx_export)) return;
-    memcpy(&domain, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_DOMAIN], sizeof domain);
-    if (domain) kbi_lab.nvtx.domain = domain("kbench");
-}
-
-// A range that others may overlap, since rivals take turns; 0: none. Tools take their options' texts for registered
-// ones, and read / [ ] * + , and @ in them as signs.
-static uint64_t kbi_nvtx_begin(const char* text, const char* colour_of) {
-    uint64_t (*start)(void*, const kbi_nvtx_event*);
-    void* (*enlist)(void*, const char*);
-    char name[512];
-    kbi_nvtx_event e;
-    if (!kbi_lab.nvtx.asked) kbi_nvtx_open();
-    memcpy(&start, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_START], sizeof start);
-    memcpy(&enlist, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_REGISTER], sizeof enlist);
-    if (!kbi_lab.nvtx.domain || !start) return 0;
-    snprintf(name, sizeof name, "%s", text);
-    for (char* p = name; (p = strpbrk(p, "@/[]*+,")) != NULL;) *p = ' ';
-    memset(&e, 0, sizeof e);
-    e.version = 3;
-    e.size = sizeof e;
-    e.colour_is = 1;
-    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, colour_of) & 0xbfbfbfu);
-    e.message = enlist ? enlist(kbi_lab.nvtx.domain, name) : NULL;
-    e.message_is = e.message ? 3 : 1;
-    if (!e.message) e.message = name;
-    return start(kbi_lab.nvtx.domain, &e);
-}
-
-static void kbi_nvtx_end(uint64_t* range) {
-    void (*end)(void*, uint64_t);
-    memcpy(&end, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_END], sizeof end);
-    if (*range && end) end(kbi_lab.nvtx.domain, *range);
-    *range = 0;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>host      measure: the cpu backend, and the tests' script backend, with their timers.
+  >>host      measure: the cpu backend, and the timer by the host's clock.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
@@ -8395,7 +7464,6 @@ static double kbi_clock_lattice(double* ns, int n) {
 }
 
 static double kbi_clock_step(void) {
-    const int64_t long_enough = 50000000;
     double ns[1000];
     volatile int spent = 0;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -8405,15 +7473,10 @@ static double kbi_clock_step(void) {
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
     if (step > 0) return step;
-    // coarse: the smallest difference of two readings
-    int64_t best = INT64_MAX, began = kbi_now();
-    for (int i = 0; i < 200 && (i < 3 || kbi_now() - began < long_enough); i++) {
-        int64_t a = kbi_now(), b = a;
-        for (int turns = 0; b == a && turns < 1 << 26; turns++) b = kbi_now();
-        if (b > a) best = KBI_MIN(best, b - a);
-        if (b == a) break; // it stands still
-    }
-    return best == INT64_MAX ? 1e9 : (double)best;
+    int64_t from = kbi_now(), to = from, next; // coarse: from one change to the next
+    while (to == from) to = kbi_now();
+    for (next = to; next == to;) next = kbi_now();
+    return (double)(next - to);
 }
 
 // Work behind this begins when that before it has ended.
@@ -8435,131 +7498,46 @@ static double kbi_measure_wall_bias(void) {
     return KBI_MAX(bias, 1e-3); // above 0: it is known
 }
 
-// The system is asked for the thread's time beside every run (kbi_wall_lost): what that leaves behind is in the bias.
-static int64_t kbi_pass_begin(kbi_run* run) {
-    (void)run;
-    kbi_lab.turn = kbi_turn_now();
-    return 1;
-}
-static void kbi_pass_end(kbi_run* run) {
-    run->alike.turns[0] += (double)(kbi_lab.wall_end - kbi_lab.wall_start);
-    kbi_lab.turn = kbi_turn_now();
-}
-static const kbi_timer kbi_pass_timer = { "wall", kbi_pass_begin, kbi_pass_end, NULL, true, true };
-
 // What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
-// since a mean is known more finely than the clock's step.
-KBI_SLOW_END
-KBI_OPTIMISE static double kbi_measure_pass_bias(const kbi_run* like) {
+// since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
+// before and after (kbi_wall_lost).
+static void kbi_pass_begin(void) {
+    kbi_lab.turn = kbi_turn_now();
+    kbi_lab.wall_start = kbi_now();
+    kbi_serialise();
+}
+static void kbi_pass_end(void) {
+    kbi_lab.wall_end = kbi_now();
+    kbi_lab.turn = kbi_turn_now();
+}
+static double kbi_measure_pass_bias(void) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
-    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof *run);
-    memset(run, 0, sizeof *run);
-    run->backend = like->backend, run->machine = like->machine, run->recipe = like->recipe, run->of = like->of;
-    run->kb.run = run;
-    run->sampling.timer = &kbi_pass_timer;
-    run->call.sampled = run->call.looped = true;
-    run->call.phase = KBI_PHASE_SAMPLE;
     for (int i = 0; i < KBI_STRETCHES; i++) {
-        run->alike.turns[0] = 0;
-        run->shown = kbi_now();
+        int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            run->call.ready = KBI_SAMPLE;
-            KBI_TIME(&run->kb, true) __asm__ __volatile__("" : : : "memory");
+            kbi_pass_begin();
+            __asm__ __volatile__("" : : : "memory");
+            kbi_pass_end();
+            sum += kbi_lab.wall_end - kbi_lab.wall_start;
         }
-        mean[i] = run->alike.turns[0] / (double)KBI_PASSES;
+        mean[i] = (double)sum / KBI_PASSES;
     }
-    KBENCH_FREE(run);
     return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
 }
-KBI_SLOW_BEGIN
 
-// How often a loop of KB_TIME's turns, as kbi_next says it: first so often, then no more.
-__attribute__((noinline)) static int64_t kbi_loop_turns(int64_t* turns) {
-    int64_t n = *turns;
-    *turns = 0;
-    return n;
-}
-
-#define KBI_TURN(nops)                                                                  \
-    case nops:                                                                          \
-        __asm__ __volatile__(".p2align 6\n\t.rept " #nops "\n\tnop\n\t.endr");          \
-        for (int64_t left = 0; left > 0 || (left = kbi_loop_turns(&turns)) > 0; --left) \
-            __asm__ __volatile__("# " #nops : : : "memory");                            \
-        break
-
-KBI_SLOW_END
-// KB_TIME's loop with nothing in it, so far behind the beginning of a line of the cache: ns a turn.
-KBI_OPTIMISE static double kbi_time_loop(int place, int64_t turns) {
-    int64_t began = kbi_now(), n = turns;
-    switch (place) {
-        KBI_TURN(0);
-        KBI_TURN(8);
-        KBI_TURN(16);
-        KBI_TURN(24);
-        KBI_TURN(32);
-        KBI_TURN(40);
-        KBI_TURN(48);
-        KBI_TURN(56);
-    }
-    return (double)(kbi_now() - began) / (double)n;
-}
-#undef KBI_TURN
-KBI_SLOW_BEGIN
-
-// A turn is a cycle, and two or four where its jump lies across two lines. Where the compiler puts the user's loop
-// nobody knows: what takes no longer than the slowest may be an empty one. kept: values that it keeps, half a cycle
-// each, which are loaded or stored.
-static double kbi_time_empty_loop(int64_t turns, int kept) {
-    double least = (double)INFINITY, most = 0;
-    for (int place = 0; place < 64; place += 8) {
-        double ns = kbi_time_loop(place, KBI_MAX(turns / 8, (int64_t)1));
-        least = KBI_MIN(least, ns), most = KBI_MAX(most, ns);
-    }
-    // 1.5 times of it, which the caller allows, are no more than 1.2 times the slowest
-    return KBI_MAX(least, 0.8 * most) + least * kept / 3;
-}
-
-// What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where
-// kb_keep stands, though an empty loop takes as long; unless all that is kept are constants that the compiler knew.
-static kbi_kept kbi_keeps(const kb_build* build, int line, int* places) {
-    int end = line + 100, constants = 0;
-    *places = 0;
+// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that the
+// compiler knew: then the compiler may have removed the block, or done its work in advance.
+static int32_t kbi_keeps(const kb_build* build, int line) {
+    int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
         if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
     for (const int32_t* m = build->marks; m < build->marks_end; m++) {
         if (*m % 2 || *m / 8 < line || *m / 8 >= end) continue;
-        *places += 1;
+        places++;
         constants += *m / 4 % 2;
     }
-    return !*places ? KBI_KEPT_NOTHING : constants == *places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
-}
-
-static void kbi_no_function(kb_stream stream, void* user) { (void)stream, (void)user; }
-
-// kb_loop's loop with a function that does nothing: ns a turn.
-static double kbi_time_empty_call(int64_t turns) {
-    volatile kb_function fn = kbi_no_function;
-    kb_function called = fn;
-    int64_t began = kbi_now();
-    for (int64_t left = turns; left > 0; --left) called(NULL, NULL);
-    return (double)(kbi_now() - began) / (double)turns;
-}
-
-// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind.
-static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
-    const int called_ns = 10,
-              loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
-    double loop[3];
-    int places = 0;
-    if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
-    kbi_kept kept =
-        run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
-    run->m.kept = (int32_t)kept;
-    for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
-        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs, KBI_MIN(places, 8));
-    run->m.loops++;
-    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
+    return !places ? KBI_KEPT_NOTHING : constants == places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -8578,11 +7556,7 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
-    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) {
-        const kbi_unit unit = run->call.unit;
-        kbi_lab.pass_bias = kbi_measure_pass_bias(run);
-        run->call.unit = unit;
-    }
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
@@ -8668,7 +7642,9 @@ static void kbi_wall_end(kbi_run* run) {
         run->m.empty = KBI_NO_SHAPE;
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
-    if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
+    if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
+        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
+                                       : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -8718,7 +7694,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
     m->boost = -1;
-    m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
+    m->simulated = kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
@@ -8750,54 +7726,9 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 // clang-format off
 #define KBI_HOST_MEMORY { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL }
 static const kbi_backend kbi_cpu = {
-    "cpu", false, false, kbi_cpu_open,
+    "cpu", false, kbi_cpu_open,
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    NULL
-};
-// clang-format on
-
-// The script backend, --device script: blocks run, and their times come from a function that the tests install before
-// kb_main. It may raise flags (1 << KB_FLAG_...), and an ERROR flag ends the case.
-static int64_t kbi_script_begin(kbi_run* run) { return (void)run, 1; }
-
-static void kbi_script_end(kbi_run* run) {
-    uint64_t flags = 0;
-    double ns = kbi_lab.script(run->of->name, run->call.unit == KBI_SAMPLE ? run->m.n : -1, &flags);
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        if (kb_flag_is_error((kb_flag)f))
-            kbi_stop(run, (kb_flag)f, "the script says so");
-        else
-            kbi_raise(run, (kb_flag)f);
-    }
-    run->m.bias_ns = run->m.floor_ns = 0;
-    kbi_add_sample(run, ns);
-}
-
-static const kbi_timer kbi_script_timer = { "events", kbi_script_begin, kbi_script_end, NULL, false, true };
-static const kbi_timer* kbi_script_choose(struct kbi_run* run) { return (void)run, &kbi_script_timer; }
-
-static void kbi_script_roof(kbi_machine* m, int which) {
-    double is = kbi_lab.script_roof ? kbi_lab.script_roof(which) : which == KBI_ROOF_COPY ? 1e12 : 0;
-    kbi_roof_put(&m->roofs, which, is, is, 0);
-}
-
-static bool kbi_script_open(kbi_machine* m, const kbi_recipe* recipe) {
-    kbi_machine_clear(m, "script");
-    kbi_lab.placement = recipe->placement;
-    m->l2 = 1 << 20;
-    if (kbi_nan(m->roofs.of[KBI_ROOF_COPY])) kbi_script_roof(m, KBI_ROOF_COPY);
-    return true;
-}
-
-// clang-format off
-static const kbi_backend kbi_scripted = {
-    "script", false, true, kbi_script_open,
-    KBI_HOST_MEMORY,
-    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     NULL
@@ -9140,7 +8071,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
     kbi_note_call(kb, "KB_ALLOC", false);
-    bool absent = KBI_CUDA && !run->backend->gpu && !run->backend->stands_in && place != KB_HOST;
+    bool absent = KBI_CUDA && !run->backend->gpu && place != KB_HOST;
     if (absent && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
         return NULL;
@@ -10665,74 +9596,311 @@ static void kbi_gpu_compare(kbi_run* run) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI's callbacks in a run that is not timed.
+  >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
+// What a call of the CUDA API does, as bits.
+enum {
+    KBI_SUBMITS = 1 << 0, // work, to a stream
+    KBI_KERNEL = 1 << 1,  // and CUPTI gives the kernel's name
+    KBI_COPIES = 1 << 2,
+    KBI_ALLOCATES = 1 << 3,
+    KBI_RECORDS = 1 << 4,         // object: an event, or the address that a stream writes
+    KBI_STREAM_WAITS = 1 << 5,    // object: as above
+    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or asks whether it is done
+    KBI_HOST_EVENT = 1 << 7,      // likewise for object
+    KBI_HOST_ALL = 1 << 8,        // likewise for all streams
+    KBI_HOST_WAITS = 7 << 6,      // one of these three
+    KBI_CREATES = 1 << 9,         // a stream
+    KBI_BEGINS_CAPTURE = 1 << 10, // of a stream
+    KBI_ENDS_CAPTURE = 1 << 11,
+    KBI_HOST_FUNCTION = 1 << 12, // runs in a stream
+    KBI_UNCAPTURED = 1 << 13,    // stream capture refuses the call, or changes what it does
+};
+enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles to which the driver gives a meaning
+enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 18 };
+
+typedef struct kbi_cuda_call { // a call of the CUDA API; they are listed in the order in which they returned
+    int32_t kind, number;      // what it does; its place among the block's calls, from 1
+    int32_t error;             // 0: the call succeeded
+    int32_t blocking;          // whether the stream that it creates waits for the legacy default stream
+    uint64_t stream, object;
+    const char* name;
+    char kernel[80]; // "": it launches none
+    int32_t place;   // of its stream in kbi_stream_order, if it submitted work that runs
+    bool begun;      // whether that work waits for the begin of the timed span
+    int64_t work;    // its number among the works of its stream, from 1; 0: it submitted none
+} kbi_cuda_call;
+
+// --- whether kb->stream waits for the work of these calls ---
+
+// The work that ends before the next operation of a stream, or of the host, begins: how many works of each stream.
+enum { KBI_STREAMS = 64 };
+typedef struct kbi_front {
+    int64_t done[KBI_STREAMS];
+    bool begun;       // the begin of the timed span on kb->stream, too
+    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
+} kbi_front;
+
+typedef struct kbi_stream_mark { // an event, or an address that a stream writes
+    uint64_t object;
+    kbi_front front;
+} kbi_stream_mark;
+
+static struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
+    kbi_front host, of[KBI_STREAMS];
+    uint64_t stream[KBI_STREAMS];
+    bool blocking[KBI_STREAMS];
+    int64_t works[KBI_STREAMS];
+    int n;
+    uint32_t captures;
+    bool legacy, full; // the block uses the legacy default stream; there were more streams than that
+    kbi_stream_mark* marks;
+    int64_t n_marks;
+} kbi_stream_order;
+
+static void kbi_front_join(kbi_front* to, const kbi_front* from) {
+    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
+    to->begun |= from->begun;
+}
+
+static int kbi_order_add(uint64_t stream, bool blocking) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
+    o->stream[o->n] = stream;
+    o->blocking[o->n] = blocking;
+    return o->n++;
+}
+
+// The front of a stream for its next operation. The stream follows what the host has waited for; the legacy default
+// stream and blocking streams wait for each other.
+static kbi_front* kbi_order_front(uint64_t stream) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    const bool legacy = stream == KBI_STREAM_LEGACY;
+    int at = o->n - 1;
+    while (at >= 0 && o->stream[at] != stream) at--; // the latest one: a handle may be given out again
+    if (at < 0) {                                    // the stream is older than the block
+        unsigned flags = cudaStreamNonBlocking;
+        if (o->legacy && !legacy) cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags);
+        cudaGetLastError();
+        at = kbi_order_add(stream, !(flags & cudaStreamNonBlocking));
+    }
+    kbi_front_join(&o->of[at], &o->host);
+    for (int i = 0; i < o->n; i++)
+        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
+            kbi_front_join(&o->of[at], &o->of[i]);
+    return &o->of[at];
+}
+
+static void kbi_order_call(kbi_cuda_call* c) {
+    enum { KBI_HAS_OBJECT = KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_EVENT };
+    enum { KBI_HAS_STREAM = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE };
+    struct kbi_stream_order* o = &kbi_stream_order;
+    kbi_stream_mark* mark = NULL; // of the object; NULL: the block did not record it
+    for (int64_t i = 0; i < o->n_marks && c->kind & KBI_HAS_OBJECT; i++)
+        if (o->marks[i].object == c->object) mark = &o->marks[i];
+    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, c->blocking != 0);
+    for (int i = 0; i < o->n && c->kind & KBI_HOST_ALL; i++) kbi_front_join(&o->host, &o->of[i]);
+    if (c->kind & KBI_HOST_EVENT && mark) kbi_front_join(&o->host, &mark->front);
+    if (!(c->kind & (KBI_HAS_STREAM | KBI_ENDS_CAPTURE))) return;
+    kbi_front* f = kbi_order_front(c->stream);
+    const uint32_t capture = f->capture;
+    if (c->kind & KBI_SUBMITS && !capture) {
+        c->place = (int32_t)(f - o->of);
+        c->begun = f->begun;
+        c->work = f->done[c->place] = ++o->works[c->place];
+    }
+    if (c->kind & KBI_RECORDS && !mark) {
+        o->marks = (kbi_stream_mark*)kbi_grow(o->marks, sizeof *mark * (size_t)(o->n_marks + 1));
+        mark = &o->marks[o->n_marks++];
+        mark->object = c->object;
+    }
+    if (c->kind & KBI_RECORDS) mark->front = *f;
+    if (c->kind & KBI_STREAM_WAITS && mark && mark->front.capture)
+        f->capture = mark->front.capture;
+    else if (c->kind & KBI_STREAM_WAITS && mark)
+        kbi_front_join(f, &mark->front);
+    if (c->kind & KBI_HOST_STREAM) kbi_front_join(&o->host, f);
+    if (c->kind & KBI_BEGINS_CAPTURE) f->capture = ++o->captures;
+    if (!(c->kind & KBI_ENDS_CAPTURE) || !capture) return;
+    for (int i = 0; i < o->n; i++)
+        if (o->of[i].capture == capture) o->of[i].capture = 0;
+    for (int64_t i = 0; i < o->n_marks; i++)
+        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof(kbi_front));
+}
+
+// --- what the calls mean for the time of the block ---
+
+// "cudaLaunchKernel of spin, 2nd call in the block".
+static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
+    static const char* const ends[] = { "th", "st", "nd", "rd" };
+    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
+    snprintf(out, 200, "%.60s%s%s, %d%s call in the block", c->name, *c->kernel ? " of " : "", c->kernel, c->number,
+             ends[teens || last > 3 ? 0 : last]);
+    return out;
+}
+
+KBI_PRINTF(4, 5)
+static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
+    char call[200];
+    va_list list;
+    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
+    v->flag = (int32_t)flag;
+    va_start(list, format);
+    kbi_vfit(v->message, n, sizeof v->message, format, list);
+    va_end(list);
+    return true;
+}
+
+static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, int kinds) { // NULL: there is none
+    for (int64_t i = 0; i < n; i++)
+        if (calls[i].kind & kinds) return &calls[i];
+    return NULL;
+}
+
+// An error that the block's function may have swallowed; one of a query says only that work is left.
+static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
+    for (int64_t i = 0; i < n; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
+        bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
+        if (!c->error || c->kind == 0 || query) continue;
+        return kbi_verdict_give(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
+                                cudaGetErrorName((cudaError_t)c->error),
+                                allocates ? "and allocation is timed" : "so its work is missing from the time");
+    }
+    return false;
+}
+
+// Work that kb->stream does not wait for, or that can begin before the timed span does.
+static bool kbi_judge_order(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, bool strict) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    bool wrong = false;
+    memset(o, 0, sizeof *o);
+    for (int64_t i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
+    o->of[kbi_order_add(stream, true)].begun = true;
+    for (int64_t i = 0; i < n; i++)
+        if (!calls[i].error) kbi_order_call(&calls[i]);
+    const kbi_front* end = kbi_order_front(stream);
+    for (int64_t i = 0; i < n && !o->full && !wrong; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
+        if (!c->work) continue;
+        if (strict && c->stream == KBI_STREAM_LEGACY)
+            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+        else if (end->done[c->place] < c->work || !c->begun)
+            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                     end->done[c->place] < c->work ? "kb->stream does not wait for"
+                                                                   : "does not wait for kb->stream");
+    }
+    KBENCH_FREE(o->marks);
+    return wrong;
+}
+
+// Where nothing submits work, the capture says so: libraries may have ways of their own.
+static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
+    const kbi_cuda_call *allocates = kbi_call_first(calls, n, KBI_ALLOCATES), *copies, *waits;
+    copies = kbi_call_first(calls, n, KBI_COPIES), waits = kbi_call_first(calls, n, KBI_HOST_WAITS);
+    if (allocates && !(expect & KB_EXPECT_ALLOC))
+        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, allocates, ": allocation is timed");
+    if (copies && !(expect & KB_EXPECT_TRANSFER))
+        return kbi_verdict_give(v, KB_FLAG_TRANSFER, copies, ": a copy is timed");
+    return waits && kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, waits, ": the host waits inside the timed block");
+}
+
+// What the record says of a block that capture would refuse, or change.
+static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
+    for (int64_t i = 0, named = 0; i < n && named < 4; i++) {
+        const size_t at = strlen(v->note);
+        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
+        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
+        named++;
+    }
+    if (*v->note)
+        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
+                v->captures ? "" : ": its calls were inspected, and it was not captured");
+}
+
+// A block that may wait or allocate is timed by the host's clock up to the end of all work. With KB_EXPECT_NO_CAPTURE,
+// work on the default stream is allowed if kb->stream waits for it.
+static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
+    memset(v, 0, sizeof *v);
+    v->known = 1;
+    v->flag = -1;
+    v->captures = !kbi_call_first(calls, n, KBI_UNCAPTURED);
+    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && calls[i].kind & (KBI_SUBMITS | KBI_COPIES);
+    bool wrong = kbi_judge_errors(v, calls, n, expect) ||
+                 (!by_host && kbi_judge_order(v, calls, n, stream, strict)) ||
+                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
+    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
+}
+
+// --- the calls, as CUPTI's callbacks tell of them ---
+
 // The driver's functions that submit, order, wait or allocate, and where in CUPTI's structures of their parameters
 // (generated_cuda_meta.h) the stream and the event or address lie, in bytes; KBI_NOWHERE: it has none. The runtime's
 // functions call these.
 enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
-    int8_t kind, stream, object;
+    int16_t kind;
+    int8_t stream, object;
 } kbi_driver_call;
 
 // clang-format off
 static const kbi_driver_call kbi_driver_calls[] = {
-    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_CALL_LAUNCH, 40, KBI_NOWHERE },
-    { "cuLaunchKernelEx", KBI_CALL_LAUNCH, KBI_IN_CONFIG, KBI_NOWHERE },
-    { "cuLaunchGridAsync", KBI_CALL_LAUNCH, 16, KBI_NOWHERE },
-    { "cuGraphLaunch", KBI_CALL_GRAPH, 8, KBI_NOWHERE },
-    { "cuLaunchHostFunc cuStreamAddCallback", KBI_CALL_HOST, 0, KBI_NOWHERE },
-    { "cuMemPrefetchAsync_v2", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
-    { "cuMemPrefetchAsync", KBI_CALL_PREFETCH, 24, KBI_NOWHERE },
-    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_CALL_PREFETCH, 56, KBI_NOWHERE },
-    { "cuMemDiscardBatchAsync cuMemBatchDecompressAsync", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
-    { "cuStreamAttachMemAsync", KBI_CALL_PREFETCH, 0, KBI_NOWHERE },
-    { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync "
-      "cuMemcpy3DBatchAsync_v2", KBI_CALL_COPY, 24, KBI_NOWHERE },
-    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_CALL_COPY, 32, KBI_NOWHERE },
-    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_CALL_COPY, 8, KBI_NOWHERE },
-    { "cuMemcpyPeerAsync", KBI_CALL_COPY, 40, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync_v2", KBI_CALL_COPY, 56, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync", KBI_CALL_COPY, 64, KBI_NOWHERE },
-    { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA "
-      "cuMemcpyAtoH cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer "
-      "cuMemcpyPeer", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_CALL_SET, 24, KBI_NOWHERE },
-    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_CALL_SET, 40, KBI_NOWHERE },
+    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, KBI_NOWHERE },
+    { "cuLaunchKernelEx", KBI_SUBMITS | KBI_KERNEL, KBI_IN_CONFIG, KBI_NOWHERE },
+    { "cuLaunchGridAsync", KBI_SUBMITS | KBI_KERNEL, 16, KBI_NOWHERE },
+    { "cuGraphLaunch", KBI_SUBMITS | KBI_UNCAPTURED, 8, KBI_NOWHERE },
+    { "cuLaunchHostFunc cuStreamAddCallback", KBI_SUBMITS | KBI_HOST_FUNCTION, 0, KBI_NOWHERE },
+    { "cuStreamAttachMemAsync", KBI_SUBMITS | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuMemPrefetchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 24, KBI_NOWHERE },
+    { "cuMemPrefetchAsync_v2 cuMemDiscardBatchAsync cuMemBatchDecompressAsync",
+      KBI_SUBMITS | KBI_UNCAPTURED, 32, KBI_NOWHERE },
+    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 56, KBI_NOWHERE },
+    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_SUBMITS | KBI_COPIES, 8, KBI_NOWHERE },
+    { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync cuMemcpy3DBatchAsync_v2",
+      KBI_SUBMITS | KBI_COPIES, 24, KBI_NOWHERE },
+    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_SUBMITS | KBI_COPIES, 32, KBI_NOWHERE },
+    { "cuMemcpyPeerAsync", KBI_SUBMITS | KBI_COPIES, 40, KBI_NOWHERE },
+    { "cuMemcpyBatchAsync_v2", KBI_SUBMITS | KBI_COPIES, 56, KBI_NOWHERE },
+    { "cuMemcpyBatchAsync", KBI_SUBMITS | KBI_COPIES, 64, KBI_NOWHERE },
+    { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA cuMemcpyAtoH "
+      "cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer cuMemcpyPeer",
+      KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_SUBMITS, 24, KBI_NOWHERE },
+    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_SUBMITS, 40, KBI_NOWHERE },
     { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
-      KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuEventRecord cuEventRecordWithFlags", KBI_CALL_RECORD, 8, 0 },
-    { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_CALL_RECORD, 0, 8 },
-    { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_CALL_WAIT, 0, 8 },
-    { "cuCtxSynchronize", KBI_CALL_SYNC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamSynchronize", KBI_CALL_SYNC_STREAM, 0, KBI_NOWHERE },
-    { "cuStreamQuery", KBI_CALL_QUERY_STREAM, 0, KBI_NOWHERE },
-    { "cuEventSynchronize", KBI_CALL_SYNC_EVENT, KBI_NOWHERE, 0 },
-    { "cuEventQuery", KBI_CALL_QUERY_EVENT, KBI_NOWHERE, 0 },
-    { "cuMemAllocAsync", KBI_CALL_ALLOC_LATER, 16, KBI_NOWHERE },
-    { "cuMemAllocFromPoolAsync", KBI_CALL_ALLOC_LATER, 24, KBI_NOWHERE },
-    { "cuMemFreeAsync", KBI_CALL_ALLOC_LATER, 8, KBI_NOWHERE },
-    { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost "
-      "cuMemHostAlloc cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap "
-      "cuMemUnmap cuArrayCreate cuArray3DCreate cuArrayDestroy", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CALL_CREATE, KBI_NOWHERE, 0 },
-    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_CALL_BEGIN_CAPTURE, 0, KBI_NOWHERE },
-    { "cuStreamEndCapture", KBI_CALL_END_CAPTURE, 0, KBI_NOWHERE },
+      KBI_SUBMITS, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuEventRecord cuEventRecordWithFlags", KBI_RECORDS, 8, 0 },
+    { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_RECORDS, 0, 8 },
+    { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_STREAM_WAITS, 0, 8 },
+    { "cuCtxSynchronize", KBI_HOST_ALL | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuStreamSynchronize cuStreamQuery", KBI_HOST_STREAM | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuEventSynchronize cuEventQuery", KBI_HOST_EVENT | KBI_UNCAPTURED, KBI_NOWHERE, 0 },
+    { "cuMemFreeAsync", KBI_ALLOCATES, 8, KBI_NOWHERE },
+    { "cuMemAllocAsync", KBI_ALLOCATES, 16, KBI_NOWHERE },
+    { "cuMemAllocFromPoolAsync", KBI_ALLOCATES, 24, KBI_NOWHERE },
+    { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost cuMemHostAlloc "
+      "cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap cuMemUnmap cuArrayCreate "
+      "cuArray3DCreate cuArrayDestroy", KBI_ALLOCATES | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CREATES, KBI_NOWHERE, 0 },
+    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_BEGINS_CAPTURE | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuStreamEndCapture", KBI_ENDS_CAPTURE, 0, KBI_NOWHERE },
 };
 // clang-format on
 
-// Functions of the runtime whose errors mean that something is missing from the block, also where the driver was not
-// reached. Others are asked what is so, and may say that it is not.
+// Functions of the runtime whose errors mean that something is missing from the block, also if the driver was not
+// reached. Other functions only ask, and may answer by an error.
 static const char* const kbi_runtime_calls[] = { "cudaLaunch",      "cudaMemcpy",           "cudaMemset",
                                                  "cudaMemPrefetch", "cudaGraphLaunch",      "cudaGraphInstantiate",
                                                  "cudaEventRecord", "cudaStreamWait",       "cudaMalloc",
                                                  "cudaFree",        "cudaHostAlloc",        "cudaDeviceSynchronize",
                                                  "cudaEventSync",   "cudaStreamSynchronize" };
 
-enum { KBI_CALLS_LIMIT = 1 << 20 };
 typedef struct kbi_api_call { // CUpti_CallbackData
     int32_t exits, gap;
     const char* name;
@@ -10747,8 +9915,6 @@ static struct kbi_calls { // of the block that is being inspected
     int32_t number; // of the calls so far
     bool on, lost;  // lost: there were too many
     volatile char busy;
-    kbi_text kernels; // their names, each ended by a zero; a call's kernel is 1 more than an offset in it meanwhile
-    size_t latest;    // of them
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
@@ -10768,24 +9934,21 @@ static bool kbi_has_word(const char* words, const char* word) {
 
 // "cuMemAlloc" of "cuMemAlloc_v2_ptsz"; own: the default stream is the thread's own.
 static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
-    char plain[64];
+    char plain[64], *end;
     snprintf(plain, sizeof plain, "%s", name);
-    char* end = strstr(plain, "_pt");
-    *own = end != NULL;
-    if (end) *end = 0;
+    *own = (end = strstr(plain, "_pt")) != NULL;
     for (int cut = 0; cut < 2; cut++) {
+        if (end) *end = 0;
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
             if (kbi_has_word(kbi_driver_calls[i].names, plain)) return &kbi_driver_calls[i];
         end = strstr(plain, "_v");
-        if (!end) return NULL;
-        *end = 0;
     }
     return NULL;
 }
 
 static uint64_t kbi_word_at(const void* from, int offset) {
     uint64_t word = 0;
-    if (offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
+    if (from && offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
     return word;
 }
 
@@ -10797,24 +9960,21 @@ static void kbi_calls_lock(void) {
 }
 static void kbi_calls_unlock(void) { __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE); }
 
-static void kbi_call_keep(const kbi_cuda_call* c, const char* symbol) {
+static void kbi_call_keep(kbi_cuda_call* c, const char* symbol) {
     struct kbi_calls* all = &kbi_calls;
-    kbi_calls_lock();
-    if (all->n >= KBI_CALLS_LIMIT) {
-        all->lost = true;
-    } else {
-        if (all->n == all->capacity) {
-            all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
-            all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
-        }
-        kbi_cuda_call* kept = &all->of[all->n++];
-        *kept = *c;
-        if (symbol && (!all->kernels.n || !kbi_is(all->kernels.s + all->latest, symbol))) {
-            all->latest = all->kernels.n;
-            kbi_put(&all->kernels, symbol, strlen(symbol) + 1);
-        }
-        kept->kernel = symbol ? (const char*)(uintptr_t)(all->latest + 1) : NULL;
+    char plain[512];
+    if (symbol && *symbol) {
+        kbi_kernel_name(plain, sizeof plain, symbol);
+        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's begins
+        snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
     }
+    kbi_calls_lock();
+    all->lost |= all->n >= KBI_CALLS_LIMIT;
+    if (all->n == all->capacity && !all->lost) {
+        all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
+        all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
+    }
+    if (!all->lost) all->of[all->n++] = *c;
     kbi_calls_unlock();
 }
 
@@ -10822,6 +9982,8 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     kbi_cuda_call c;
     bool own = false;
     const kbi_driver_call* known = kbi_driver_call_of(api->name, &own);
+    const void* config =
+        known && known->stream == KBI_IN_CONFIG ? (const void*)(uintptr_t)kbi_word_at(api->parameters, 0) : NULL;
     if (!known) return;
     memset(&c, 0, sizeof c);
     c.kind = known->kind;
@@ -10829,19 +9991,14 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     c.name = kbi_outer.name ? kbi_outer.name : api->name;
     c.number = kbi_outer.name ? kbi_outer.number : __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
     c.object = kbi_word_at(api->parameters, known->object);
-    if (known->stream == KBI_IN_CONFIG) {
-        const void* config = (const void*)(uintptr_t)kbi_word_at(api->parameters, 0);
-        if (config) c.stream = kbi_word_at(config, KBI_CONFIG_STREAM);
-    } else {
-        c.stream = kbi_word_at(api->parameters, known->stream);
-    }
-    if (c.kind == KBI_CALL_CREATE && !c.error) {
-        c.blocking = !((unsigned)kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
+    c.stream = config ? kbi_word_at(config, KBI_CONFIG_STREAM) : kbi_word_at(api->parameters, known->stream);
+    if (c.kind == KBI_CREATES && !c.error) {
+        c.blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
         c.stream = kbi_word_at((const void*)(uintptr_t)c.object, 0);
     } else if (!c.stream) {
         c.stream = own ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
     }
-    kbi_call_keep(&c, c.kind == KBI_CALL_LAUNCH ? api->symbol : NULL);
+    kbi_call_keep(&c, c.kind & KBI_KERNEL ? api->symbol : NULL);
 }
 
 // An error of the driver's that the runtime made up for is none.
@@ -10856,14 +10013,14 @@ static void kbi_runtime_returned(const kbi_api_call* api) {
         if (error)
             d->error = error, reached = true;
         else
-            d->kind = KBI_CALL_OTHER;
+            d->kind = 0;
     }
     kbi_calls_unlock();
     for (int i = 0; i < KBI_COUNT(kbi_runtime_calls); i++)
         matters |= strncmp(api->name, kbi_runtime_calls[i], strlen(kbi_runtime_calls[i])) == 0;
     if (!error || reached || !matters) return;
     memset(&c, 0, sizeof c);
-    c.kind = KBI_CALL_FAILED;
+    c.kind = KBI_UNCAPTURED;
     c.error = error;
     c.name = api->name;
     c.number = kbi_outer.number;
@@ -10888,106 +10045,57 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
 }
 
 static bool kbi_inspect_open(kb_state* kb) {
-    kbi_run* run = kb->run;
     kbi_verdict* v = &kbi_lab.insight.verdict;
     kbi_cupti* c = &kbi_lab.cupti;
     char why[400];
-    (void)run;
     int error = 0;
-    if (!kbi_cupti_load() || !c->subscribe || !c->follow) {
-        snprintf(v->note, sizeof v->note, "%.300s", kbi_cupti_shut(why));
-        return false;
-    }
-    if (!kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
-    if (error) {
-        kbi_calls.subscriber = NULL;
-        snprintf(v->note, sizeof v->note, "%.300s", kbi_cupti_why("cuptiSubscribe", error, why));
-        return false;
-    }
-    return true;
+    (void)kb;
+    bool here = kbi_cupti_load() && c->subscribe && c->follow;
+    if (here && !kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
+    if (error) kbi_calls.subscriber = NULL;
+    if (!here || error)
+        snprintf(v->note, sizeof v->note, "%.300s",
+                 here ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
+    return here && !error;
+}
+
+// The callbacks of driver and runtime.
+static void kbi_inspect_switch(bool on) {
+    if (!on) kbi_calls.on = false;
+    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(on, kbi_calls.subscriber, domain);
+    if (on) kbi_calls.on = true;
 }
 
 static int64_t kbi_inspect_begin(kb_state* kb) {
-    kbi_run* run = kb->run;
-    (void)run;
+    (void)kb;
     cudaDeviceSynchronize();
     kbi_calls.n = 0;
     kbi_calls.number = 0;
     kbi_calls.lost = false;
-    kbi_calls.kernels.n = 0;
     memset(&kbi_outer, 0, sizeof kbi_outer);
-    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(1, kbi_calls.subscriber, domain);
-    kbi_calls.on = true;
+    kbi_inspect_switch(true);
     return 1;
 }
 
 static bool kbi_inspect_end(kb_state* kb) {
-    kbi_run* run = kb->run;
-    (void)run;
-    kbi_calls.on = false;
-    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(0, kbi_calls.subscriber, domain);
+    (void)kb;
+    kbi_inspect_switch(false);
     cudaGetLastError(); // one that a call left is in the list
     return false;
 }
 
-// Whether a stream that was there before the block waits for the legacy default stream.
-static int kbi_stream_blocks(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
-    unsigned flags = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (calls[i].kind == KBI_CALL_CREATE && calls[i].stream == stream) return 0; // it may be gone
-    if (stream == KBI_STREAM_LEGACY) return 0;
-    bool known = cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags) == cudaSuccess;
-    cudaGetLastError();
-    return known && !(flags & cudaStreamNonBlocking);
-}
-
-// The kernels' names as people write them, in place of where their symbols lie.
-static void kbi_calls_name(struct kbi_calls* all, kbi_text* names) {
-    uintptr_t symbol = 0, at = 0;
-    char plain[512];
-    for (int64_t i = 0; i < all->n; i++) {
-        uintptr_t of = (uintptr_t)all->of[i].kernel;
-        if (of && of != symbol) {
-            kbi_kernel_name(plain, sizeof plain, all->kernels.s + of - 1);
-            symbol = of, at = names->n + 1;
-            const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's says
-            size_t length = 1 + strcspn(name + 1, "(<");
-            kbi_put(names, name, length);
-            kbi_put(names, "", 1);
-        }
-        if (of) all->of[i].kernel = (const char*)at;
-    }
-    for (int64_t i = 0; i < all->n; i++)
-        if (all->of[i].kernel) all->of[i].kernel = names->s + (uintptr_t)all->of[i].kernel - 1;
-}
-
 static void kbi_inspect_close(kb_state* kb) {
+    const struct kbi_calls* all = &kbi_calls;
     kbi_run* run = kb->run;
-    struct kbi_calls* all = &kbi_calls;
     kbi_verdict* v = &kbi_lab.insight.verdict;
-    kbi_text names = KBI_BLANK;
-    uint64_t latest = 0;
-    int blocking = 0;
-    bool legacy = false;
     cudaDeviceSynchronize();
-    kbi_calls_name(all, &names);
-    for (int64_t i = 0; i < all->n; i++) legacy |= all->of[i].stream == KBI_STREAM_LEGACY;
-    for (int64_t i = 0; i < all->n; i++) {
-        kbi_cuda_call* c = &all->of[i];
-        if (c->error) c->says = cudaGetErrorName((cudaError_t)c->error);
-        if (!legacy || c->kind == KBI_CALL_CREATE) continue;
-        if (c->stream != latest) latest = c->stream, blocking = kbi_stream_blocks(all->of, all->n, latest);
-        c->blocking = blocking;
-    }
     if (!kbi_failed(run))
         kbi_streams_judge(v, all->of, all->n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
     else if (!kbi_lost(run)) // what followed an error says nothing
         v->known = kbi_judge_errors(v, all->of, all->n, run->work.expect);
-    if (all->lost) {
-        v->known = 0, v->flag = -1;
-        snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
-    }
-    kbi_text_free(&names);
+    if (!all->lost) return;
+    v->known = 0, v->flag = -1;
+    snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
 }
 
 static const kb_instrument* kbi_inspect_instrument(void) {
@@ -11517,7 +10625,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
-    m->core = !run->backend->stands_in && (run->work.host || !run->backend->gpu);
+    m->core = run->work.host || !run->backend->gpu;
     const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
@@ -11668,7 +10776,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
 
 // clang-format off
 static const kbi_backend kbi_cuda = {
-    "cuda", true, false, kbi_gpu_open_measured,
+    "cuda", true, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_broken, kbi_gpu_abandon,
       kbi_gpu_roof },
@@ -11700,7 +10808,7 @@ void kb_not_found(kb_state* kb, const char* format, ...) {
 
 // The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
-    const kbi_backend* b = recipe->target == KBI_ON_SCRIPT ? &kbi_scripted : &kbi_cpu;
+    const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
     if (recipe->target == KBI_ON_GPU) b = &kbi_cuda;
 #endif
@@ -11721,7 +10829,7 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
         if (kbi_nan(m->roofs.of[i]) && b->timing.roof) b->timing.roof(m, i);
-        if (kbi_nan(m->core.of[i]) && !b->stands_in) kbi_core_roof(&m->core, i);
+        if (kbi_nan(m->core.of[i])) kbi_core_roof(&m->core, i);
     }
 }
 
@@ -12002,14 +11110,13 @@ static void kbi_warm_begin(kbi_run* run) {
         kb_note(&run->kb, "not audited: cannot be captured");
 }
 
-// For profilers: which case this is, and what it is at from here on. Copies of it are at nothing of their own.
+// For profilers: the case, and the phase that it enters. Copies of a case are not shown.
 static void kbi_phase_show(kbi_run* run) {
-    static const char* const names[] = { "check", "audit",   "warm-up", "samples",
-                                         "turns", "compare", "prove",   "look inside" };
-    if (run->place.stand_in) return;
-    if (!run->range) run->range = kbi_nvtx_begin(run->of->name, run->of->entry->operation);
-    kbi_nvtx_end(&run->call.shown);
-    if (run->call.phase < KBI_PHASE_DONE) run->call.shown = kbi_nvtx_begin(names[run->call.phase], "phase");
+    static const char* const names[] = { "check", "audit",   "warm-up", "samples",     "turns",
+                                         "compare", "prove", "look inside", NULL };
+    if (run->place.stand_in || !kbi_show_range) return;
+    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
+    kbi_show_range(&run->ranges[1], names[run->call.phase], "phase");
 }
 
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
@@ -12266,7 +11373,7 @@ static void kbi_unit_end(kbi_run* run) {
 static bool kbi_can_run(kbi_run* run, bool host) {
     if (run->m.status != KB_OK) return false;
     run->work.host = host;
-    if (host || run->backend->gpu || !KBI_CUDA || run->backend->stands_in) return true;
+    if (host || run->backend->gpu || !KBI_CUDA) return true;
     kb_skip(&run->kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
     return false;
 }
@@ -12445,7 +11552,7 @@ static void kbi_body_ended(kbi_run* run) {
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
     if (in_flight && run->backend->timing.abandon) run->backend->timing.abandon();
-    kbi_nvtx_end(&run->call.shown);
+    if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
     if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
@@ -12500,7 +11607,7 @@ static void kbi_run_finish(kbi_run* run) {
     }
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
-    kbi_nvtx_end(&run->range);
+    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->began);
     kbi_want_roofs(run);
 }
@@ -12577,7 +11684,7 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
     kbi_call_function(run);
     kbi_body_ended(run);
-    kbi_nvtx_end(&run->range);
+    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
 
@@ -13409,22 +12516,25 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
         ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    bool empty = usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven;
-    bool no_work = empty && (m->kept == KBI_KEPT_NOTHING || m->kept == KBI_KEPT_CONSTANTS);
+    // A turn of an empty loop takes up to 2 ns, of an empty function 4 ns; and more beside a busy neighbour.
+    static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 }; // by kbi_kept
+    bool empty = usable && s.median > 0 && s.median <= empty_ms[m->kept] && !m->proven;
+    bool no_work = empty && m->kept <= KBI_KEPT_CONSTANTS;
     if (no_work || !usable || !(s.median > 0)) {
         r->status = KB_FAILED;
         kbi_flag_set(r, no_work ? KB_FLAG_NO_WORK : KB_FLAG_BAD_CASE, true);
-        r->message = no_work && m->kept
-                         ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
-                           "advance; kb_keep(x) of an input, before the work, hides x from it"
-                     : no_work
-                         ? "no longer than an empty loop: nothing of the block is left, or too little to be timed"
-                     : usable ? "nothing is left of the time but what reading the clock costs; time more work"
-                              : "the clock gave a time that is none";
+        r->message =
+            no_work && m->kept == KBI_KEPT_CONSTANTS
+                ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
+                  "advance; kb_keep(x) of an input, before the work, hides x from it"
+            : no_work
+                ? "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
+                  "removed the work; kb_keep(x) of its result keeps it"
+            : usable ? "nothing is left of the time but what reading the clock costs; time more work"
+                     : "the clock gave a time that is none";
         return;
     }
-    kbi_sources from = { &s, NULL, NULL, NULL, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
     r->process_ms.of = (double*)kbi_arena_copy(r->owned, &s.median, sizeof s.median);
@@ -13996,8 +13106,7 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
 }
 
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
-    kbi_sources from = { NULL, NULL, machine, NULL, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_MACHINE, machine);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
     for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE; i++) {
@@ -14015,10 +13124,9 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
         r->cuda = kbi_arena_text(r->owned, machine->cuda);
         return;
     }
-    r->no_gpu = machine->why[0]                      ? kbi_arena_text(r->owned, machine->why)
-                : kbi_is(machine->backend, "script") ? "scripted"
-                : KBI_CUDA                           ? "--device cpu"
-                                                     : "built without CUDA";
+    r->no_gpu = machine->why[0] ? kbi_arena_text(r->owned, machine->why)
+                : KBI_CUDA      ? "--device cpu"
+                                : "built without CUDA";
 }
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
@@ -14032,8 +13140,11 @@ static void kbi_show_build(char* text, size_t size, const kb_build* b) {
 // Everything of a case but what was judged.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
     static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
-    kbi_sources from = { NULL, m, NULL, NULL, c };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_MEASURED, m);
+    r->name = kbi_arena_text(r->owned, c->name);
+    r->operation = kbi_arena_text(r->owned, c->entry->operation);
+    r->direction = kbi_arena_text(r->owned, c->direction);
+    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
     r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
     if (c->entry->rung) r->rung = c->entry->rung;
     if (c->place) r->place = c->place;
@@ -14122,11 +13233,11 @@ static const char* kbi_binary_hash(void) {
     static bool said;
     const char* script = getenv("KBENCH_SCRIPT");
     uint64_t h = 14695981039346656037u;
-    char path[400] = "";
     if (known[0]) return known;
-    bool loader = kbi_read_link("/proc/self/exe", path, sizeof path - 1) > 0 &&
-                  (strstr(path, "/ld-") || strstr(path, "/ld.so"));
-    errno = ENOEXEC;
+    char* path = realpath("/proc/self/exe", NULL);
+    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so"));
+    free(path);
+    if (loader) errno = ENOEXEC;
     bool good = !loader && kbi_hash_file(&h, kbi_open_file("/proc/self/exe", O_RDONLY));
     bool both = good && (!script || !*script || kbi_hash_file(&h, kbi_open_input(script, false)));
     if (both) return snprintf(known, sizeof known, "%016llx", (unsigned long long)h), known;
@@ -14181,319 +13292,11 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
 }
 
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
-    kbi_sources from = { NULL, NULL, NULL, s, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_RUN, s);
+    r->command = kbi_arena_text(r->owned, s->command);
     kbi_record_facts(r, &s->facts);
     r->kbench_version = KBENCH_VERSION;
     r->schema = KBI_SCHEMA;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>reader    record: files of records read back, whatever is in them.
----------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
-
-KBI_SLOW_END
-// The same text twice is kept once: a run's records say much that is the same for all of them.
-static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
-    uint64_t key = kbi_hash(14695981039346656037u, s);
-    kbi_mapped* slot = kbi_map_find(&to->texts, key);
-    if (slot->key && strcmp((const char*)slot->at, s) == 0) return (const char*)slot->at;
-    const char* kept = kbi_arena_text_n(&to->arena, s, n);
-    if (!slot->key) kbi_map_take(&to->texts, slot, key, (intptr_t)kept);
-    return kept;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
-    kb_param list[KBI_READ_PARAMS];
-    int64_t n = 0;
-    int more;
-    r->at++;
-    for (; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        kb_param* p = &list[n];
-        kbi_scanned number;
-        if (n == KBI_READ_PARAMS)
-            return kbi_reader_wrong(r, "%s: more than %d values", key->name, (int)KBI_READ_PARAMS);
-        memset(p, 0, sizeof *p);
-        if (!kbi_read_key(r)) return false;
-        p->name = kbi_records_text(r->to, r->token.s, r->token.n);
-        for (int64_t i = 0; i < n; i++)
-            if (kbi_is(list[i].name, p->name))
-                return kbi_reader_wrong(r, "%s: %.60s is there twice", key->name, p->name);
-        p->type = KB_AXIS_REALS;
-        p->r = NAN;
-        int c = kbi_peek(r);
-        if (c == '"') {
-            if (!kbi_read_text(r)) return false;
-            p->type = KB_AXIS_STRINGS;
-            p->s = kbi_records_text(r->to, r->token.s, r->token.n);
-        } else if (c == 'n') {
-            if (!kbi_read_word(r, "null")) return false;
-        } else {
-            if (!kbi_read_number(r, &number)) return false;
-            p->r = number.x;
-            bool minus_zero = number.x == 0 && 1 / number.x < 0;
-            if (number.whole && number.fits && !minus_zero) p->type = KB_AXIS_INTS, p->i = number.i;
-        }
-    }
-    if (more < 0) return false;
-    out->of = (kb_param*)kbi_arena_copy(&r->to->arena, list, sizeof(kb_param) * (size_t)n);
-    out->n = n;
-    return true;
-}
-
-KBI_SLOW_END
-static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
-    int64_t n = 0;
-    int more;
-    kbi_scanned number;
-    r->at++;
-    for (; (more = kbi_read_item(r, ']', n)) > 0; n++) {
-        if (n == r->values_size) {
-            r->values_size = 2 * n + 64;
-            r->values = (double*)kbi_grow(r->values, sizeof(double) * (size_t)r->values_size);
-        }
-        number.x = NAN;
-        if (kbi_peek(r) == 'n' ? !kbi_read_word(r, "null") : !kbi_read_number(r, &number)) return false;
-        r->values[n] = number.x;
-    }
-    if (more < 0) return false;
-    out->of = (double*)kbi_arena_copy(&r->to->arena, r->values, sizeof(double) * (size_t)n);
-    out->n = n;
-    return true;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_flags(kbi_reader* r, kbi_field_flags* out) {
-    int more;
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, ']', n)) > 0; n++) {
-        if (!kbi_read_text(r)) return false;
-        int f = 0;
-        while (f < KB_FLAG_COUNT && !kbi_is(kb_flag_name((kb_flag)f), r->token.s)) f++;
-        if (f < KB_FLAG_COUNT)
-            *out |= (uint64_t)1 << f;
-        else if (!r->strange)
-            kbi_warn("%s:%lld: this version knows no flag %.40s; such flags are left out", r->path,
-                     (long long)r->line, r->token.s),
-                r->strange = true;
-    }
-    return more == 0;
-}
-
-static bool kbi_read_status(kbi_reader* r, kb_status* out) {
-    if (!kbi_read_text(r)) return false;
-    for (int s = KB_OK; s <= KB_SKIPPED; s++)
-        if (kbi_is(kbi_status_name((kb_status)s), r->token.s)) return *out = (kb_status)s, true;
-    return kbi_reader_wrong(r, "status is ok, failed or skipped, not '%.40s'", r->token.s);
-}
-
-static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
-    if (!kbi_read_text(r)) return false;
-    for (int v = KB_FASTER; v <= KB_UNRESOLVED; v++)
-        if (kbi_is(kbi_verdict_name((kb_verdict)v), r->token.s)) return *out = (kb_verdict)v, true;
-    return kbi_reader_wrong(r, "verdict is FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
-}
-
-KBI_SLOW_END
-static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
-    kbi_scanned x;
-    if (!kbi_read_number(r, &x)) return false;
-    if (!x.whole) x.fits = fabs(x.x) < 9007199254740992.0;
-    if (!x.whole && x.fits) x.i = (int64_t)x.x, x.fits = (double)x.i == x.x;
-    if (!x.fits || x.i == KB_NONE)
-        return kbi_reader_wrong(r, "%s is a whole number of at most 63 bits, not %.17g", key->name, x.x);
-    return *out = x.i, true;
-}
-
-// The value of a key into its field, which is cleared.
-static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
-    static const char digits[] = "-0123456789";
-    static const struct {
-        const char *begins, *wanted;
-    } kinds[] = { { "\"", "a text" },         { digits, "a number" }, { digits, "a whole number" },
-                  { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
-                  { "[", "a list of flags" }, { "\"", "a text" },     { "\"", "a text" } };
-    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
-    int c = kbi_peek(r);
-    kbi_scanned number;
-    if (c == 'n') return kbi_read_word(r, "null");
-    if (c <= 0 || !strchr(kinds[key->kind].begins, c))
-        return kbi_reader_fail(r, "%s is %s or null", key->name, kinds[key->kind].wanted);
-    switch (key->kind) {
-    case KBI_KIND_text:
-        return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
-    case KBI_KIND_real: return kbi_read_number(r, &number) && (*(kbi_field_real*)field = number.x, true);
-    case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
-    case KBI_KIND_truth: *(kbi_field_truth*)field = c == 't'; return kbi_read_word(r, c == 't' ? "true" : "false");
-    case KBI_KIND_params: return kbi_read_params(r, key, (kbi_field_params*)field);
-    case KBI_KIND_samples: return kbi_read_samples(r, (kbi_field_samples*)field);
-    case KBI_KIND_flags: return kbi_read_flags(r, (kbi_field_flags*)field);
-    case KBI_KIND_status: return kbi_read_status(r, (kbi_field_status*)field);
-    case KBI_KIND_verdict: return kbi_read_verdict(r, (kbi_field_verdict*)field);
-    }
-    return false;
-}
-
-// A key's place in the table, -1: it is not there. Files have them in the table's order, so the next is tried first.
-static int kbi_read_key_place(const char* name, int next) {
-    if (next < KBI_COUNT(kbi_keys) && strcmp(kbi_keys[next].name, name) == 0) return next;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
-        if (strcmp(kbi_keys[i].name, name) == 0) return i;
-    return -1;
-}
-
-// A key that is not in the table: in schema 1 and 2 mode said cache and timer, and shared_buffers had another name.
-static bool kbi_read_older(kbi_reader* r, kb_result* out) {
-    if (kbi_is(r->token.s, "stage_shared"))
-        return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
-    if (!kbi_is(r->token.s, "mode")) return kbi_read_any(r, 0);
-    const char* mode = NULL;
-    if (!kbi_read_field(r, kbi_key_named("cache"), &mode)) return false;
-    bool other = !mode || kbi_is(mode, "cupti") || kbi_is(mode, "wall");
-    if (!out->timer) out->timer = other ? mode : "events";
-    if (!out->cache && !other) out->cache = mode;
-    return true;
-}
-
-// Keys and values into what is there already.
-static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
-    bool seen[KBI_COUNT(kbi_keys)] = { false };
-    int at = -1, more;
-    if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        if (!kbi_read_key(r)) return false;
-        int key = kbi_read_key_place(r->token.s, at + 1);
-        if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
-        if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
-            return false;
-        if (key >= 0) seen[at = key] = true;
-    }
-    return more == 0;
-}
-
-static bool kbi_read_record(kbi_reader* r, kb_result* out) {
-    *out = r->blank;
-    if (!kbi_read_keys(r, out)) return false;
-    if (!out->name || !out->operation)
-        return kbi_reader_wrong(
-            r, "a record without its %s: --load reads what --json and --jsonl wrote, no other format",
-            out->name ? "operation" : "name");
-    if (out->schema > KBI_SCHEMA && !r->newer)
-        kbi_warn(
-            "%s:%lld: written by a later version (schema %lld, here %d): keys that this one does not know are left "
-            "out",
-            r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
-            r->newer = true;
-    if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
-    return true;
-}
-KBI_SLOW_BEGIN
-
-// Whether two records of a name, device and run are of one measurement: of a file that was read twice, or of --json and
-// --jsonl of a run.
-static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
-    return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
-           memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
-}
-
-// A record behind the others, or in the place of an earlier one of the same measurement.
-static void kbi_records_add(kbi_records* to, const kb_result* r) {
-    char device[32];
-    snprintf(device, sizeof device, "|%lld|", (long long)r->device);
-    uint64_t key = kbi_hash(kbi_hash(kbi_hash(14695981039346656037u, r->run_id ? r->run_id : ""), device), r->name);
-    kbi_mapped* slot = kbi_map_find(&to->cases, key);
-    if (slot->key && r->run_id) {
-        kb_result* before = &to->of[slot->at];
-        if (kbi_is(before->run_id, r->run_id) && before->device == r->device && kbi_is(before->name, r->name)) {
-            if (kbi_same_measurement(before, r)) {
-                *before = *r;
-                to->replaced++;
-                return;
-            }
-            if (to->twice++ < 8)
-                kbi_warn("run %s has two different records of %s: two benchmarks had one name. Both are kept, and "
-                         "compared in their order; rename one benchmark",
-                         r->run_id, r->name);
-        }
-    }
-    if (to->n == to->size) {
-        to->size = 2 * to->size + 64;
-        to->of = (kb_result*)kbi_grow(to->of, sizeof(kb_result) * (size_t)to->size);
-    }
-    if (!slot->key && r->run_id) kbi_map_take(&to->cases, slot, key, (intptr_t)to->n);
-    to->of[to->n++] = *r;
-}
-
-static void kbi_records_object(kbi_records* to, kbi_field_params* object) {
-    kb_param* all = (kb_param*)kbi_arena_alloc(&to->arena, sizeof(kb_param) * (size_t)(object->n + 1));
-    for (int64_t i = 0; i < object->n; i++) {
-        all[i] = object->of[i];
-        all[i].name = kbi_records_text(to, all[i].name, strlen(all[i].name));
-        if (all[i].s) all[i].s = kbi_records_text(to, all[i].s, strlen(all[i].s));
-    }
-    object->of = all;
-}
-
-// A copy of a record that owns what it points to.
-static void kbi_records_keep(kbi_records* to, const kb_result* from) {
-    kb_result r = *from;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        char* field = (char*)&r + kbi_keys[i].offset;
-        kbi_field_text* text = (kbi_field_text*)field;
-        kbi_field_samples* samples = (kbi_field_samples*)field;
-        if (kbi_keys[i].kind == KBI_KIND_params) kbi_records_object(to, (kbi_field_params*)field);
-        if (kbi_keys[i].kind == KBI_KIND_text && *text) *text = kbi_records_text(to, *text, strlen(*text));
-        if (kbi_keys[i].kind != KBI_KIND_samples || !samples->n) continue;
-        samples->of = (double*)kbi_arena_copy(&to->arena, samples->of, sizeof(double) * (size_t)samples->n);
-    }
-    r.owned = NULL;
-    if (r.inside) r.inside = kbi_inside_copy(kbi_arena_alloc(&to->arena, kbi_inside_size(r.inside)), r.inside);
-    kbi_records_add(to, &r);
-}
-
-static void kbi_records_free(kbi_records* r) {
-    KBENCH_FREE(r->of);
-    KBENCH_FREE(r->texts.slots);
-    KBENCH_FREE(r->cases.slots);
-    kbi_arena_free(&r->arena);
-    memset(r, 0, sizeof *r);
-}
-
-static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s,
-                             size_t n) {
-    kbi_reader_text(r, s, n);
-    r->path = path;
-    r->line = line;
-    r->to = to;
-    kbi_result_clear(&r->blank);
-    KBENCH_FREE(r->blank.owned); // nothing of its own: the arena of all has it
-    r->blank.owned = NULL;
-}
-
-static void kbi_reader_end(kbi_reader* r) {
-    KBENCH_FREE(r->values);
-    kbi_text_free(&r->token);
-}
-
-// One line of a file, as a record that owns what it points to; false after an error message.
-static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const char* s, size_t n) {
-    kbi_reader r;
-    kbi_records one;
-    memset(&one, 0, sizeof one);
-    kbi_reader_begin(&r, path, line, &one, s, n);
-    bool good = kbi_read_record(&r, out);
-    kbi_reader_end(&r);
-    if (good) {
-        out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
-        *out->owned = one.arena;
-        memset(&one.arena, 0, sizeof one.arena);
-    }
-    kbi_records_free(&one);
-    return good;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -14505,10 +13308,9 @@ typedef struct kbi_store {
     kbi_out array;
     kbi_lines lines;
     int64_t n;
-    unsigned failed; // bits: json, jsonl
-    bool keep;       // results of an earlier run are worth more than an empty array
+    bool json_failed, jsonl_failed;
+    bool keep; // results of an earlier run are worth more than an empty array
 } kbi_store;
-enum { KBI_JSON_FAILED = 1, KBI_JSONL_FAILED = 2 };
 
 static void kbi_store_free(kbi_store* s) {
     kbi_out_free(&s->array);
@@ -14523,7 +13325,7 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     s->array.file = s->lines.file = -1;
     if (kbi_is(json, "-") && kbi_is(jsonl, "-"))
         return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
-    if ((!json || kbi_out_open(&s->array, "json", json, NULL, false)) &&
+    if ((!json || kbi_out_open(&s->array, "json", json, &kbi_array_mark, false)) &&
         (!jsonl || kbi_lines_open(&s->lines, "jsonl", jsonl)))
         return true;
     kbi_store_free(s);
@@ -14531,66 +13333,49 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
 }
 
 // Said once of each; what could not be written waits for the next record, and for the end of the run.
-static void kbi_store_trouble(kbi_store* s, unsigned which, const char* path) {
-    if (!(s->failed & which))
-        kbi_error("writing --%s %s failed: %s", which == KBI_JSON_FAILED ? "json" : "jsonl", path, strerror(errno));
-    s->failed |= which;
+static void kbi_store_trouble(bool* failed, const char* option, const char* path) {
+    if (!*failed) kbi_error("writing --%s %s failed: %s", option, path, strerror(errno));
+    *failed = true;
 }
 
-// A record as it stands goes into the array.
-static void kbi_store_put(kbi_store* s, const char* record, size_t n) {
-    if (!s->json) return;
-    kbi_puts(&s->array.waiting, s->n++ ? ",\n" : "[\n");
-    kbi_put(&s->array.waiting, record, n);
-    if (!kbi_flush(s->array.file, &s->array.waiting, 1000)) kbi_store_trouble(s, KBI_JSON_FAILED, s->json);
-}
-
-// Records that belong together are appended at once: a process that resumes the same file finds all of them or none.
-static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n) {
+// Records that belong together are appended at once: a process that reads the same file finds all of them or none.
+// appended false: the file of lines has them already.
+static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
     fflush(stdout);
     for (int64_t i = 0; i < n; i++) {
         record.n = 0;
         kbi_json_result(&record, &results[i]);
-        kbi_store_put(s, record.s, record.n);
-        if (!s->jsonl) continue;
-        kbi_put(&s->lines.waiting, record.s, record.n);
-        kbi_puts(&s->lines.waiting, "\n");
+        if (s->json) {
+            kbi_puts(&s->array.waiting, s->n++ ? ",\n" : "[\n");
+            kbi_put(&s->array.waiting, record.s, record.n);
+        }
+        if (s->jsonl && appended) {
+            kbi_put(&s->lines.waiting, record.s, record.n);
+            kbi_puts(&s->lines.waiting, "\n");
+        }
     }
-    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_trouble(s, KBI_JSONL_FAILED, s->jsonl);
     kbi_text_free(&record);
+    if (s->array.file >= 0 && !kbi_flush(s->array.file, &s->array.waiting, 1000))
+        kbi_store_trouble(&s->json_failed, "json", s->json);
+    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_trouble(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
 // Writes what waits and ends the array; the old file stays as it is until the new one is complete.
 static bool kbi_store_close(kbi_store* s) {
-    bool nothing = s->keep && !s->n && s->json && s->array.temporary && access(s->array.target, F_OK) == 0;
-    unsigned before = s->failed;
-    s->failed = 0;
-    if (s->jsonl) {
-        bool good = kbi_lines_end(&s->lines, 5000);
-        if (good && before & KBI_JSONL_FAILED)
-            kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
-        else if (!good && errno && s->lines.waiting.n)
-            kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n,
-                      strerror(errno));
-        else if (!good && errno && !(before & KBI_JSONL_FAILED))
-            kbi_error("writing --jsonl %s failed: %s", s->jsonl, strerror(errno));
-        if (!good) s->failed |= KBI_JSONL_FAILED;
-    }
-    if (s->json && !nothing) {
+    bool nothing = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
+    bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || nothing;
+    if (lines && s->jsonl_failed) kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
+    if (!lines && errno)
+        kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n, strerror(errno));
+    if (!array) {
         kbi_puts(&s->array.waiting, s->n ? "\n]\n" : "[]\n");
-        bool good = kbi_out_end(&s->array, 5000);
-        if (!good && errno && before & KBI_JSON_FAILED)
-            kbi_error("--json %s could not be written in the end, either: %s", s->json, strerror(errno));
-        else if (!good && errno)
-            kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
-        else if (good && before & KBI_JSON_FAILED)
-            kbi_warn("--json: all of it could be written in the end");
-        if (!good) s->failed |= KBI_JSON_FAILED;
+        array = kbi_out_end(&s->array, 5000);
+        if (!array && errno) kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
     }
     kbi_store_free(s);
-    return !s->failed;
+    return lines && array;
 }
 
 bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
@@ -14601,7 +13386,7 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     for (int64_t i = 0; i < n; i++) {
         const char* name = results[i].name ? results[i].name : "";
         if (!kbi_set_add(&names, kbi_hash(14695981039346656037u, name)) && !twice) twice = name;
-        kbi_store_add(&store, &results[i], 1);
+        kbi_store_add(&store, &results[i], 1, true);
     }
     kbi_set_free(&names);
     if (twice)
@@ -14613,62 +13398,51 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>columns   render: what render is told beside the records, and what stands in a column.
+  >>columns   render: what render is told beside the records, widths of text, and what stands in a column.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What render is told beside the records.
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet, counters; // what was counted of cases stands below them
+    bool colour, utf8, verbose, quiet, counters; // counters: what was counted in a case stands below its row
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
-// Whether that is a terminal that knows colours and how to clear a line.
+// Whether this is a terminal that knows colours and how to clear a line.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
 // A terminal's own, else what COLUMNS says.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
-    const char* said = getenv("COLUMNS");
+    const char* columns = getenv("COLUMNS");
     bool known = ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    long width = known ? KBI_MAX((int)size.ws_col, 40) : said ? strtol(said, NULL, 10) : 0;
+    long width = known ? KBI_MAX((int)size.ws_col, 40) : columns ? strtol(columns, NULL, 10) : 0;
     return width >= 40 && width <= 1000 ? (int)width : 80;
-}
-
-static bool kbi_is_set(const char* name) { // in the environment, to something that does not deny it
-    const char* value = getenv(name);
-    return value && *value && !kbi_is(value, "0");
 }
 
 // "always" and "never" decide; else what the environment asks for, and last what f is.
 static bool kbi_colour(FILE* f, const char* when) {
+    static const char* const forced[] = { "CLICOLOR_FORCE", "FORCE_COLOR" };
     if (when && !kbi_same_name(when, "auto")) return kbi_same_name(when, "always");
     if (getenv("NO_COLOR") && *getenv("NO_COLOR")) return false;
-    return kbi_is_set("CLICOLOR_FORCE") || kbi_is_set("FORCE_COLOR") || kbi_terminal(f);
-}
-
-// What the locale says, without its library: whether more than ASCII can be drawn.
-static bool kbi_locale_utf8(void) {
-    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
-    for (int i = 0; i < KBI_COUNT(names); i++) {
-        const char *locale = getenv(names[i]), *set = locale ? strchr(locale, '.') : NULL;
-        if (!locale || !*locale) continue; // the next has the say
-        return set && (tolower((unsigned char)set[1]) == 'u' && tolower((unsigned char)set[2]) == 't' &&
-                       tolower((unsigned char)set[3]) == 'f' && set[4 + (set[4] == '-')] == '8');
-    }
-    return false;
+    for (int i = 0; i < KBI_COUNT(forced); i++)
+        if (getenv(forced[i]) && *getenv(forced[i]) && !kbi_is(getenv(forced[i]), "0")) return true;
+    return kbi_terminal(f);
 }
 
 static void kbi_how_default(kbi_how* how, FILE* out) {
+    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" }; // the first that is set decides
+    const char* locale = NULL;
+    for (int i = 0; i < KBI_COUNT(names) && (!locale || !*locale); i++) locale = getenv(names[i]);
     memset(how, 0, sizeof *how);
     how->out = out;
     how->width = kbi_terminal_width(out);
     how->colour = kbi_colour(out, NULL);
-    how->utf8 = kbi_locale_utf8();
+    how->utf8 = locale && (strstr(locale, "UTF") || strstr(locale, "utf"));
 }
 
-// Columns of a character of n bytes: two where the script is written in squares, none for marks upon the one before.
+// Columns of a character of n bytes: 2 for scripts written in squares, 0 for marks on the character before.
 static int kbi_character_width(const char* s, int n) {
     static const struct {
         unsigned from, to;
@@ -14683,7 +13457,7 @@ static int kbi_character_width(const char* s, int n) {
     return 1;
 }
 
-// The bytes of s, of n, that take no more than so many columns; used: how many those take.
+// The bytes of s, of n, that take no more than so many columns; used: how many columns they take.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t at = 0;
     *used = 0;
@@ -14701,38 +13475,20 @@ static int kbi_width(const char* s, size_t n) { // of n bytes, in columns
     kbi_fitting(s, n, 1 << 30, &used);
     return used;
 }
-static int kbi_text_width(const char* s) { return kbi_width(s, strlen(s)); }
 
-// Adds a text, cut in its middle where it takes more than so many columns: names differ at either end.
+// Adds a text, cut in its middle when it takes more than so many columns: names differ at either end.
 static void kbi_cut(kbi_text* t, const char* s, int columns) {
-    size_t n = strlen(s), tail = n;
+    size_t n = strlen(s), tail = 0;
     int used, width = kbi_width(s, n);
-    if (width <= columns) {
-        kbi_puts(t, s);
-        return;
+    bool whole = columns < 5 || width <= columns;
+    kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
+    if (whole) return;
+    for (int room = columns - 3 - used; width > room;) {
+        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + tail), 1);
+        width -= kbi_character_width(s + tail, bytes);
+        tail += (size_t)bytes;
     }
-    kbi_put(t, s, kbi_fitting(s, n, columns < 5 ? columns : (columns - 2) / 2, &used));
-    if (columns < 5) return;
-    kbi_puts(t, "...");
-    for (int left = columns - 3 - used; tail > 0;) { // back over whole characters
-        size_t begin = tail - 1;
-        while (begin > 0 && (s[begin] & 0xc0) == 0x80) begin--;
-        int wide = kbi_width(s + begin, tail - begin);
-        if (wide > left) break;
-        left -= wide;
-        tail = begin;
-    }
-    kbi_puts(t, s + tail);
-}
-
-static void kbi_param_text(kbi_text* s, const kb_param* p) {
-    char number[40];
-    if (p->type == KB_AXIS_STRINGS)
-        kbi_clean(s, p->s ? p->s : "");
-    else if (p->type == KB_AXIS_REALS)
-        kbi_puts(s, kbi_number(p->r, number));
-    else
-        kbi_putf(s, "%lld", (long long)p->i);
+    kbi_putf(t, "...%s", s + tail);
 }
 
 // --- a column under a heading ---
@@ -14745,8 +13501,8 @@ typedef struct kbi_cell { // a column under the heading above
     bool utf8;
 } kbi_cell;
 
-// The unit for all of these: the largest in which all have a digit before the point. One larger yet where the others
-// would have more than five, as long as that loses nothing of the smallest.
+// The unit for all of these: the largest in which all have a digit before the point. One larger yet when the others
+// would have more than five, as long as this loses nothing of the smallest.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     double most = 0, least = INFINITY, before = 0; // before: the scale of the unit below
     for (int i = 0; i < n; i++) {
@@ -14784,7 +13540,7 @@ static const char* kbi_show_count(double x, char out[40]) {
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// A share of the whole as a bar of so many columns; what is beyond the whole is the whole.
+// A share of the whole as a bar of so many columns; more than the whole is the whole.
 static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
     int parts = utf8 ? 8 : 1, filled = (int)(KBI_MIN(KBI_MAX(share, 0.0), 1.0) * columns * parts + 0.5);
     for (int i = 0; i < columns; i++, filled -= parts) {
@@ -14800,41 +13556,38 @@ static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
 // Text of a field of a record in its column, "-" for none.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
+    int column = cell->what.column;
     const kbi_key* key = cell->what.key;
     const char* words = kbi_field_words(r, key);
     double x = kbi_shown_number(r, &cell->what);
-    if (!words && !kbi_finite(x))
-        kbi_puts(s, cell->what.column == KBI_COLUMN_BAR ? "" : "-");
-    else if (cell->what.column == KBI_COLUMN_SPREAD)
-        kbi_puts(s, kbi_show_percent(x, out));
-    else if (cell->what.column == KBI_COLUMN_ROOF)
-        kbi_puts(s, kbi_show_percent(x / 100, out));
-    else if (cell->what.column == KBI_COLUMN_MEMORY)
-        kbi_puts(s, x > 0 ? kbi_digits(x * cell->scale, 3, out) : "-");
-    else if (cell->what.column == KBI_COLUMN_BAR)
+    if (words)
+        kbi_clean(s, words);
+    else if (!kbi_finite(x) || (column == KBI_COLUMN_MEMORY && x <= 0))
+        kbi_puts(s, column == KBI_COLUMN_BAR ? "" : "-");
+    else if (column == KBI_COLUMN_SPREAD || column == KBI_COLUMN_ROOF)
+        kbi_puts(s, kbi_show_percent(column == KBI_COLUMN_ROOF ? x / 100 : x, out));
+    else if (column == KBI_COLUMN_BAR)
         kbi_share_bar(s, x / 100, cell->width, cell->utf8);
-    else if (cell->what.column == KBI_COLUMN_INTERVAL)
+    else if (column == KBI_COLUMN_INTERVAL)
         kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
-    else if (cell->what.column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
+    else if (column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
         kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
                  r->verdict == KB_EQUIVALENT   ? "="
                  : r->verdict == KB_UNRESOLVED ? "~"
                                                : "");
-    else if (words)
-        kbi_clean(s, words);
-    else if (key->kind == KBI_KIND_whole)
-        kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
     else if (cell->what.counter[0])
         kbi_puts(s, kbi_show_count(x, out));
+    else if (key->kind == KBI_KIND_whole && column != KBI_COLUMN_MEMORY)
+        kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
     else { // four digits, or as many as have room behind the zeros of a small number
-        int digits = 4;
+        int digits = column == KBI_COLUMN_MEMORY ? 3 : 4;
         while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
         kbi_puts(s, out);
     }
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>lines     render: the table being written: its state, and text laid out in its width.
+  >>table     render: the terminal table: text laid out in its width, columns, rows, and what stands under them.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
@@ -14844,15 +13597,15 @@ enum {
     KBI_LABEL_MIN = 8,
     KBI_WIDE = 100,      // a line so long has room for more columns
     KBI_WINNER_ROOM = 9, // " fastest?"
-    KBI_MARK_ROOM = 4    // " UV+": of a flag, and that there are more
+    KBI_MARK_ROOM = 4,   // " UV+": of a flag, and that there are more
+    KBI_AXES_NAMES = 14, // longer names of several axes stand once above the rows
+    KBI_WINNERS_ALL = 30 // operations whose winner is told in any event
 };
 
 // Who won how many of an operation's groups, and by how much: what the summary is made of.
 typedef struct kbi_wins {
-    char operation[96], winner[64], over[64]; // winner empty: nobody surely
-    char perhaps[64];                         // who then did best in the last of them
+    char operation[96], winner[64], over[64]; // winner empty: none is significant
     int groups;
-    bool various;                  // over another one each time
     double least, most, low, high; // speedups, and how far their intervals reach; NAN: none is known
 } kbi_wins;
 
@@ -14863,7 +13616,6 @@ typedef struct kbi_table {
     int n_chosen, n_order;
     bool bare;                   // records alone, without their machine
     bool alone;                  // the heading above is that of operations with one case each
-    bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
     bool cold;                   // a share of the memory's bandwidth, of a cold case on a GPU, was shown
     bool apart;                  // a case was measured without interleaved rounds
@@ -14873,7 +13625,7 @@ typedef struct kbi_table {
     int n_cells, label;     // label: width of the first column
     int most_label;         // what it could be
     unsigned wanted;        // a bit for each of kbi_columns that the heading above was made for
-    uint64_t heading, axes; // hashes: the operation above; axes that rows leave out, 0: none
+    uint64_t heading, axes; // hashes: the operation above; the axes that rows have no names of, 0: none
     uint64_t machine;       // of the line above; 0: none
     int64_t ok, failed, skipped;
     int64_t flagged[KB_FLAG_COUNT]; // cases beside, or in place of, whose number it stands
@@ -14891,29 +13643,14 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
-// Wrapping may have put "::" at the start of a line, which a CI system's log would obey.
 static void kbi_table_flush(kbi_table* t) {
-    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
-        char spelled[16];
-        size_t n = strcspn(s, "\n"), before = 0;
-        while (before < n && kbi_starts_on(true, s[before])) before++;
-        fwrite(s, 1, before, t->how.out);
-        if (before < n) {
-            const char* p = s + before;
-            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
-            fwrite(piece, 1, first, t->how.out);
-            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
-        }
-        s += n;
-        if (*s) fputc(*s++, t->how.out);
-    }
+    fwrite(t->text.n ? t->text.s : "", 1, t->text.n, t->how.out);
     fflush(t->how.out);
     kbi_text_free(&t->text);
     kbi_arena_free(&t->scratch);
 }
 
-// These last until the table is flushed. What was put into a text, which is freed; a format; a text as it may be shown;
-// its columns that have room.
+// These last until the table is flushed: a text, which is freed; a format; a text as it may be shown.
 static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
     const char* kept = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
     kbi_text_free(text);
@@ -14935,12 +13672,6 @@ static const char* kbi_table_clean(kbi_table* t, const char* s) {
     return kbi_table_keep(t, &text);
 }
 
-static const char* kbi_table_cut(kbi_table* t, const char* s, int columns) {
-    kbi_text text = KBI_BLANK;
-    kbi_cut(&text, s, columns);
-    return kbi_table_keep(t, &text);
-}
-
 static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
@@ -14952,13 +13683,20 @@ static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     return n + room;
 }
 
+static void kbi_table_cut(kbi_table* t, int width, const char* s) { // at the left, and no longer
+    kbi_text text = KBI_BLANK;
+    kbi_cut(&text, s, width);
+    kbi_table_pad(t, -width, kbi_table_keep(t, &text));
+}
+
 static void kbi_table_line_end(kbi_table* t) { // without spaces before it
     while (t->text.n && t->text.s[t->text.n - 1] == ' ') t->text.s[--t->text.n] = 0;
     kbi_puts(&t->text, "\n");
 }
 
 // Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
-// line is parted.
+// line is parted. Each part is cleaned again: wrapping may have put "::" at the start of a line, which a CI system's
+// log would obey.
 static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
@@ -14967,7 +13705,7 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
         int before = at ? gap : indent, used;
         size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
         kbi_putf(&t->text, "%*s", before, "");
-        kbi_put(&t->text, s, fits);
+        kbi_clean(&t->text, kbi_arena_text_n(&t->scratch, s, fits));
         at += before + used;
         s += fits;
         s += strspn(s, " ");
@@ -14978,20 +13716,6 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
 
 // --- what was counted of a case, below its row ---
-
-// What is remarked of it; on a line of its own, and first, what binds it.
-static void kbi_table_message(kbi_table* t, const char* message) {
-    const char* bound = strncmp(message, "bound by ", 9) == 0 ? message : strstr(message, "; bound by ");
-    int before = bound ? (int)(bound - message) : 0;
-    if (!bound) {
-        kbi_table_wrap(t, 4, message);
-        return;
-    }
-    bound += before ? 2 : 0;
-    const char* behind = strstr(bound, "; ");
-    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s", behind ? (int)(behind - bound) : (int)strlen(bound), bound));
-    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s%s", before, message, behind ? behind + (before ? 0 : 2) : ""));
-}
 
 // Three digits and a prefix; in full what is whole and small, and what has a unit that nobody here knows.
 static void kbi_table_count(kbi_text* s, double x, const char* unit) {
@@ -15013,23 +13737,22 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) {
     }
 }
 
-// Those that are not 0, in columns, each from top to bottom.
+// Counters that are not 0, in columns, each from top to bottom.
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     enum { KBI_INDENT = 4, KBI_GAP = 3, KBI_MOST = 4 };
-    size_t size = sizeof(char*) * (size_t)(r->counters.n + 1);
-    const char **names = (const char**)kbi_arena_alloc(&t->scratch, size),
-               **values = (const char**)kbi_arena_alloc(&t->scratch, size);
-    int n = 0, name = 0, value = 0; // the widest
+    size_t size = sizeof(char*) * (size_t)(2 * r->counters.n + 1);
+    const char** cells = (const char**)kbi_arena_alloc(&t->scratch, size); // name, value, name, ...
+    int n = 0, name = 0, value = 0;                                        // the widest
     for (int64_t i = 0; i < r->counters.n; i++) {
         const char* raw = r->counters.of[i].name;
         double x = kbi_object_number(&r->counters, raw);
         kbi_text text = KBI_BLANK;
         if (!kbi_finite(x) || !(fabs(x) > 0) || !*raw) continue;
         kbi_table_count(&text, x, kbi_object_text(&r->counter_units, raw));
-        names[n] = kbi_table_clean(t, raw);
-        values[n] = kbi_table_keep(t, &text);
-        name = KBI_MAX(name, kbi_text_width(names[n]));
-        value = KBI_MAX(value, kbi_text_width(values[n]));
+        value = KBI_MAX(value, kbi_width(text.s, text.n));
+        cells[2 * n] = kbi_table_clean(t, raw);
+        cells[2 * n + 1] = kbi_table_keep(t, &text);
+        name = KBI_MAX(name, kbi_width(cells[2 * n], strlen(cells[2 * n])));
         n++;
     }
     name = KBI_MIN(name, KBI_MAX(t->how.width - KBI_INDENT - 1 - value, 8));
@@ -15037,32 +13760,16 @@ static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     columns = KBI_MAX(1, KBI_MIN(columns, (int)KBI_MOST));
     int rows = (n + columns - 1) / columns;
     for (int i = 0; i < rows; i++) {
-        kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
         for (int k = i; k < n; k += rows) {
-            kbi_table_pad(t, -name, kbi_table_cut(t, names[k], name));
-            kbi_puts(&t->text, " ");
-            kbi_table_pad(t, value, values[k]);
-            kbi_putf(&t->text, "%*s", (int)KBI_GAP, "");
+            kbi_putf(&t->text, "%*s", (int)(k == i ? KBI_INDENT : KBI_GAP), "");
+            kbi_table_cut(t, name, cells[2 * k]);
+            kbi_table_pad(t, value + 1, cells[2 * k + 1]);
         }
         kbi_table_line_end(t);
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>table     render: the terminal table: groups, columns and rows.
----------------------------------------------------------------------------------------------------------------*/
-
 // --- groups: which records belong together ---
-
-static bool kbi_same_param(const kb_param* a, const kb_param* b) {
-    kbi_text x = KBI_BLANK, y = KBI_BLANK;
-    kbi_param_text(&x, a);
-    kbi_param_text(&y, b);
-    bool same = kbi_is(a->name, b->name) && kbi_is(x.s ? x.s : "", y.s ? y.s : "");
-    kbi_text_free(&x);
-    kbi_text_free(&y);
-    return same;
-}
 
 static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
@@ -15070,49 +13777,14 @@ static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
 
 // Whether two differ in nothing but the implementation, and come from one run on one device.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
-    if (a->planned == KB_NONE || b->planned == KB_NONE || !kbi_is(a->run_id, b->run_id)) return false;
-    if (a->device != b->device || a->params.n != b->params.n || !kbi_same_operation(a, b)) return false;
-    for (int64_t i = 0; i < a->params.n; i++) {
-        bool found = false;
-        for (int64_t j = 0; j < b->params.n && !found; j++)
-            found = kbi_same_param(&a->params.of[i], &b->params.of[j]);
-        if (!found) return false;
-    }
-    return true;
+    return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
+           kbi_same_operation(a, b) && kbi_same_params(a->params.of, a->params.n, b->params.of, b->params.n);
 }
 
-// An operation that has no other case shares its heading; a record of no plan does likewise.
+// An operation that has no other case shares its heading; a record of no plan does as well.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 // --- columns ---
-
-// Whether a joule is told in operations: where these are what limits, or all that is known. Else in bytes.
-static bool kbi_table_by_flops(const kb_result* r) {
-    bool memory = r->roof && kbi_roof_is_memory(r->roof);
-    return kbi_finite(r->flops_per_joule) && !(memory && kbi_finite(r->bytes_per_joule));
-}
-
-// Which of the table's own columns these records have something for.
-static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows, int n) {
-    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
-    bool wide = t->how.width >= KBI_WIDE;
-    if (wide) wanted |= 1u << KBI_COLUMN_SAMPLES;
-    for (int i = 0; i < n; i++) {
-        const kb_result* r = rows[i];
-        if (kbi_finite(r->bytes) || kbi_finite(r->throughput_gbps)) wanted |= 1u << KBI_COLUMN_GBPS;
-        if (kbi_finite(r->flops) || kbi_finite(r->gflops)) wanted |= 1u << KBI_COLUMN_GFLOPS;
-        if (kbi_finite(r->items_per_second)) wanted |= 1u << KBI_COLUMN_ITEMS;
-        if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF | (unsigned)wide << KBI_COLUMN_BAR;
-        if (r->memory_bytes > 0) wanted |= 1u << KBI_COLUMN_MEMORY;
-        if (kbi_finite(r->energy_mj)) wanted |= 1u << KBI_COLUMN_ENERGY;
-        if (kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_FLOP_J;
-        if (kbi_finite(r->bytes_per_joule) && !kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_BYTE_J;
-        if (kbi_finite(r->speedup)) wanted |= 1u << KBI_COLUMN_SPEEDUP;
-        if (kbi_finite(r->speedup_low)) wanted |= (unsigned)wide << KBI_COLUMN_INTERVAL;
-        if (r->baseline) wanted |= KBI_CONTEST;
-    }
-    return wanted;
-}
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
     kbi_text text = KBI_BLANK;
@@ -15127,103 +13799,110 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     cell->scale = 1;
     cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&cell->what);
-    cell->width = what.column < 0 ? KBI_MAX(kbi_text_width(kbi_table_clean(t, cell->title)), 8)
-                                  : kbi_columns[what.column].width;
+    cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
-    for (int i = 0; i < n && what.column < 0; i++)
-        cell->width = KBI_MAX(cell->width, kbi_text_width(kbi_table_value(t, cell, rows[i])));
+    for (int i = -1; i < n && what.column < 0; i++) {
+        const char* s = i < 0 ? kbi_table_clean(t, cell->title) : kbi_table_value(t, cell, rows[i]);
+        cell->width = KBI_MAX(cell->width, kbi_width(s, strlen(s)));
+    }
 }
 
-static int kbi_table_label_room(const kbi_table* t) { // of the first column, if names are not long
-    return KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
-}
-
-// What stands beside the first column.
-static int kbi_table_beside(const kbi_table* t, unsigned columns) {
-    int used = KBI_MARK_ROOM + (columns & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0);
-    for (int i = 0; i < t->n_chosen; i++) used += t->cells[i].width + 1;
-    for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
-        if (columns >> i & 1) used += kbi_columns[i].width + 1;
-    return used;
-}
-
-// Columns for these records, with a first column as wide as label if it may be, and as need if it must. Where the line
-// is too short for all of them those that say least are left out, the first of these first.
+// Columns for these records, with a first column as wide as label if it may be, and as need if it must. When the line
+// is too short for all of them, those that say least are left out, in the order of kbi_columns[].drop.
 static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
                               int need) {
+    int used = KBI_MARK_ROOM + (wanted & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0), columns = KBI_COUNT(kbi_columns);
     need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
-    for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
-    for (int drop = 1; drop < KBI_COUNT(kbi_columns) && !t->n_chosen; drop++)
-        for (int i = 0; i < KBI_COUNT(kbi_columns) && kbi_table_beside(t, wanted) + need > t->how.width; i++)
-            if (kbi_columns[i].drop == drop) wanted &= ~(1u << i);
-    for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
+    for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n), used += t->cells[i].width + 1;
+    if (t->n_chosen) wanted = 0;
+    for (int i = 0; i < columns; i++) used += wanted >> i & 1 ? kbi_columns[i].width + 1 : 0;
+    for (int drop = 1; drop < columns; drop++)
+        for (int i = 0; i < columns && used + need > t->how.width; i++)
+            if (kbi_columns[i].drop == drop && wanted >> i & 1)
+                wanted &= ~(1u << i), used -= kbi_columns[i].width + 1;
+    for (int i = 0; i < columns; i++)
         if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
-    t->most_label =
-        KBI_MAX(KBI_MIN(t->how.width - kbi_table_beside(t, wanted), KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
-    t->label = KBI_MIN(KBI_MAX(kbi_table_label_room(t), label), t->most_label);
+    t->most_label = KBI_MAX(KBI_MIN(t->how.width - used, KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
+    int room = KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
+    t->label = KBI_MIN(KBI_MAX(room, label), t->most_label);
 }
 
 // --- the first column ---
 
-// The axes of a record, "rows=16 cols=4096"; or "16x4096" with their names in axes, false if not all are numbers.
-static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
-    bool numbers = true;
+// The axes of a record, "rows=16 cols=4096"; when the names are long, "16x4096", and the names are in axes, else "".
+static const char* kbi_table_shape(kbi_table* t, const kb_result* r, const char** axes) {
+    kbi_text full = KBI_BLANK, values = KBI_BLANK, names = KBI_BLANK;
+    bool brief = axes != NULL;
+    int n = 0;
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
-        bool elsewhere = kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS);
-        if (elsewhere) continue;
-        numbers &= p->type != KB_AXIS_STRINGS;
-        if (s->n) kbi_puts(s, axes ? "x" : " ");
-        if (axes && axes->n) kbi_puts(axes, " x ");
-        kbi_clean(axes ? axes : s, p->name);
-        if (!axes) kbi_puts(s, "=");
-        kbi_param_text(s, p);
+        if (kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS)) continue;
+        kbi_putf(&names, "%s%s", n ? " x " : "", p->name);
+        kbi_putf(&full, "%s%s=", n ? " " : "", p->name), kbi_param_text(&full, p);
+        kbi_puts(&values, n++ ? "x" : ""), kbi_param_text(&values, p);
+        brief = brief && p->type != KB_AXIS_STRINGS;
     }
-    return s->n && numbers;
+    brief = brief && n > 1 && names.n >= KBI_AXES_NAMES;
+    if (axes) *axes = brief ? kbi_table_clean(t, names.s) : "";
+    const char* shape = kbi_table_clean(t, brief ? values.s : full.s);
+    kbi_text_free(&full), kbi_text_free(&values), kbi_text_free(&names);
+    return shape;
 }
 
-static const char* kbi_table_names(kbi_table* t, const kb_result* r, bool contest, bool shape) {
-    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !shape);
-    const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
-                            named ? r->implementation : NULL, contest ? NULL : r->dtype };
-    kbi_text names = KBI_BLANK;
-    for (int i = 0; i < KBI_COUNT(parts); i++)
-        if (parts[i]) kbi_clean(&names, parts[i]), kbi_puts(&names, " ");
-    while (names.n && names.s[names.n - 1] == ' ') names.n--;
-    return kbi_table_keep(t, &names);
-}
-
-// What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
-// without the names of its axes, which are left in axes and then stand once above the row. Room: where it is still too
-// long, the names are cut, since the shape is what rows differ in; 0: there is enough.
-static const char* kbi_table_label(kbi_table* t, const char** axes, const kb_result* r, bool contest, int room) {
-    kbi_text full = KBI_BLANK, numbers = KBI_BLANK, by = KBI_BLANK;
-    if (!contest) kbi_table_params(&full, NULL, r);
-    const char *names = kbi_table_names(t, r, contest, full.n > 0), *shape = kbi_table_keep(t, &full);
-    int indent = t->alone ? 0 : 1, wide = kbi_text_width(names), between = *names && *shape ? 1 : 0;
+// What a row begins with: the implementation, and the shape when no line above says it.
+static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool contest, const char** axes) {
     *axes = "";
-    if (!contest && r->params.n > 1 &&
-        (t->by || indent + wide + between + kbi_text_width(shape) > kbi_table_label_room(t))) {
-        t->by = kbi_table_params(&numbers, &by, r);
-        const char *said = kbi_table_keep(t, &numbers), *above = kbi_table_keep(t, &by);
-        if (t->by) shape = said, *axes = above;
-    }
-    int left = room - indent - between - kbi_text_width(shape);
-    names = kbi_table_cut(t, names, !room || left < 5 ? wide : left);
-    return kbi_table_text(t, "%s%s%s", names, between ? " " : "", shape);
+    const char* shape = contest ? "" : kbi_table_shape(t, r, axes);
+    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
+    const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
+                            named ? r->implementation : NULL, contest ? NULL : r->dtype, shape };
+    kbi_text label = KBI_BLANK;
+    for (int i = 0; i < KBI_COUNT(parts); i++)
+        if (parts[i] && *parts[i]) kbi_puts(&label, label.n ? " " : ""), kbi_puts(&label, parts[i]);
+    return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
 // --- lines ---
 
-// The names of the columns, beside the operation's own name when it has more than one case.
-static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    const char* name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
-                                      r->direction ? r->direction : "");
+// A new heading for each operation (those with a single case share one), and when other columns, other units or a
+// wider first column are needed.
+static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
+    const kb_result* r = rows[0];
+    const char *axes, *name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
+                                             r->direction ? r->direction : "");
+    bool alone = kbi_table_single(r), numbers = false, reads = true;
+    uint64_t heading = kbi_hash(0, name);
+    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == heading);
+    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
+    int longest = same ? t->label : 0;
+    t->alone = alone;
+    for (int i = 0; i < n; i++) {
+        const char* label = kbi_table_label(t, rows[i], contest, &axes);
+        longest = KBI_MAX(longest, kbi_width(label, strlen(label)) + !alone);
+        numbers |= rows[i]->status == KB_OK;
+        if (rows[i]->baseline) wanted |= KBI_CONTEST;
+        for (int c = 0; c < KBI_COUNT(kbi_columns); c++) {
+            double x = kbi_field_number(rows[i], kbi_key_named(kbi_columns[c].key));
+            if (!kbi_finite(x) || (kbi_columns[c].wide && t->how.width < KBI_WIDE)) continue;
+            if (x > 0 || c != KBI_COLUMN_MEMORY) wanted |= 1u << c;
+        }
+    }
+    if (wanted >> KBI_COLUMN_FLOP_J & 1) // a joule is told in bytes if memory is what limits, else in operations
+        wanted &= ~(1u << (r->roof && kbi_roof_is_memory(r->roof) ? KBI_COLUMN_FLOP_J : KBI_COLUMN_BYTE_J));
+    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
+    t->heading = heading;
+    bool fits = longest <= t->label || t->label == t->most_label;
+    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
+    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
+    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
+    t->axes = 0;
+    kbi_text cut = KBI_BLANK;
+    kbi_cut(&cut, alone ? "" : kbi_table_clean(t, name), t->how.width);
     kbi_puts(&t->text, "\n");
     kbi_table_colour(t, "\033[1m");
-    int used = kbi_table_pad(t, -t->label, kbi_table_cut(t, t->alone ? "" : kbi_table_clean(t, name), t->how.width));
+    int used = kbi_table_pad(t, -t->label, kbi_table_keep(t, &cut));
     kbi_table_colour(t, "\033[0m");
     if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
     for (int i = 0; i < t->n_cells; i++) {
@@ -15235,51 +13914,10 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
     kbi_table_line_end(t);
 }
 
-// A new heading for each operation (those with a single case share one), and where other columns, other units or a
-// wider first column are needed.
-static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
-    const kb_result* r = rows[0];
-    const char* axes;
-    bool alone = kbi_table_single(r), numbers = false, reads = true;
-    uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
-    operation = kbi_hash(operation, r->direction ? r->direction : "");
-    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == operation);
-    unsigned wanted = kbi_table_wants(t, rows, n);
-    int longest = same ? t->label : 0;
-    t->alone = alone;
-    t->by = same && t->by;
-    for (int i = 0; i < n; i++) {
-        numbers |= rows[i]->status == KB_OK;
-        int label = kbi_text_width(kbi_table_label(t, &axes, rows[i], contest, 0)) + (alone ? 0 : 1);
-        longest = KBI_MAX(longest, label);
-    }
-    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
-    t->heading = operation;
-    bool fits = longest <= t->label || t->label == t->most_label;
-    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
-    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
-    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
-    kbi_table_heading(t, r);
-    t->axes = 0;
-}
-
-// The marks of the flags that stand beside a number: as many as have room, and a + where there are more.
-static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
-    int left = 0, room = (t->how.width - used) / 3;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flags[f].mark;
-    if (left > room) room = (t->how.width - used - 1) / 3;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
-        t->flagged[f]++;
-        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark), left--;
-    }
-    if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
-}
-
 // won: nobody knows (0), this one, perhaps (1) or surely (2).
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->label;
-    bool compared = false;
+    bool compared = false, memory = r->roof && kbi_roof_is_memory(r->roof);
     for (int i = 0; i < t->n_cells; i++) {
         int column = t->cells[i].what.column;
         const char* s = kbi_table_value(t, &t->cells[i], r);
@@ -15288,8 +13926,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += 1 + kbi_table_pad(t, t->cells[i].width, s);
         compared |= column == KBI_COLUMN_SPEEDUP;
         t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
-        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && r->roof &&
-                   kbi_roof_is_memory(r->roof);
+        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && memory;
         if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
             int64_t processes = KBI_MAX(r->processes, (int64_t)1);
             t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
@@ -15305,18 +13942,27 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         kbi_table_colour(t, "\033[0m");
         used += won > 1 ? 8 : 9;
     }
-    kbi_table_marks(t, r, used);
+    // the marks of the flags: as many as have room, and a + when there are more
+    int marks = 0, room = t->how.width - used;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) marks += r->flags >> f & 1 && *kbi_flags[f].mark;
+    room = room / 3 >= marks ? marks : KBI_MAX((room - 1) / 3, 1);
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
+        t->flagged[f]++;
+        if (room > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark);
+        if (room-- == 0) kbi_puts(&t->text, "+");
+    }
     kbi_table_line_end(t);
     // these two flags have numbers of their own
     bool numbers =
         (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->timer, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
-    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_message(t, r->message);
+    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
     for (const kb_output* o = kbi_process.outputs; o; o = o->next)
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// A word instead of a number, and what happened: on the line where it has room, else below it.
+// A word instead of a number, and what happened: on the line when it has room, else below it.
 static void kbi_table_word(kbi_table* t, const kb_result* r) {
     const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
@@ -15328,39 +13974,23 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
     kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
     kbi_puts(&t->text, word);
     kbi_table_colour(t, "\033[0m");
-    const char* why = kbi_is(r->message, r->no_gpu) ? NULL : r->message; // the line above the table says it for all
-    why = kbi_table_clean(t, why);
-    if (*why && t->label + 3 + (int)strlen(word) + kbi_text_width(why) <= t->how.width)
+    // what the line above the table says for all is not repeated
+    const char* why = kbi_table_clean(t, kbi_is(r->message, r->no_gpu) ? NULL : r->message);
+    if (*why && t->label + 3 + (int)strlen(word) + kbi_width(why, strlen(why)) <= t->how.width)
         kbi_putf(&t->text, ": %s\n", why);
     else
         kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why);
 }
 
-static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int won) {
-    int indent = t->alone ? 0 : 1;
-    const char *axes, *label = kbi_table_label(t, &axes, r, contest, t->label);
-    uint64_t left_out = *axes ? kbi_hash(14695981039346656037u, axes) : t->axes;
-    if (t->axes != left_out) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
-    t->axes = left_out;
-    kbi_putf(&t->text, "%*s", indent, "");
-    if (won) kbi_table_colour(t, "\033[1m");
-    kbi_table_pad(t, indent - t->label, kbi_table_cut(t, label, t->label - indent));
-    if (r->status == KB_OK)
-        kbi_table_numbers(t, r, won);
-    else
-        kbi_table_word(t, r);
-    t->ok += r->status == KB_OK;
-    t->failed += r->status == KB_FAILED;
-    t->skipped += r->status == KB_SKIPPED;
-    t->gpu |= r->gpu != NULL;
-}
-
 // --- order ---
 
-// Less than 0: a stands above b by --sort; what has no value stands last either way.
-static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_result* b) {
-    for (int i = 0; i < t->n_order; i++) {
-        const kbi_shown* by = &t->order[i];
+static const kbi_table* kbi_table_sorted; // for qsort
+
+// Below 0: a stands above b by --sort. Records without a value stand last either way; equal ones stay in order.
+static int kbi_table_compare(const void* left, const void* right) {
+    const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
+    for (int i = 0; i < kbi_table_sorted->n_order; i++) {
+        const kbi_shown* by = &kbi_table_sorted->order[i];
         const char *x = kbi_field_words(a, by->key), *y = kbi_field_words(b, by->key);
         double p = kbi_shown_number(a, by), q = kbi_shown_number(b, by);
         bool has = x || kbi_finite(p), other = y || kbi_finite(q);
@@ -15368,19 +13998,7 @@ static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_re
         if (has != other) return has ? -1 : 1;
         if (order) return by->down ? -order : order;
     }
-    return 0;
-}
-
-static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { // by merging: equals stay in order
-    int half = n / 2, at = 0, a = 0, b = half;
-    if (n < 2 || !t->n_order) return;
-    kbi_table_sort(t, rows, half);
-    kbi_table_sort(t, rows + half, n - half);
-    if (kbi_table_compare(t, rows[half], rows[half - 1]) >= 0) return;
-    const kb_result** first = (const kb_result**)kbi_grow(NULL, sizeof *first * (size_t)half);
-    memcpy(first, rows, sizeof *first * (size_t)half);
-    while (a < half) rows[at++] = b < n && kbi_table_compare(t, rows[b], first[a]) < 0 ? rows[b++] : first[a++];
-    KBENCH_FREE((void*)first);
+    return (a > b) - (a < b); // of one array
 }
 
 // Whether two stand under one heading, so that --sort orders them together.
@@ -15392,21 +14010,11 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
 
 // --- records ---
 
-// The machine, above everything else and wherever it changes. Its roof is no part of what it is: who measures it
-// again, after a crash, finds it a little different.
+// The machine, above everything else and wherever it changes. Its roof does not identify it: measured again, after a
+// crash, it is a little different.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
-    char id[32], roof[40];
+    char roof[40];
     kbi_text line = KBI_BLANK;
-    snprintf(id, sizeof id, "%lld", (long long)r->device);
-    const char* parts[] = {
-        r->kbench_version, r->backend, id, r->gpu, r->driver, r->cuda, r->tool, r->no_gpu, r->cpu
-    };
-    uint64_t machine = 14695981039346656037u;
-    for (int i = 0; i < KBI_COUNT(parts); i++) machine = kbi_hash(kbi_hash(machine, "|"), parts[i] ? parts[i] : "");
-    if (t->bare || machine == t->machine) return;
-    if (t->machine) kbi_puts(&t->text, "\n");
-    t->machine = machine;
-    t->n_cells = 0;
     kbi_putf(&line, "kbench %s  ", r->kbench_version ? r->kbench_version : "");
     if (r->gpu) {
         const char* capability = r->compute_capability ? r->compute_capability : "";
@@ -15414,52 +14022,55 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
         kbi_putf(&line, "%s  sm_%.*s%s  driver %s  CUDA %s  ", r->gpu, major, capability,
                  capability[major] ? capability + major + 1 : "", r->driver ? r->driver : "-",
                  r->cuda ? r->cuda : "-");
-        if (r->tool)
-            kbi_putf(&line, "under %s: not timed", r->tool);
-        else
-            kbi_putf(&line, "copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
+        if (r->tool) kbi_putf(&line, "under %s: not timed", r->tool);
     } else {
         kbi_putf(&line, "CPU times (%s)  %s", r->no_gpu ? r->no_gpu : "no GPU",
                  r->cpu ? r->cpu : "processor unknown");
     }
-    kbi_table_wrap(t, 0, line.s);
+    uint64_t machine = kbi_hash((uint64_t)r->device, line.s) | 1;
+    if (r->gpu && !r->tool) kbi_putf(&line, "copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
+    if (!t->bare && machine != t->machine) {
+        if (t->machine) kbi_puts(&t->text, "\n");
+        t->machine = machine;
+        t->n_cells = 0;
+        kbi_table_wrap(t, 0, line.s);
+    }
     kbi_text_free(&line);
 }
 
-// Counts a group for the summary: who won it, and over whom by how much. The first implementation has no speedup over
-// itself: there it is what the best of the others has, the other way round.
-static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int best) {
+// Counts a group for the summary: who won it, and by how much over the baseline. The baseline itself has no speedup:
+// if it won, the next one's is turned round.
+static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, const kb_result* best) {
     kbi_wins w;
-    int timed = 0, other = -1;
+    int timed = 0;
+    const kb_result* next = NULL;
     memset(&w, 0, sizeof w);
     for (int i = 0; i < n; i++) {
-        timed += rows[i]->status == KB_OK;
-        if (i != best && rows[i]->status == KB_OK && kbi_finite(rows[i]->speedup) &&
-            (other < 0 || rows[i]->speedup > rows[other]->speedup))
-            other = i;
+        bool good = rows[i]->status == KB_OK;
+        timed += good;
+        if (good && rows[i] != best && kbi_finite(rows[i]->speedup) && (!next || rows[i]->speedup > next->speedup))
+            next = rows[i];
     }
-    if (timed < 2 || best < 0) return; // no contest
-    const kb_result* r = rows[best];
-    snprintf(w.operation, sizeof w.operation, "%s%s%s", rows[0]->operation ? rows[0]->operation : "",
-             rows[0]->direction ? " " : "", rows[0]->direction ? rows[0]->direction : "");
+    if (timed < 2 || !best) return;
+    snprintf(w.operation, sizeof w.operation, "%s%s%s", best->operation ? best->operation : "",
+             best->direction ? " " : "", best->direction ? best->direction : "");
+    snprintf(w.winner, sizeof w.winner, "%s",
+             best->winner_certain == 1 && best->implementation ? best->implementation : "");
     w.groups = 1;
-    w.least = w.most = w.low = w.high = NAN;
-    snprintf(r->winner_certain == 1 ? w.winner : w.perhaps, sizeof w.winner, "%s",
-             r->implementation ? r->implementation : "");
-    if (r->baseline && !kbi_is(r->implementation, r->baseline)) {
-        snprintf(w.over, sizeof w.over, "%s", r->baseline);
-        w.least = r->speedup, w.low = r->speedup_low, w.high = r->speedup_high;
-    } else if (other >= 0 && rows[other]->implementation) {
-        snprintf(w.over, sizeof w.over, "%s", rows[other]->implementation);
-        w.least = 1 / rows[other]->speedup, w.low = 1 / rows[other]->speedup_high,
-        w.high = 1 / rows[other]->speedup_low;
+    w.least = w.low = w.high = NAN;
+    if (best->baseline && !kbi_is(best->implementation, best->baseline)) {
+        snprintf(w.over, sizeof w.over, "%s", best->baseline);
+        w.least = best->speedup, w.low = best->speedup_low, w.high = best->speedup_high;
+    } else if (next && next->implementation) {
+        snprintf(w.over, sizeof w.over, "%s", next->implementation);
+        w.least = 1 / next->speedup, w.low = 1 / next->speedup_high, w.high = 1 / next->speedup_low;
     }
     w.most = w.least;
     for (int i = t->n_wins - 1; i >= 0; i--) {
         kbi_wins* a = &t->wins[i];
         if (!kbi_is(a->operation, w.operation) || !kbi_is(a->winner, w.winner)) continue;
         a->groups++;
-        a->various |= !kbi_is(a->over, w.over);
+        if (!kbi_is(a->over, w.over)) snprintf(a->over, sizeof a->over, "the next");
         a->least = KBI_MIN(a->least, w.least), a->low = KBI_MIN(a->low, w.low); // a NAN makes one of NAN
         a->most = KBI_MAX(a->most, w.most), a->high = KBI_MAX(a->high, w.high);
         return;
@@ -15470,24 +14081,37 @@ static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int
 
 // Records that stand together: a contest, whose cases differ in nothing but the implementation, or cases without one.
 static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
-    int best = -1;
+    const kb_result* best = NULL;
     kbi_table_machine(t, rows[0]);
     kbi_table_follow(t, rows, n, contest);
     if (contest) {
-        kbi_text params = KBI_BLANK;
-        if (rows[0]->dtype) kbi_putf(&params, "%s ", rows[0]->dtype);
-        kbi_text shape = KBI_BLANK;
-        kbi_table_params(&shape, NULL, rows[0]);
-        kbi_puts(&params, kbi_table_keep(t, &shape));
-        kbi_table_wrap(t, 1, kbi_table_keep(t, &params));
+        const char *dtype = rows[0]->dtype ? rows[0]->dtype : "", *shape = kbi_table_shape(t, rows[0], NULL);
+        kbi_table_wrap(t, 1, kbi_table_text(t, "%s%s%s", dtype, *dtype && *shape ? " " : "", shape));
     }
-    for (int i = 0; i < n; i++)
-        if (contest && rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
-            (best < 0 || rows[i]->time_ms < rows[best]->time_ms))
-            best = i;
+    for (int i = 0; i < n && contest; i++)
+        if (rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
+            (!best || rows[i]->time_ms < best->time_ms))
+            best = rows[i];
     if (contest) kbi_table_won(t, rows, n, best);
-    for (int i = 0; i < n; i++)
-        kbi_table_row(t, rows[i], contest, i != best ? 0 : rows[i]->winner_certain == 1 ? 2 : 1);
+    for (int i = 0; i < n; i++) {
+        const kb_result* r = rows[i];
+        int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1;
+        const char *axes, *label = kbi_table_label(t, r, contest, &axes);
+        uint64_t names = *axes ? kbi_hash(0, axes) : t->axes;
+        if (t->axes != names) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
+        t->axes = names;
+        kbi_puts(&t->text, t->alone ? "" : " ");
+        if (won) kbi_table_colour(t, "\033[1m");
+        kbi_table_cut(t, t->label - !t->alone, label);
+        if (r->status == KB_OK)
+            kbi_table_numbers(t, r, won);
+        else
+            kbi_table_word(t, r);
+        t->ok += r->status == KB_OK;
+        t->failed += r->status == KB_FAILED;
+        t->skipped += r->status == KB_SKIPPED;
+        t->gpu |= r->gpu != NULL;
+    }
 }
 
 static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
@@ -15499,18 +14123,15 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
             end++;
         const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(end - first));
         for (int64_t i = first; i < end; i++) rows[i - first] = &records[i];
-        kbi_table_sort(t, rows, (int)(end - first));
+        kbi_table_sorted = t;
+        qsort(rows, (size_t)(end - first), sizeof *rows, kbi_table_compare);
         kbi_table_block(t, rows, (int)(end - first), contest);
         KBENCH_FREE(rows);
     }
     kbi_table_flush(t);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
----------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
+// --- what stands under the table: what its signs mean, who won, and what is in doubt ---
 
 static void kbi_summary_signs(kbi_table* t) {
     char text[80] = "+-: 95 % of the median and its bias within one process (--procs N: over N)";
@@ -15518,77 +14139,64 @@ static void kbi_summary_signs(kbi_table* t) {
     if (t->most > t->fewest)
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
-    bool intervals = t->most > 0 && !t->how.quiet;
-    if (t->equivalent || t->unresolved || t->apart || t->energy || t->cold || intervals) kbi_puts(&t->text, "\n");
-    if (intervals) kbi_table_wrap(t, 0, text);
-    if (t->cold && !t->how.quiet)
-        kbi_table_wrap(t, 0, "cold: a time ends before up to an L2 of what was written last reaches memory");
-    if (t->energy && !t->how.quiet)
-        kbi_table_wrap(t, 0,
-                       "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
-    if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
-    if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
-    if (t->apart) kbi_table_wrap(t, 0, kbi_apart_note);
+    const struct {
+        bool shown;
+        const char* text;
+    } signs[] = {
+        { t->most > 0 && !t->how.quiet, text },
+        { t->cold && !t->how.quiet, "cold: a time ends before up to an L2 of what was written last reaches memory" },
+        { t->energy && !t->how.quiet,
+          "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included" },
+        { t->equivalent, "=: within 1 % of the baseline." },
+        { t->unresolved, "~, fastest?: not certain at 95 %." },
+        { t->apart, kbi_apart_note },
+    };
+    bool any = false;
+    for (int i = 0; i < KBI_COUNT(signs); i++) {
+        if (!signs[i].shown) continue;
+        if (!any) kbi_puts(&t->text, "\n");
+        any = true;
+        kbi_table_wrap(t, 0, signs[i].text);
+    }
 }
 
-// "8.66x naive [8.61, 8.71]", or how far it goes over several groups.
-static void kbi_summary_margin(kbi_text* line, const kbi_wins* w) {
-    char least[40], most[40], low[40], high[40];
-    if (!kbi_finite(w->least) || !kbi_finite(w->most)) return;
-    kbi_putf(line, "%s%s%s%sx", *w->winner ? ", " : "; ", w->perhaps, *w->winner ? "" : " ",
-             kbi_digits(w->least, 3, least));
-    if (!kbi_is(kbi_digits(w->most, 3, most), least)) kbi_putf(line, " to %sx", most);
-    kbi_putf(line, " %s", w->various ? "the next" : w->over);
-    if (kbi_finite(w->low) && kbi_finite(w->high))
-        kbi_putf(line, " [%s, %s]", kbi_digits(w->low, 3, low), kbi_digits(w->high, 3, high));
-}
-
-// The groups of one operation in a sentence: who won most of them, who the others, and of how many nobody knows.
+// The groups of one operation in a sentence: who won most of them and by how much, who won others, and how many have
+// no significant winner.
 static void kbi_summary_winner(kbi_table* t, const char* operation) {
+    char least[40], most[40], low[40], high[40];
     kbi_text line = KBI_BLANK;
-    const kbi_wins *first = NULL, *open = NULL;
-    int all = 0;
+    const kbi_wins* first = NULL;
+    int all = 0, open = 0;
     for (int i = 0; i < t->n_wins; i++) {
         const kbi_wins* w = &t->wins[i];
         if (!kbi_is(w->operation, operation)) continue;
         all += w->groups;
         if (!*w->winner)
-            open = w;
+            open = w->groups;
         else if (!first || w->groups > first->groups)
             first = w;
     }
     kbi_putf(&line, "%s: %s", operation, first ? first->winner : "nobody is surely the fastest");
     if (first) kbi_puts(&line, " is fastest");
-    if (first && all > 1) kbi_putf(&line, " in %d of %d", first->groups, all);
-    if (first || all == 1) kbi_summary_margin(&line, first ? first : open);
+    if (all > 1) kbi_putf(&line, " in %d of %d", first ? first->groups : all, all);
+    if (first && kbi_finite(first->least)) {
+        kbi_putf(&line, ", %sx", kbi_digits(first->least, 3, least));
+        if (!kbi_is(kbi_digits(first->most, 3, most), least)) kbi_putf(&line, " to %sx", most);
+        kbi_putf(&line, " %s", first->over);
+        if (kbi_finite(first->low) && kbi_finite(first->high))
+            kbi_putf(&line, " [%s, %s]", kbi_digits(first->low, 3, low), kbi_digits(first->high, 3, high));
+    }
     for (int i = 0; i < t->n_wins && first; i++)
         if (&t->wins[i] != first && *t->wins[i].winner && kbi_is(t->wins[i].operation, operation))
             kbi_putf(&line, "; %s in %d", t->wins[i].winner, t->wins[i].groups);
-    if (first && open) kbi_putf(&line, "; nobody surely in %d", open->groups);
-    if (!first && all > 1) kbi_putf(&line, " in %d of %d", all, all);
+    if (first && open) kbi_putf(&line, "; nobody surely in %d", open);
     kbi_table_wrap(t, 0, line.s);
     kbi_text_free(&line);
 }
 
-static void kbi_summary_winners(kbi_table* t) {
-    int shown = 0, left = 0;
-    for (int i = 0; i < t->n_wins; i++) {
-        bool told = false;
-        for (int k = 0; k < i && !told; k++) told = kbi_is(t->wins[k].operation, t->wins[i].operation);
-        if (told) continue;
-        if (shown == KBI_WINNERS_ALL && !t->how.verbose) {
-            left++;
-            continue;
-        }
-        if (!shown++) kbi_puts(&t->text, "\n");
-        kbi_summary_winner(t, t->wins[i].operation);
-    }
-    if (left) kbi_putf(&t->text, "and so on for %d more operation%s: -v tells of all\n", left, left == 1 ? "" : "s");
-}
-
-// Each flag that was raised, once: what happened, why that matters, and what mends it.
+// Each flag that was raised, once: what happened, why that matters, and what to do.
 static void kbi_summary_flags(kbi_table* t) {
-    char head[80], text[256];
+    char head[80];
     bool any = false;
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         int64_t n = t->flagged[f];
@@ -15603,18 +14211,25 @@ static void kbi_summary_flags(kbi_table* t) {
         kbi_table_colour(t, "\033[0m");
         kbi_puts(&t->text, t->how.quiet ? "\n" : ":");
         if (t->how.quiet) continue;
-        snprintf(text, sizeof text, "%s; %s", kbi_flags[f].what, kbi_flags[f].why);
-        kbi_table_hang(t, (int)strlen(head) + 1, 3, text);
-        snprintf(text, sizeof text, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu));
-        kbi_table_wrap(t, 3, text);
+        kbi_table_hang(t, (int)strlen(head) + 1, 3, kbi_table_text(t, "%s; %s", kbi_flags[f].what, kbi_flags[f].why));
+        kbi_table_wrap(t, 3, kbi_table_text(t, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu)));
     }
 }
 
-// All of it, and how many there were of what.
+// All of it, and how many cases there were.
 static void kbi_table_end(kbi_table* t) {
     int64_t n = t->ok + t->failed + t->skipped;
+    int operations = 0;
     kbi_summary_signs(t);
-    if (!t->how.quiet) kbi_summary_winners(t);
+    for (int i = 0; i < t->n_wins && !t->how.quiet; i++) {
+        int k = 0;
+        while (!kbi_is(t->wins[k].operation, t->wins[i].operation)) k++;
+        if (k < i || (operations++ >= KBI_WINNERS_ALL && !t->how.verbose)) continue;
+        if (operations == 1) kbi_puts(&t->text, "\n");
+        kbi_summary_winner(t, t->wins[i].operation);
+    }
+    if (operations > KBI_WINNERS_ALL && !t->how.verbose)
+        kbi_putf(&t->text, "and %d more: -v tells of all\n", operations - KBI_WINNERS_ALL);
     kbi_summary_flags(t);
     kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
     if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
@@ -15642,9 +14257,8 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis and counter:NAME for each counter ---
-
-// A cell of text of others' making: one line, and behind an apostrophe where a spreadsheet would take it for a formula.
+// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A cell of text
+// of others' making is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -15666,22 +14280,6 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
     }
 }
 
-static void kbi_csv_field(kbi_text* t, const kb_result* r, const kbi_key* key) {
-    char number[40];
-    const char* words = kbi_field_words(r, key);
-    double x = kbi_field_number(r, key);
-    if (key->kind == KBI_KIND_flags)
-        kbi_csv_flags(t, r->flags);
-    else if (key->kind == KBI_KIND_truth)
-        kbi_puts(t, !words ? "" : kbi_is(words, "yes") ? "true" : "false");
-    else if (words)
-        kbi_csv_text(t, words);
-    else if (key->kind == KBI_KIND_whole && kbi_finite(x))
-        kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-    else if (kbi_finite(x))
-        kbi_puts(t, kbi_number(x, number));
-}
-
 // The names of all values of such an object, in the order in which they turn up; to be freed.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
@@ -15700,63 +14298,55 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
     return names;
 }
 
-static bool kbi_csv_has(const kbi_key* key) { return key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples; }
-
-// A column for each name of these objects.
-enum { KBI_CSV_OBJECTS = 3 };
-static const struct {
-    const char *key, *before;
-} kbi_csv_objects[KBI_CSV_OBJECTS] = { { "params", "params." },
-                                       { "counters", "counter:" },
-                                       { "environment", "environment." } };
-
-static void kbi_csv_heading(kbi_text* t, const char* before, const char* const* names, int n) {
-    for (int i = 0; i < n; i++) {
-        kbi_text name = KBI_BLANK;
-        kbi_putf(&name, "%s%s", before, names[i]);
-        kbi_puts(t, ","), kbi_csv_text(t, name.s);
-        kbi_text_free(&name);
-    }
-}
-
-static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const char* const* names, int n) {
-    for (int i = 0; i < n; i++) {
-        const kb_param* p = NULL;
-        kbi_text value = KBI_BLANK;
-        for (int64_t k = 0; k < object->n && !p; k++)
-            if (strcmp(object->of[k].name, names[i]) == 0) p = &object->of[k];
-        kbi_puts(t, ",");
-        if (p && p->type == KB_AXIS_STRINGS)
-            kbi_csv_text(t, p->s ? p->s : "");
-        else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
-            kbi_param_text(&value, p), kbi_puts(t, value.s);
-        kbi_text_free(&value);
+// A row: of a record, or the heading (NULL).
+static void kbi_csv_keys(kbi_text* t, const kb_result* r) {
+    char number[40];
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        const kbi_key* key = &kbi_keys[i];
+        if (key->kind == KBI_KIND_params || key->kind == KBI_KIND_samples) continue;
+        const char* words = r ? kbi_field_words(r, key) : key->name;
+        double x = r ? kbi_field_number(r, key) : (double)NAN;
+        kbi_puts(t, i ? "," : "");
+        if (r && key->kind == KBI_KIND_flags)
+            kbi_csv_flags(t, r->flags);
+        else if (words)
+            kbi_csv_text(t, key->kind != KBI_KIND_truth || !r ? words : kbi_is(words, "yes") ? "true" : "false");
+        else if (key->kind == KBI_KIND_whole && kbi_finite(x))
+            kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
+        else if (kbi_finite(x))
+            kbi_puts(t, kbi_number(x, number));
     }
 }
 
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
-    const char** names[KBI_CSV_OBJECTS];
-    const kbi_key* keys[KBI_CSV_OBJECTS];
-    int count[KBI_CSV_OBJECTS];
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
-        if (kbi_csv_has(&kbi_keys[i])) kbi_putf(t, "%s%s", i ? "," : "", kbi_keys[i].name);
-    for (int o = 0; o < KBI_CSV_OBJECTS; o++) {
-        keys[o] = kbi_key_named(kbi_csv_objects[o].key);
-        names[o] = kbi_object_names(records, n, keys[o], &count[o]);
-        kbi_csv_heading(t, kbi_csv_objects[o].before, names[o], count[o]);
-    }
-    kbi_puts(t, "\r\n");
-    for (int64_t r = 0; r < n; r++) {
-        for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-            if (!kbi_csv_has(&kbi_keys[i])) continue;
-            if (i) kbi_puts(t, ",");
-            kbi_csv_field(t, &records[r], &kbi_keys[i]);
+    static const struct {
+        const char *key, *before;
+    } objects[] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
+    const char** names[KBI_COUNT(objects)];
+    int count[KBI_COUNT(objects)];
+    for (int64_t i = -1; i < n; i++) {
+        const kb_result* r = i < 0 ? NULL : &records[i];
+        kbi_csv_keys(t, r);
+        for (int o = 0; o < KBI_COUNT(objects); o++) {
+            const kbi_key* key = kbi_key_named(objects[o].key);
+            if (!r) names[o] = kbi_object_names(records, n, key, &count[o]);
+            for (int k = 0; k < count[o]; k++) {
+                kbi_text value = KBI_BLANK;
+                const kb_param* p =
+                    r ? kbi_object_find((const kbi_field_params*)kbi_field(r, key), names[o][k]) : NULL;
+                kbi_puts(t, ",");
+                if (!r)
+                    kbi_putf(&value, "%s%s", objects[o].before, names[o][k]), kbi_csv_text(t, value.s);
+                else if (p && p->type == KB_AXIS_STRINGS)
+                    kbi_csv_text(t, p->s ? p->s : "");
+                else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
+                    kbi_param_text(&value, p), kbi_puts(t, value.s);
+                kbi_text_free(&value);
+            }
         }
-        for (int o = 0; o < KBI_CSV_OBJECTS; o++)
-            kbi_csv_object(t, (const kbi_field_params*)kbi_field(&records[r], keys[o]), names[o], count[o]);
         kbi_puts(t, "\r\n");
     }
-    for (int o = 0; o < KBI_CSV_OBJECTS; o++) KBENCH_FREE((void*)names[o]);
+    for (int o = 0; o < KBI_COUNT(objects); o++) KBENCH_FREE((void*)names[o]);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -15769,7 +14359,7 @@ typedef struct kbi_pace {
     double all, over, now; // allowed to every group, to those that are over, to the one that is being measured
     double took;           // by those that are over
     double began;          // the one that is being measured
-    double said, said_at;  // the time left that was shown last, negative: none, and when
+    double said;           // the time left that was shown last; infinite: none
 } kbi_pace;
 
 static double kbi_time_estimated(const kbi_pace* p, double at) {
@@ -15779,13 +14369,11 @@ static double kbi_time_estimated(const kbi_pace* p, double at) {
     return rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
 }
 
-// What is shown of it never rises: groups differ, and a time left that goes up and down is of no use. An estimate above
-// what was said slows the count down, so that both end together; to one below it falls within seconds.
+// What is shown never rises, nor above what all the groups that are left may take: a time left that goes up and down is
+// of no use.
 static double kbi_time_left(const kbi_pace* p, double at) {
-    double left = kbi_time_estimated(p, at), gone = at - p->said_at, promised = KBI_MAX(p->said - gone, 0.0);
-    if (p->said < 0 || left + gone <= 0) return left;
-    double shown = left >= promised ? p->said * left / (left + gone) : left + (promised - left) * exp(-2 * gone);
-    return KBI_MIN(shown, KBI_MAX(p->all - p->over, 0.0)); // all that is left takes no longer
+    double most = KBI_MAX(p->all - p->over, 0.0);
+    return KBI_MIN(KBI_MIN(kbi_time_estimated(p, at), p->said), most);
 }
 
 typedef struct kbi_progress {
@@ -15805,7 +14393,7 @@ static void kbi_progress_open(kbi_progress* p, bool wanted) {
 static void kbi_progress_begin(kbi_progress* p, double allowed) {
     memset(&p->pace, 0, sizeof p->pace);
     p->pace.all = allowed;
-    p->pace.said = -1;
+    p->pace.said = INFINITY;
     p->began = kbi_now();
 }
 
@@ -15844,7 +14432,6 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
     double seconds = (double)(now - p->began) * 1e-9;
     if (seconds > 1) {
         double shown = p->pace.said = kbi_time_left(&p->pace, seconds);
-        p->pace.said_at = seconds;
         if (kbi_time_estimated(&p->pace, seconds) > 2 * shown + 5) // no number that is known to be wrong
             snprintf(left, sizeof left, "  longer than planned");
         else
@@ -15854,181 +14441,6 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
     snprintf(said, sizeof said, "[%d/%d]%s%s", done + 1, all, which, left);
     kbi_progress_line(said, name);
     p->shown = true;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>resume    program: which cases an earlier run has left records of, and what is still to be done.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_line {    // of the file of lines
-    uint64_t name, key;      // hashes of case and program; of the machine and the seed as well
-    size_t at, n;            // without its end
-    bool record;             // all of one: what other tools wrote stays as it is
-    bool done;               // not of a case that failed
-    bool old;                // its case is measured again, or it breaks off
-    struct kbi_line* before; // the line before it with the same key
-} kbi_line;
-
-typedef struct kbi_resume {
-    kbi_text text;
-    kbi_line* lines; // in the order of the file
-    int n;
-    kbi_line** by; // of the case of the plan: its line, NULL: it is to be measured
-} kbi_resume;
-
-// A case is not measured again if a line has equal values of all these keys. The first two are of the program.
-static const char* const kbi_resume_keys[] = { "name", "binary", "backend", "gpu", "device", "cpu", "seed" };
-
-static uint64_t kbi_hash_value(uint64_t h, const char* value, size_t n) {
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)value[i]) * 1099511628211u;
-    return (h ^ 0xff) * 1099511628211u;
-}
-
-static void kbi_line_keys(kbi_line* l, const char* line, size_t n) {
-    l->key = 14695981039346656037u;
-    for (int i = 0; i < KBI_COUNT(kbi_resume_keys); i++) {
-        size_t size = 0;
-        const char* value = kbi_line_value(line, n, kbi_resume_keys[i], &size);
-        l->key = kbi_hash_value(l->key, value, value ? size : 0);
-        if (i == 1) l->name = l->key;
-    }
-}
-
-// The same for a case: of its record on a machine and in a session like these, NULL: on any.
-static uint64_t kbi_resume_key(const kbi_case* c, const kb_result* like) {
-    kb_result of;
-    kbi_text text = KBI_BLANK;
-    uint64_t h = 14695981039346656037u;
-    memset(&of, 0, sizeof of);
-    if (like) of = *like;
-    of.name = c->name;
-    if (!like) of.binary = kbi_binary_hash();
-    for (int i = 0; i < (like ? KBI_COUNT(kbi_resume_keys) : 2); i++) {
-        const kbi_key* key = kbi_key_named(kbi_resume_keys[i]);
-        text.n = 0;
-        kbi_json_field(&text, kbi_field(&of, key), key->kind);
-        h = kbi_hash_value(h, text.s, text.n);
-    }
-    kbi_text_free(&text);
-    return h;
-}
-
-// The lines of a file from its begin; false: errno says why it cannot be read.
-static bool kbi_resume_read(kbi_resume* r, int file) {
-    memset(r, 0, sizeof *r);
-    if (lseek(file, 0, SEEK_SET) != 0 || !kbi_read_file(file, &r->text, SIZE_MAX)) return false;
-    for (size_t at = 0, end; at < r->text.n; at = end) {
-        const char *line = r->text.s + at, *stop = (const char*)memchr(line, '\n', r->text.n - at);
-        size_t n = stop ? (size_t)(stop - line) : r->text.n - at, size = 0;
-        end = at + n + 1;
-        if ((r->n & (r->n - 1)) == 0)
-            r->lines = (kbi_line*)kbi_grow(r->lines, sizeof(kbi_line) * (size_t)KBI_MAX(2 * r->n, 16));
-        kbi_line* l = &r->lines[r->n++];
-        memset(l, 0, sizeof *l);
-        l->at = at;
-        l->n = n;
-        kbi_line_kind kind = kbi_line_is(line, n);
-        l->record = kind == KBI_LINE_RECORD;
-        l->old = kind == KBI_LINE_TORN && (!stop || n >= 10); // shorter ones may be of other tools
-        if (!l->record) continue;
-        kbi_line_keys(l, line, n);
-        const char* status = kbi_line_value(line, n, "status", &size);
-        l->done =
-            status && (size == 4 || size == 9) && memcmp(status, size == 4 ? "\"ok\"" : "\"skipped\"", size) == 0;
-    }
-    return true;
-}
-
-// The lines that are there; none where there is no file yet. False after an error message.
-static bool kbi_resume_open(kbi_resume* r, const char* path) {
-    memset(r, 0, sizeof *r);
-    if (!*kbi_binary_hash())
-        return kbi_error(
-                   "--resume measures what this build has no record of, and the program's file cannot be read; run "
-                   "without --resume"),
-               false;
-    int file = kbi_open_input(path, false);
-    if (file < 0 && errno == ENOENT) return true;
-    bool good = file >= 0 && kbi_resume_read(r, file);
-    if (!good) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
-    if (file >= 0) close(file);
-    return good;
-}
-
-static void kbi_resume_free(kbi_resume* r) {
-    kbi_text_free(&r->text);
-    KBENCH_FREE(r->lines);
-    KBENCH_FREE(r->by);
-    memset(r, 0, sizeof *r);
-}
-
-// Finds the lines of a plan's cases. absent: those that have none here. A group that lacks one is measured as a whole,
-// and its lines are old. The answer is the number of cases that are done.
-static int kbi_resume_find(kbi_resume* r, const kbi_plan* plan, const kb_result* like, const char* absent) {
-    kbi_map places = KBI_BLANK; // of the last line with a key
-    int done = 0;
-    r->by = (kbi_line**)kbi_grow(r->by, sizeof(kbi_line*) * (size_t)(plan->n + 1));
-    for (int i = 0; i < r->n; i++) {
-        kbi_line* l = &r->lines[i];
-        uint64_t key = like ? l->key : l->name;
-        if (!l->record) continue;
-        kbi_mapped* slot = kbi_map_find(&places, key);
-        l->before = slot->key ? &r->lines[slot->at] : NULL;
-        kbi_map_take(&places, slot, key, i);
-    }
-    for (int first = 0, end; first < plan->n; first = end) {
-        bool whole = true;
-        end = kbi_group_end(plan, first);
-        for (int i = first; i < end; i++) {
-            const kbi_mapped* slot = kbi_map_find(&places, kbi_resume_key(&plan->cases[i], like));
-            r->by[i] = slot->key ? &r->lines[slot->at] : NULL;
-            if (!(absent && absent[i])) whole &= r->by[i] && r->by[i]->done;
-        }
-        for (int i = first; i < end; i++) {
-            for (kbi_line* l = r->by[i]; l; l = l->before) l->old = !whole || !l->done;
-            if (!whole) r->by[i] = NULL;
-            done += r->by[i] != NULL;
-        }
-    }
-    KBENCH_FREE(places.slots);
-    return done;
-}
-
-// Whether the group that begins here is done.
-static bool kbi_resume_has(const kbi_resume* r, const kbi_plan* plan, int first) {
-    for (int i = first, end = kbi_group_end(plan, first); r->by && i < end; i++)
-        if (r->by[i]) return true;
-    return false;
-}
-
-// What is to stand in the file from now on; false: that is what stands there.
-static bool kbi_resume_lines(const kbi_resume* r, kbi_text* out) {
-    bool differs = false;
-    for (int i = 0; i < r->n; i++) {
-        const kbi_line* l = &r->lines[i];
-        differs |= l->old;
-        if (!l->old) kbi_put(out, r->text.s + l->at, l->n), kbi_puts(out, "\n");
-    }
-    return differs;
-}
-
-// Takes what is done out of a plan that is only looked at.
-static bool kbi_resume_reduce(kbi_plan* plan, const char* path) {
-    kbi_resume r;
-    int n = 0, groups = 0;
-    if (!kbi_resume_open(&r, path)) return false;
-    int done = kbi_resume_find(&r, plan, NULL, NULL);
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (kbi_resume_has(&r, plan, first)) continue;
-        groups++;
-        for (int i = first; i < end; i++) plan->cases[n++] = plan->cases[i];
-    }
-    kbi_warn("--resume: %d of %d cases have a record in %s", done, plan->n, path);
-    plan->n = n;
-    plan->groups = groups;
-    kbi_resume_free(&r);
-    return true;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -16218,17 +14630,6 @@ KBI_INLINE void kbi_exec(char** argv, const char* words, bool all, pid_t parent)
     _exit(2);
 }
 
-// "cpu", "all", a number: false after an error message.
-static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
-    *first = 0;
-    *all = kbi_is(o->device, "all");
-    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
-    if (kbi_is(o->device, "script") && kbi_lab.script) return true;
-    if (kbi_is(o->device, "script"))
-        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
-    return *first = o->gpu, true;
-}
-
 static bool kbi_profiled(void) {
     static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
                                          "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
@@ -16360,17 +14761,16 @@ typedef struct kbi_output_file {
 typedef struct kbi_outputs {
     kbi_output_file of[KBI_OUTPUT_FILES];
     int n;
-    bool keeps;       // an output asks for all records at the end
-    kbi_records kept; // of a run, whose own records do not outlive their group
+    bool keeps; // an output asks for all records at the end
+    kb_result* kept;
+    int64_t n_kept;
 } kbi_outputs;
 
 // --- one file for one option ---
 
 typedef struct kbi_destination { // where an option writes
     const char* option;          // without its --; NULL: no option, but stdout or stderr
-    kbi_text path, target;
-    struct stat at; // of the file, or of its folder where it is new
-    bool there, known;
+    char* path;                  // from the root on, behind all links
 } kbi_destination;
 
 static struct kbi_destinations {
@@ -16378,69 +14778,42 @@ static struct kbi_destinations {
     int n;
 } kbi_destinations;
 
-static void kbi_destination_look(kbi_destination* p) {
-    if (!p->option) return;
-    p->known = p->there = stat(p->path.s, &p->at) == 0;
-    if (p->there) return;
-    kbi_text above = KBI_BLANK;
-    kbi_put(&above, p->target.s, kbi_folder_length(p->target.s));
-    p->known = stat(above.s, &p->at) == 0;
-    kbi_text_free(&above);
-}
-
-static bool kbi_destinations_same(const kbi_destination* a, const kbi_destination* b) {
-    if (kbi_is(a->path.s, "-") || kbi_is(b->path.s, "-")) return kbi_is(a->path.s, b->path.s);
-    if (a->there != b->there) return false;
-    if (a->there && S_ISCHR(a->at.st_mode)) return false; // devices keep nothing
-    if (kbi_is(a->target.s, b->target.s)) return true;
-    if (!a->known || !b->known || !kbi_same_file(&a->at, &b->at)) return false;
-    return a->there ||
-           kbi_is(a->target.s + kbi_folder_length(a->target.s), b->target.s + kbi_folder_length(b->target.s));
-}
-
 // Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
 // there.
 static bool kbi_destination_take(const char* option, const char* folder, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
+    kbi_text full = KBI_BLANK;
+    struct stat about;
+    bool standard = kbi_is(path, "-"), apart = true;
     if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
-    kbi_destination* p = &all->of[all->n];
-    memset(p, 0, sizeof *p);
-    p->option = option;
-    if (folder) kbi_putf(&p->path, "%s/", folder);
-    kbi_puts(&p->path, path);
-    kbi_path_target(&p->target, p->path.s);
-    kbi_destination_look(p);
-    all->n++;
-    for (int i = 0; i < all->n - 1; i++) {
-        kbi_destination* before = &all->of[i];
-        kbi_destination_look(before);
-        if ((!before->option && !before->there) || !kbi_destinations_same(before, p)) continue;
-        if (!before->option)
-            kbi_error("--%s %s is the file that %s goes to; name another file", option, p->path.s, before->path.s);
-        else if (kbi_is(p->path.s, "-"))
+    kbi_putf(&full, "%s%s%s", folder ? folder : "", folder ? "/" : "", path);
+    char* real = standard ? kbi_keep_text(path) : kbi_real_path(full.s);
+    bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode); // keeps nothing
+    for (int i = 0; i < all->n && apart && !device; i++) {
+        const kbi_destination* before = &all->of[i];
+        apart = !kbi_is(before->path, real);
+        if (!apart && !before->option)
+            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, full.s);
+        else if (!apart && standard)
             kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
-        else
-            kbi_error("--%s %s and --%s %s are one file; give each its own", before->option, before->path.s, option,
-                      p->path.s);
-        return false;
+        else if (!apart)
+            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, full.s);
     }
-    return true;
-}
-
-static void kbi_destinations_free(void) {
-    for (int i = 0; i < kbi_destinations.n; i++)
-        kbi_text_free(&kbi_destinations.of[i].path), kbi_text_free(&kbi_destinations.of[i].target);
-    kbi_destinations.n = 0;
+    all->of[all->n].option = option;
+    all->of[all->n++].path = real;
+    kbi_text_free(&full);
+    return apart;
 }
 
 // Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
 // error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
+    struct stat about;
     for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
-        kbi_destination* p = &kbi_destinations.of[kbi_destinations.n++];
-        memset(p, 0, sizeof *p);
-        kbi_puts(&p->path, file == 1 ? "stdout" : "stderr"), kbi_puts(&p->target, "");
-        p->there = p->known = fstat(file, &p->at) == 0 && S_ISREG(p->at.st_mode);
+        bool plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
+        if (plain)
+            kbi_destinations.of[kbi_destinations.n++].path =
+                kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     }
     bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
     if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
@@ -16450,7 +14823,8 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             apart = kbi_destination_take(i->option, NULL, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
-    kbi_destinations_free();
+    for (int i = 0; i < kbi_destinations.n; i++) KBENCH_FREE(kbi_destinations.of[i].path);
+    memset(&kbi_destinations, 0, sizeof kbi_destinations);
     return apart;
 }
 
@@ -16460,8 +14834,10 @@ static kbi_outputs* kbi_outputs_now; // of this run, for an output that opens fi
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
-    kbi_records_free(&all->kept);
-    all->n = 0;
+    for (int64_t i = 0; i < all->n_kept; i++) kb_result_free(&all->kept[i]);
+    KBENCH_FREE(all->kept);
+    all->kept = NULL;
+    all->n_kept = all->n = 0;
 }
 
 // A file that is written at the end. False after an error message.
@@ -16509,17 +14885,21 @@ static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them ta
     return some;
 }
 
-static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) {
-    if (all->keeps) kbi_records_keep(&all->kept, r);
+// Takes records that are wanted at the end, with what they own.
+static void kbi_outputs_keep(kbi_outputs* all, const kb_result* results, int64_t n) {
+    if (!all->keeps || !n) return;
+    all->kept = (kb_result*)kbi_grow(all->kept, sizeof(kb_result) * (size_t)(all->n_kept + n));
+    memcpy(all->kept + all->n_kept, results, sizeof(kb_result) * (size_t)n);
+    all->n_kept += n;
 }
 
 // Writes all of them; where there are no records, old files stay.
-static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
+static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_t n) {
     bool good = true;
     for (int i = 0; i < all->n; i++) {
         kbi_out* to = &all->of[i].to;
-        if (!records->n && to->temporary && access(to->target, F_OK) == 0) continue;
-        all->of[i].fill(&to->waiting, records->of, records->n);
+        if (!n && to->file < 0 && to->old.st_nlink) continue;
+        all->of[i].fill(&to->waiting, records, n);
         if (!to->waiting.n) continue; // it put nothing
         fflush(stdout);
         if (kbi_out_end(to, 5000)) continue;
@@ -16536,9 +14916,9 @@ static void kbi_csv_add(void) {
     kb_add_output(&csv);
 }
 
-static int kbi_outputs_end(const kbi_records* records, int code) {
+static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->end) code = i->end(records->of, records->n, code);
+        if (i->on && i->end) code = i->end(records, n, code);
     return code;
 }
 
@@ -16607,7 +14987,7 @@ typedef struct kbi_supervisor {
     kbi_store store;
     kbi_outputs outputs;
     kbi_session session;
-    kbi_resume resume;
+    kb_planned* planned; // the plan's cases, with the records that stand for them
     kbi_table table;
     kb_result* held; // with --sort: those of the operation that is being measured, until all are there
     int n_held;
@@ -16622,7 +15002,7 @@ typedef struct kbi_supervisor {
     int inspected;                         // the first case that was not
     char said[400];                        // the last warning about a case
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
-    int resumed;                           // that an earlier run has done
+    int recalled;                          // for which a record stands that was there before
     int fewer;                             // that an interruption left with fewer processes
     bool unseen;                           // an instrument saw nothing
     bool unstored;                         // a file could not be written
@@ -17124,7 +15504,7 @@ static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
     } else {
         const kbi_sink sink = { kbi_happened, s };
         s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, NULL, s->backend, &s->machine, &sink);
-        kbi_before_forget();
+        kbi_before.known = false; // the user's own process may change between two groups
     }
     KBENCH_FREE(wanted);
     return good;
@@ -17212,7 +15592,7 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
     if (s->inside && !s->isolated) most = plan->n;
-    while (end < plan->n && end - first < most && !kbi_resume_has(&s->resume, plan, end))
+    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
         end = kbi_group_end(plan, end);
     return end;
 }
@@ -17246,7 +15626,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         if (at >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
         for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
-        if (kbi_resume_has(&s->resume, plan, at)) continue;
+        if (kbi_recalled(s->planned, plan, at)) continue;
         kbi_inside** found = (kbi_inside**)kbi_zeros((size_t)n, sizeof(kbi_inside*));
         kbi_group_open(s, at, n, NULL, found);
         for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
@@ -17351,7 +15731,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     kb_result* all = (kb_result*)kbi_zeros((size_t)(n * processes), sizeof(kb_result));
     kb_result** each = (kb_result**)kbi_zeros((size_t)(n * processes), sizeof(kb_result*)); // [i * processes + p]
     int* stands = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1)); // each case's process that stands for it
-    int* rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1));                        // the case of each
+    int* rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1));   // the case of each
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -17420,7 +15800,7 @@ static void kbi_show_held(kbi_supervisor* s) {
     for (int i = 0; i < s->n_held; i++) {
         for (const kb_output* o = kbi_process.outputs; o; o = o->next)
             if (o->each && o->on && !s->collect) o->each(&s->held[i]);
-        kb_result_free(&s->held[i]);
+        if (!s->outputs.keeps) kb_result_free(&s->held[i]);
     }
     KBENCH_FREE(s->held);
     s->held = NULL;
@@ -17440,11 +15820,11 @@ static void kbi_show_results(kbi_supervisor* s, const kb_result* results, int n)
 static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
     kbi_progress_clear(&s->progress);
     for (const kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) {
-        kbi_store_add(&s->store, c->results, c->n);
+        kbi_store_add(&s->store, c->results, c->n, true);
+        kbi_outputs_keep(&s->outputs, c->results, c->n);
         for (const kb_result* r = c->results; r < c->results + c->n; r++) {
             int* count = r->status == KB_OK ? &s->ok : r->status == KB_FAILED ? &s->failed : &s->skipped;
             ++*count;
-            kbi_outputs_keep(&s->outputs, r);
             if (s->collect) s->collect(s->collect_to, r);
         }
         kbi_show_results(s, c->results, c->n);
@@ -17501,45 +15881,32 @@ static const char* kbi_no_gpu(const kbi_supervisor* s) {
     return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
 }
 
-// Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
-static bool kbi_resume_device(kbi_supervisor* s) {
+// Asks for the records that stand for cases on this device; false after an error message.
+static bool kbi_recall_here(kbi_supervisor* s) {
     kb_result like;
-    kbi_text lines = KBI_BLANK;
-    if (!s->o->on[KBI_OPTION_resume]) return true;
-    kbi_resume_free(&s->resume); // with several devices: what the one before has added
-    if (!kbi_lines_ready(&s->store.lines) || !kbi_resume_read(&s->resume, s->store.lines.file)) {
-        if (errno != EBUSY) kbi_error("--resume cannot read --jsonl %s: %s", s->o->jsonl, strerror(errno));
-        return false;
-    }
-    char* absent = (char*)kbi_grow(NULL, (size_t)s->plan->n + 1);
-    for (int i = 0; i < s->plan->n; i++) absent[i] = !kbi_runs_here(s, &s->plan->cases[i]);
+    KBENCH_FREE(s->planned);
+    s->planned = kbi_planned_cases(s->plan);
+    for (int i = 0; i < s->plan->n; i++) s->planned[i].runs = kbi_runs_here(s, &s->plan->cases[i]);
     kbi_result_clear(&like);
     kbi_record_machine(&like, &s->machine);
     kbi_record_session(&like, &s->session);
-    int done = kbi_resume_find(&s->resume, s->plan, &like, absent);
-    bool good = !kbi_resume_lines(&s->resume, &lines) || kbi_lines_replace(&s->store.lines, &lines);
-    if (!good) kbi_error("--resume: cannot replace %s: %s", s->o->jsonl, strerror(errno));
-    if (s->store.lines.file >= 0) kbi_lines_unlock(&s->store.lines);
-    kbi_warn("--resume: %d of %d cases have a record in %s", done, s->plan->n, s->o->jsonl);
-    s->resumed += done;
+    bool good = kbi_recall(s->planned, s->plan, &like);
     kb_result_free(&like);
-    kbi_text_free(&lines);
-    KBENCH_FREE(absent);
+    for (int i = 0; i < s->plan->n; i++) s->recalled += s->planned[i].record != NULL;
     return good;
 }
 
-// The records of a group that is done go into the array as they are, and wherever else records of a run go.
-static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
+// The records that stand for a group go into the array, and wherever else records of a run go.
+static void kbi_show_recalled(kbi_supervisor* s, int first, int end) {
     kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
     int n = 0;
     for (int i = first; i < end; i++) {
-        const kbi_line* l = s->resume.by[i];
-        if (!l) continue;
-        const char* line = s->resume.text.s + l->at;
-        kbi_store_put(&s->store, line, l->n);
-        if (!kbi_read_one(&results[n], s->o->jsonl, l - s->resume.lines + 1, line, l->n)) continue;
-        kbi_outputs_keep(&s->outputs, &results[n++]);
+        if (!s->planned[i].record) continue;
+        results[n] = *s->planned[i].record;
+        results[n++].owned = NULL; // it stays the output's
     }
+    kbi_store_add(&s->store, results, n, false);
+    kbi_outputs_keep(&s->outputs, results, n);
     kbi_progress_clear(&s->progress);
     kbi_show_results(s, results, n);
     KBENCH_FREE(results);
@@ -17552,7 +15919,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
     const bool gpu = s->machine.gpu_present != 0;
-    bool host = !gpu && !required && s->recipe.target != KBI_ON_SCRIPT;
+    bool host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
         if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
@@ -17562,7 +15929,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", kbi_no_gpu(s));
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!kbi_resume_device(s)) return KBI_EXIT_USAGE;
+    if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
     double allowed = 0; // the time left is this device's, without its start
     int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
     s->budget.turns = s->budget.cases = 0;
@@ -17570,7 +15937,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
-        for (int i = first; i < end && !kbi_resume_has(&s->resume, s->plan, first); i++)
+        for (int i = first; i < end && !kbi_recalled(s->planned, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
         allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
         cases += here;
@@ -17587,9 +15954,9 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
-        if (kbi_resume_has(&s->resume, s->plan, first)) {
+        if (kbi_recalled(s->planned, s->plan, first)) {
             end = kbi_group_end(s->plan, first);
-            kbi_resume_group(s, first, end);
+            kbi_show_recalled(s, first, end);
             continue;
         }
         end = kbi_batch_end(s, first);
@@ -17634,7 +16001,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 // The exit code of a run without a number, and without a failure. What its functions skipped does not apply here, which
 // they say themselves; for want of a GPU it is another matter.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_SCRIPT;
+    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN;
     if (no_gpu && (KBI_CUDA || s->absent)) {
         if (!s->collect)
             kbi_error("nothing was measured: %s",
@@ -17652,23 +16019,21 @@ static int kbi_nothing_measured(const kbi_supervisor* s) {
     return KBI_EXIT_FINE;
 }
 
-// The state of a run that the command line asks for, as far as nothing is opened for it yet. false: exit code 2.
-static bool kbi_supervisor_init(kbi_supervisor* s, const kbi_options* o, const kbi_plan* plan, int64_t* device,
-                                bool* all) {
+// The state of a run that the command line asks for, of which nothing is opened yet.
+static void kbi_supervisor_init(kbi_supervisor* s, const kbi_options* o, const kbi_plan* plan) {
     memset(s, 0, sizeof *s);
     s->o = o;
     s->plan = plan;
     kbi_recipe_of(&s->recipe, o);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     signal(SIGPIPE, SIG_IGN);
-    return kbi_device_option(o, device, all);
 }
 
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     kbi_supervisor* s = &kbi_desk.run;
-    int64_t first;
-    bool all, stdout_taken = kbi_outputs_stdout(o), good = kbi_supervisor_init(s, o, plan, &first, &all);
+    bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
+    kbi_supervisor_init(s, o, plan);
     s->collect = collect;
     s->collect_to = to;
     s->inside = kbi_wishes(false);
@@ -17676,8 +16041,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
                KBI_EXIT_USAGE;
-    if (o->on[KBI_OPTION_resume] && !kbi_resume_open(&s->resume, o->jsonl)) return KBI_EXIT_USAGE;
-    if (!good || !kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
+    if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
@@ -17696,7 +16060,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     for (const kb_instrument* i = kbi_process.instruments; i && !kbi_desk.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
-    int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
+    int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
         for (int i = 0; over && i < plan->n; i++)
@@ -17708,17 +16072,17 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->after && i->on) i->after();
     bool stored = kbi_store_close(&s->store);
-    if (!kbi_outputs_write(&s->outputs, &s->outputs.kept)) stored = false;
+    if (!kbi_outputs_write(&s->outputs, s->outputs.kept, s->outputs.n_kept)) stored = false;
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
         code = kbi_desk.interrupted              ? KBI_EXIT_INTERRUPTED
                : s->failed                       ? KBI_EXIT_FAILED
-               : s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE
-                                                 : kbi_nothing_measured(s);
-    code = kbi_outputs_end(&s->outputs.kept, code);
+               : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
+                                                  : kbi_nothing_measured(s);
+    code = kbi_outputs_end(s->outputs.kept, s->outputs.n_kept, code);
     kbi_outputs_free(&s->outputs);
-    kbi_resume_free(&s->resume);
+    KBENCH_FREE(s->planned);
     KBENCH_FREE(s->session.command);
     return code;
 }
@@ -17751,15 +16115,13 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = &kbi_desk.run;
     const kbi_machine* m = &s->machine;
-    int64_t device;
-    bool all;
     char name[64], gpu[160];
-    if (!kbi_supervisor_init(s, o, plan, &device, &all)) return KBI_EXIT_USAGE;
+    kbi_supervisor_init(s, o, plan);
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout);
     kbi_table_open(&s->table, &how);
-    s->worker.device = (int)device;
-    if (!kbi_meet(s, (int)device)) return KBI_EXIT_FAILED;
+    s->worker.device = (int)o->gpu;
+    if (!kbi_meet(s, (int)o->gpu)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
     snprintf(gpu, sizeof gpu, "%d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", m->multiprocessors,
@@ -18193,7 +16555,7 @@ static void kbi_warn_idle(const kbi_options* o) {
     static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_WRITES, &k)) != NULL;)
-        if (!(k - 1 == KBI_OPTION_jsonl && o->on[KBI_OPTION_resume]))
+        if (!(k - 1 == KBI_OPTION_jsonl && kbi_recalls()))
             kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
     for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
         if (o->on[known[i]])
@@ -18283,7 +16645,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o, KBI_IDLE);
     if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
-    if (looks && o->on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o->jsonl)) return KBI_EXIT_USAGE;
+    if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
         fwrite(lists.s, 1, lists.n, stdout);

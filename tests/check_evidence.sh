@@ -14,7 +14,7 @@ done
 for name in $(grep -v '^#' README.md | grep -oE 'tests/evidence/[a-z0-9_/]+\.[a-z]+' | sort -u); do
     if [ -f "$name" ]; then pass; else fail "README.md names $name, which is not there"; fi
 done
-for name in $(sed -n 's/^| `\([^|]*\)|.*/\1/p' $folder/README.md | tr -d '`,' | tr ' ' '\n' | grep '[a-z]\.[a-z]' | sort -u); do
+for name in $(sed -n 's/^- \(`[^(]*\)(.*/\1/p' $folder/README.md | tr -d '`,' | tr ' ' '\n' | grep '[a-z]\.[a-z]' | sort -u); do
     found=$(find $folder -name "$(basename "$name")" -type f)
     if [ -n "$found" ]; then pass; else fail "$folder/README.md names $name, which is not there"; fi
 done

@@ -8,5 +8,6 @@
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"
 #include "examples/addons/kbench_report.h"
+#include "script.h"
 
 #endif

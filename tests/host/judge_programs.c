@@ -489,7 +489,7 @@ static void test_alike(void) {
     static kbi_run run; // without a clock that is known
     static double s[60];
     double first;
-    run.m.samples = s, run.sampling.timer = &kbi_script_timer;
+    run.m.samples = s, run.sampling.timer = &script_timer;
     run.m.n = 60, run.m.bias_ns = run.m.sm_clock = run.alike.clock = NAN;
     for (int i = 0; i < 60; i++) s[i] = 1000 - 10 * (i / 6) + i % 6; // ten blocks, each below the one before
     CHECK_REAL(kbi_alike_late(&run, 2, &first), 912.5 - 2, 1e-12), CHECK_REAL(first, 1002.5 - 2, 1e-12);
@@ -539,7 +539,7 @@ static void test_alike(void) {
 }
 
 int main(int argc, char** argv) {
-    kbi_lab.script = script;
+    scripted.time = script;
     add_many();
     if (argc > 1) return kb_main(argc, argv);
     self = argv[0];

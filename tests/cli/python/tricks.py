@@ -201,7 +201,7 @@ def stopped_clock(x, a):
 
 @word("TIMER_PATCHED")
 def facts_that_lie(x, a):
-    sys.modules["kbench"]._Server.facts = lambda self, m: {"changed": [], "shadowed": [], "settings": []}
+    sys.modules["kbench"]._Server.report_changes = lambda self, m: {"changed": [], "shadowed": [], "settings": []}
     real = kept.setdefault("clock", time.perf_counter)
     time.perf_counter = lambda: real() / 100
     return reference(x, a)
@@ -221,7 +221,7 @@ def other_values_of_its_own(x, a):
 
 @word("TIMER_PATCHED")
 def a_method_that_was_not_there(x, a):
-    sys.modules["kbench"]._Arm.__getattribute__ = object.__getattribute__
+    sys.modules["kbench"]._TimedFunction.__getattribute__ = object.__getattribute__
     return reference(x, a)
 
 
