@@ -4316,11 +4316,6 @@ typedef struct kbi_truth {
     double ns[KBI_EVENT_MODES][2][2][3]; // [1]: of those that write
 } kbi_truth;
 
-typedef struct kbi_contest_end { // of a group, as it was judged
-    int fastest;                 // its place, -1 where fewer than two have times
-    bool certain;                // that it is the fastest
-} kbi_contest_end;
-
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
     m->verified = m->stage = -1;
@@ -4488,39 +4483,12 @@ static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
 static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
     return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
 }
-static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_counters_of(in) + in->counters); }
+KBI_INLINE const char* kbi_texts_of(const kbi_inside* in) {
+    return (const char*)(kbi_counters_of(in) + in->counters);
+}
 static size_t kbi_inside_size(const kbi_inside* in) {
     return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
            sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
-}
-
-static bool kbi_verdict_possible(const kbi_verdict* v) {
-    return v->flag >= -1 && v->flag < KB_FLAG_COUNT && !v->message[sizeof v->message - 1] &&
-           !v->note[sizeof v->note - 1];
-}
-
-// Whether so many bytes, which came from elsewhere, are one whose parts fit each other.
-static bool kbi_inside_possible(const kbi_inside* in, size_t size) {
-    enum { KBI_MOST = 1 << 24 };
-    const int64_t counts[] = { in->events, in->gauges, in->counters, in->texts };
-    for (int i = 0; i < KBI_COUNT(counts); i++)
-        if (counts[i] < 0 || counts[i] > KBI_MOST) return false;
-    if (kbi_inside_size(in) != size || in->message[sizeof in->message - 1]) return false;
-    if (!kbi_verdict_possible(&in->verdict)) return false;
-    if (!(in->energy_mj >= 0) || !(in->idle_w >= 0)) return false;
-    if (in->texts && kbi_texts_of(in)[in->texts - 1]) return false;
-    for (int64_t i = 0; i < in->counters; i++) {
-        const kbi_counter* c = &kbi_counters_of(in)[i];
-        if (c->name[sizeof c->name - 1] || c->unit[sizeof c->unit - 1]) return false;
-    }
-    for (int64_t i = 0; i < in->events; i++) {
-        const kbi_event* e = &kbi_events_of(in)[i];
-        if (e->kind < KBI_EVENT_RUN || e->kind > KBI_EVENT_SET || e->run < 0 || e->run >= in->runs) return false;
-        if (e->symbol < 0 || e->symbol >= in->texts) return false;
-        if (e->limit < KBI_NO_LIMIT || e->limit > KBI_BY_GRID) return false;
-        if (e->name < 0 || e->name >= in->texts || e->cause < -1 || e->cause >= in->events) return false;
-    }
-    return true;
 }
 
 static kbi_inside* kbi_inside_copy(void* to, const kbi_inside* in) {
@@ -6933,18 +6901,25 @@ typedef struct kbi_alike {   // what tells whether later launches do what the fi
     char differ[160];        // what their times say; "": nothing
 } kbi_alike;
 
-// Where what happens to cases goes: the pipe of a worker, the supervisor's tables, or the caller of kb_compare. Of the
-// functions beat and word may be NULL. index: of the case in the plan.
-typedef struct kbi_sink {
-    void (*enter)(void* to, int index);
-    void (*beat)(void* to,
-                 bool machine); // now and then; machine: from here on its time is the machine's, not the case's
-    // A case got its word, and its function goes on: if it ends the process, that is what became of it.
-    void (*word)(void* to, int index, const kbi_measured* m);
-    void (*result)(void* to, int index, kbi_measured* m); // which owns its arrays from then on
-    void (*inside)(void* to, int index, const kbi_inside* in);
+// What happens to cases, in the process that measures them. A worker sends it to the supervisor.
+typedef enum kbi_message_type {
+    KBI_HELLO = 1, // kbi_machine: opened, or its peaks were measured meanwhile
+    KBI_ENTER,     // the case goes on
+    KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
+    KBI_TOLD,      // kbi_measured: the case has its flag, which stands if its function ends the process
+    KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
+    KBI_FOUND,     // kbi_inside
+    KBI_DONE       // of all that was asked for; index 0: the process can measure no more
+} kbi_message_type;
+
+typedef struct kbi_sink { // takes them; index: of the case in the plan
+    void (*tell)(void* to, kbi_message_type type, int index, void* what);
     void* to;
 } kbi_sink;
+
+static void kbi_tell(const kbi_sink* sink, kbi_message_type type, int index, void* what) {
+    if (sink) sink->tell(sink->to, type, index, what);
+}
 
 typedef struct kbi_run {
     kb_state kb;
@@ -6995,14 +6970,12 @@ static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     if (timed && !run->call.called) run->call.called = name;
 }
 
-static void kbi_beat(kbi_run* run, bool machine) {
-    if (run->sink && run->sink->beat) run->sink->beat(run->sink->to, machine);
-}
+static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
 static void kbi_give_word(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
     run->m.status = (int32_t)status;
-    if (first && run->sink && run->sink->word && run->index >= 0) run->sink->word(run->sink->to, run->index, &run->m);
+    if (first && run->index >= 0) kbi_tell(run->sink, KBI_TOLD, run->index, &run->m);
 }
 
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
@@ -11768,7 +11741,7 @@ static void kbi_arm_main(void* p) {
 
 // Lets an arm go on until it rests again or is over.
 static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
-    c->sink->enter(c->sink->to, a->index);
+    kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
     kbi_lab.running = (uintptr_t)a->run.of;
     kbi_stage_enter(&a->run.memory);
     if (a->run.place.fiber)
@@ -12015,7 +11988,7 @@ static bool kbi_contest_run(kbi_contest* c) {
 
 static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
     kbi_run_finish(&a->run);
-    sink->result(sink->to, a->index, &a->run.m);
+    kbi_tell(sink, KBI_RESULT, a->index, &a->run.m);
 }
 
 // What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
@@ -12097,11 +12070,11 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
         a->run.sink = sink, a->run.index = a->index = first + i;
-        sink->enter(sink->to, a->index);
+        kbi_tell(sink, KBI_ENTER, a->index, NULL);
         if (recipe->inside) {
             kbi_inside* in = kbi_inside_call(&a->run);
             good = !kbi_lost(&a->run);
-            sink->inside(sink->to, a->index, in);
+            kbi_tell(sink, KBI_FOUND, a->index, in);
             KBENCH_FREE(in);
             kbi_measured_free(&a->run.m);
             KBENCH_FREE(a);
@@ -12143,11 +12116,6 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-static void kbi_judge_process_ms(kb_result* r, const double* ms, int n) {
-    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
-    r->processes = r->process_ms.n = n;
-}
-
 // The step of the timer around the median: as known, or the distance to the next different value. Above a tenth of the
 // median that is taken for a real distance.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
@@ -12158,49 +12126,38 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// How far the median moves, as a share of itself, when stragglers (beyond Tukey's outer fences) are left out.
-static double kbi_judge_stragglers(const kb_stats* s, const double* ms, double* kept) {
-    double reach = 3 * (s->p75 - s->p25);
-    int64_t n = 0;
-    for (int64_t i = 0; i < s->n; i++)
-        if (ms[i] >= s->p25 - reach && ms[i] <= s->p75 + reach) kept[n++] = ms[i];
-    return fabs(kbi_median_of(kept, n, kept) / s->median - 1);
-}
-
-// Whether the mean is another number than the median: over 10 % away, and outside the interval. The message has both.
-static bool kbi_judge_mean(kb_result* r, const kb_stats* s) {
-    char mean[40], median[40], longest[40];
-    bool apart = fabs(s->mean - s->median) > KBI_MAX(0.1, r->precision) * s->median;
-    if (apart)
-        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
-                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
-    return apart;
-}
-
-// Whether the later half of the samples, by its own interval, has another median than all of them. Theirs has grown by
-// what the halves differ.
-static bool kbi_judge_later(const kb_stats* s, const double* ms, double* scratch) {
-    double lo, hi, median = kbi_median_of(ms + s->n / 2, s->n - s->n / 2, scratch);
-    kbi_median_interval(ms + s->n / 2, s->n - s->n / 2, median, scratch, &lo, &hi);
-    double notable = KBI_STATS_NOTABLE * s->median;
-    return (s->median < lo && s->median < median - notable) || (s->median > hi && s->median > median + notable);
-}
-
 // A flag stands where the answer, the median, could be another one than the printed interval says, or where that says
 // nothing; not where samples merely look odd. Shares of the median; without an interval, below 6 samples, FEW is all.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = kbi_stats_alloc(s->n);
-    double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high;
+    double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high, lo, hi;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
     if (!scratch) return;
-    if (s->n >= KBI_STATS_MIN) {
-        double step = kbi_judge_step(s, m, ms) / s->median, stragglers = kbi_judge_stragglers(s, ms, scratch);
+    if (s->n >= KBI_STATS_MIN) { // how far the median moves without stragglers, those beyond Tukey's outer fences
+        double step = kbi_judge_step(s, m, ms) / s->median, reach = 3 * (s->p75 - s->p25);
+        int64_t n = 0;
+        for (int64_t i = 0; i < s->n; i++)
+            if (ms[i] >= s->p25 - reach && ms[i] <= s->p75 + reach) scratch[n++] = ms[i];
+        double moved = fabs(kbi_median_of(scratch, n, scratch) / s->median - 1);
         kbi_flag_set(r, KB_FLAG_QUANTISED, step > KBI_STATS_NOTABLE && step > said);
-        kbi_flag_set(r, KB_FLAG_OUTLIERS, stragglers > KBI_STATS_NOTABLE && stragglers > said);
+        kbi_flag_set(r, KB_FLAG_OUTLIERS, moved > KBI_STATS_NOTABLE && moved > said);
     }
-    if (s->n >= KBI_STATS_ENOUGH) kbi_flag_set(r, KB_FLAG_OUTLIERS, kbi_judge_mean(r, s));
-    kbi_flag_set(r, KB_FLAG_UNSETTLED, !m->settled && kbi_judge_later(s, ms, scratch));
+    // the mean is another number than the median: over 10 % away, and outside the interval
+    if (s->n >= KBI_STATS_ENOUGH && fabs(s->mean - s->median) > KBI_MAX(0.1, said) * s->median) {
+        char mean[40], median[40], longest[40];
+        kbi_flag_set(r, KB_FLAG_OUTLIERS, true);
+        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
+                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
+    }
+    if (!m->settled) { // whether the later half of the samples, by its own interval, has another median than all of them
+        const int64_t half = s->n / 2;
+        double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * s->median;
+        kbi_median_interval(ms + half, s->n - half, later, scratch, &lo, &hi);
+        kbi_flag_set(r, KB_FLAG_UNSETTLED,
+                     (s->median < lo && s->median < later - notable) ||
+                         (s->median > hi && s->median > later + notable));
+    }
     KBENCH_FREE(scratch);
     // a tenth is worth its word even where the interval has grown to hold it
     kbi_flag_set(r, KB_FLAG_DRIFT, s->drift_significant && (fabs(s->drift) > 2 * said || fabs(s->drift) > 0.1));
@@ -12218,6 +12175,13 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, swing > 0.02 && followed);
 }
 
+// How far the bias may be off, in ms, goes into the interval. No time is less than 0, however wide the noise.
+static void kbi_judge_bias_error(kb_result* r, double sd) {
+    kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
+    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
+    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
+}
+
 // Median and the rest, in ms, of samples less the bias of their mode.
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
@@ -12231,27 +12195,26 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     // A turn of an empty loop takes up to 2 ns, of an empty function 4 ns; and more beside a busy neighbour.
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 }; // by kbi_kept
     bool empty = usable && s.median > 0 && s.median <= empty_ms[m->kept] && !m->proven;
-    if (empty && m->kept <= KBI_KEPT_CONSTANTS) {
+    bool no_work = empty && m->kept <= KBI_KEPT_CONSTANTS;
+    if (no_work || !usable || !(s.median > 0)) {
         r->status = KB_FAILED;
-        r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
-        r->message = m->kept == KBI_KEPT_CONSTANTS
-                         ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
-                           "advance; kb_keep(x) of an input, before the work, hides x from it"
-                         : "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
-                           "removed the work; kb_keep(x) of its result keeps it";
-        return;
-    }
-    if (!usable || !(s.median > 0)) {
-        r->status = KB_FAILED;
-        r->flags |= (uint64_t)1 << KB_FLAG_BAD_CASE;
-        r->message = usable ? "nothing is left of the time but what reading the clock costs; time more work"
-                            : "the clock gave a time that is none";
+        kbi_flag_set(r, no_work ? KB_FLAG_NO_WORK : KB_FLAG_BAD_CASE, true);
+        r->message =
+            no_work && m->kept == KBI_KEPT_CONSTANTS
+                ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
+                  "advance; kb_keep(x) of an input, before the work, hides x from it"
+            : no_work
+                ? "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
+                  "removed the work; kb_keep(x) of its result keeps it"
+            : usable ? "nothing is left of the time but what reading the clock costs; time more work"
+                     : "the clock gave a time that is none";
         return;
     }
     kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
-    kbi_judge_process_ms(r, &s.median, 1);
+    r->process_ms.of = (double*)kbi_arena_copy(r->owned, &s.median, sizeof s.median);
+    r->processes = r->process_ms.n = 1;
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
@@ -12267,65 +12230,48 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
                       "no longer than an empty %s: if that is too little for the work, the compiler did it in "
                       "advance; kb_keep(x) of an input, before the work, hides x from it",
                       m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
-    kbi_interval_add(s.median, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
-    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, s.median);
-    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0; // no time is less, however wide the noise
+    kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
-}
-
-static void kbi_judge_above(kb_result* r, const char* unit, const char* by, double rate, double most,
-                            const char* roof) {
-    char is[40], reaches[40];
-    kbi_judge_say(r, "%s %s by %s, where the machine reaches %s (%s)", kbi_digits(rate * 1e-9, 4, is), unit, by,
-                  kbi_digits(most * 1e-9, 4, reaches), roof);
-    kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
-    r->status = KB_FAILED;
-}
-
-// More bytes a second than this machine was seen to move: an error where they cannot come from cache. What was written
-// last may still be in L2 when the launch ends, so as much did not need to move.
-static void kbi_judge_traffic(kb_result* r, const kbi_measured* m, const kbi_machine* machine, double seconds) {
-    int which = kbi_traffic_roof(m->traffic);
-    double held = m->traffic == KB_READ ? 0 : (double)machine->l2;
-    if (m->core || !kbi_is(m->cache, "cold") || !kbi_finite(m->bytes) || m->bytes < 4.0 * (double)machine->l2) return;
-    for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
-        if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
-    double most = kbi_roof_known(&m->roofs, which);
-    if (most > 0 && (m->bytes - held) / seconds > kbi_roof_margin * most)
-        kbi_judge_above(r, "GB/s", "kb_bytes", m->bytes / seconds, most, kbi_roof_names[which]);
-}
-
-// The same of arithmetic, which no cache makes faster.
-static void kbi_judge_arithmetic(kb_result* r, const kbi_measured* m, kbi_meant meant, double rate) {
-    int best = meant.base;
-    for (int i = 0; i < KBI_ROOFS; i++)
-        if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[best]) best = i;
-    kbi_judge_above(r, "GFLOP/s", "kb_flops", rate, m->roofs.most[best], kbi_roof_names[best]);
-}
-
-// A clock that ends at its lowest, well below its highest, fell from burst to sustained while this ran.
-static void kbi_judge_regime(kb_result* r, const kbi_measured* m) {
-    bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
-    if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
-        kbi_judge_say(r, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
-                      m->clock_high, m->sm_clock);
 }
 
 static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     double seconds = r->time_ms * 1e-3, bytes = kbi_finite(m->bytes) ? m->bytes : 0;
+    double flops = kbi_finite(m->flops) ? m->flops : 0, l2 = (double)machine->l2, most = 0;
     if (!(seconds > 0)) return;
     r->inference_speed = 1 / seconds;
     r->throughput_gbps = m->bytes / seconds * 1e-9;
     r->gflops = m->flops / seconds * 1e-9;
     r->items_per_second = m->items / seconds;
     if (m->queries) r->queries_per_second = r->items_per_second;
-    int moves = kbi_traffic_roof(m->traffic), computes = KBI_NO_ROOF;
+    int moves = kbi_traffic_roof(m->traffic), computes = KBI_NO_ROOF, above = KBI_NO_ROOF;
     kbi_meant meant = kbi_arithmetic_of(m);
-    double flops = kbi_finite(m->flops) ? m->flops : 0;
     if (flops > 0) computes = m->core ? meant.base : kbi_roof_over(&m->roofs, meant, flops / seconds);
-    if (computes == KBI_ABOVE_ALL) kbi_judge_arithmetic(r, m, meant, flops / seconds);
-    if (r->status == KB_OK) kbi_judge_traffic(r, m, machine, seconds);
-    if (r->status != KB_OK) return;
+    if (computes == KBI_ABOVE_ALL) { // more operations a second than this machine was seen to do: no cache does that
+        above = meant.base;
+        for (int i = 0; i < KBI_ROOFS; i++)
+            if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[above]) above = i;
+        most = m->roofs.most[above];
+    } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) {
+        // More bytes a second than it was seen to move: an error where they cannot come from cache. What was written
+        // last may still be in L2 when the launch ends, so as much did not need to move.
+        int which = moves;
+        for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
+            if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
+        most = kbi_roof_known(&m->roofs, which);
+        double held = m->traffic == KB_READ ? 0 : l2;
+        if (most > 0 && (bytes - held) / seconds > kbi_roof_margin * most) above = which;
+    }
+    if (above >= 0) {
+        char is[40], reaches[40];
+        bool arithmetic = computes == KBI_ABOVE_ALL;
+        kbi_judge_say(r, "%s %s, where the machine reaches %s (%s)",
+                      kbi_digits((arithmetic ? flops : bytes) / seconds * 1e-9, 4, is),
+                      arithmetic ? "GFLOP/s by kb_flops" : "GB/s by kb_bytes", kbi_digits(most * 1e-9, 4, reaches),
+                      kbi_roof_names[above]);
+        kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
+        r->status = KB_FAILED;
+        return;
+    }
     double memory = kbi_roof_known(&m->roofs, moves), arithmetic = kbi_roof_known(&m->roofs, computes);
     if (arithmetic > 0 && m->roofs.most[computes] < 0 && flops / seconds > kbi_roof_margin * arithmetic)
         arithmetic = 0;
@@ -12361,19 +12307,14 @@ static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machin
     r->status = KB_FAILED;
 }
 
-// What measuring found beside the times.
-static void kbi_judge_facts(kb_result* r, const kbi_measured* m) {
-    kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
-    kbi_flag_set(r, KB_FLAG_SHARED_GPU, m->others > 0);
-    kbi_flag_set(r, KB_FLAG_LEAK, m->leaked > 0);
-    kbi_flag_set(r, KB_FLAG_UNGATED, m->ungated != 0);
-    kbi_flag_set(r, KB_FLAG_CONSTANT_DATA, m->constant != 0);
-}
-
-// Why a time is known so badly, as far as the system counted it.
+// Why a time is known so badly, as far as it can be told: a clock that ends at its lowest, well below its highest, fell
+// from burst to sustained; and a GPU does not wait for the host's processors.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
-    bool wall = kbi_is(m->timer, "wall"); // a GPU does not wait for the host's processors
-    if (!(r->flags >> KB_FLAG_NOISY & 1) || !wall) return;
+    bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
+    if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
+        kbi_judge_say(r, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
+                      m->clock_high, m->sm_clock);
+    if (!(r->flags >> KB_FLAG_NOISY & 1) || !kbi_is(m->timer, "wall")) return;
     if (m->cpu_waited >= 1)
         kbi_judge_say(r, "other programs had the processor for %.0f %% of the time, %lld times", m->cpu_waited,
                       (long long)KBI_MAX(m->preemptions, (int64_t)0));
@@ -12387,12 +12328,16 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
     r->flags = m->flags;
     r->verified = m->verified;
     r->max_error = m->max_error, r->tolerance = m->tolerance;
+    r->wall_ms = m->wall_ns * 1e-6;
     if (m->message[0]) r->message = kbi_arena_text(r->owned, m->message);
-    kbi_judge_facts(r, m);
+    kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
+    kbi_flag_set(r, KB_FLAG_SHARED_GPU, m->others > 0);
+    kbi_flag_set(r, KB_FLAG_LEAK, m->leaked > 0);
+    kbi_flag_set(r, KB_FLAG_UNGATED, m->ungated != 0);
+    kbi_flag_set(r, KB_FLAG_CONSTANT_DATA, m->constant != 0);
     if (r->status == KB_OK) {
         kbi_judge_times(r, m);
         kbi_judge_rates(r, m, machine);
-        if (r->status == KB_OK) kbi_judge_regime(r, m);
         if (r->status == KB_OK) kbi_judge_noise(r, m);
         if (r->status == KB_OK) kbi_judge_cold(r, m, machine);
         kbi_flag_set(r, KB_FLAG_UNVERIFIED, r->verified < 0);
@@ -12404,18 +12349,6 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 /*---------------------------------------------------------------------------------------------------------------
   >>rivals    judge: several processes of a case, and the rivals of a group: who is faster, and how surely.
 ---------------------------------------------------------------------------------------------------------------*/
-
-// What the rounds say of an arm against another: the ratio of their times with its interval, in lo and hi.
-static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
-                                 double* hi) {
-    double log_ratio[KBI_ROUNDS_LIMIT], median;
-    int64_t n = 0; // rounds that both were in: with --iters one has all its samples before the other
-    for (int64_t r = 0; r < rounds; r++)
-        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
-    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
-    *lo = exp(*lo), *hi = exp(*hi);
-    return exp(median);
-}
 
 static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
 // Where buffers lie decides up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums over
@@ -12429,7 +12362,7 @@ static const double kbi_code = 0.01;
 // --- several processes ---
 
 // The printed interval is to hold the median of 15 other processes. Beside the mean of those that were measured, that
-// median has a variance of its own: pi / 2 of that of a mean of 15, pi / 30 of that of a process. A contest is about
+// median has a variance of its own: pi / 2 of that of a mean of 15, pi / 30 of that of a process. A comparison is about
 // the true ratio, over all placements: nothing stands beside it.
 static const double kbi_beside = 0.10471975511965977;
 
@@ -12488,17 +12421,17 @@ static void kbi_pools_free(kbi_pools* pools) {
 // two gave a number, and one by itself says nothing of the others.
 static int kbi_judge_stands(kb_result* const* each, int processes) {
     double ms[KBI_PROCESSES];
-    int n = 0, at = 0;
-    for (int p = 0; p < processes; p++)
-        if (each[p] && each[p]->status == KB_FAILED) return p;
-    for (int p = 0; p < processes; p++)
-        if (each[p] && each[p]->status == KB_SKIPPED) return p;
+    int n = 0;
+    for (int status = KB_FAILED; status <= KB_SKIPPED; status++)
+        for (int p = 0; p < processes; p++)
+            if (each[p] && each[p]->status == (kb_status)status) return p;
     for (int p = 0; p < processes; p++)
         if (each[p]) ms[n++] = each[p]->time_ms;
     if (n < KBI_MIN(2, processes)) return -1;
     kbi_sort(ms, n);
-    while (!each[at] || !(each[at]->time_ms <= ms[(n - 1) / 2] && each[at]->time_ms >= ms[(n - 1) / 2])) at++;
-    return at;
+    for (int p = 0; p < processes; p++)
+        if (each[p] && each[p]->time_ms <= ms[(n - 1) / 2] && each[p]->time_ms >= ms[(n - 1) / 2]) return p;
+    return -1;
 }
 
 // What one process found wrong: whose word it is.
@@ -12511,7 +12444,8 @@ static void kbi_judge_blame(kb_result* r, int process, int processes) {
 // r is a copy of the record that stands for the case, and becomes that of all: time, interval and rates are those of
 // the processes' medians, and a warning stands that most of them raise. FEW and NOISY speak of the interval, which is
 // another one: it needs no samples but the medians, and may be wide where each process's is not.
-static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_spread* s) {
+static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_measured* m,
+                            const kbi_spread* s) {
     double ms[KBI_PROCESSES], time = exp(s->mean), share = r->time_ms / time;
     int n = 0, raised[KB_FLAG_COUNT] = { 0 };
     r->wall_ms = 0;
@@ -12530,79 +12464,71 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
+    // a bias that nobody measured is off alike in all of them, so that none of what they differ by shows it
+    if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
     r->items_per_second *= share, r->queries_per_second *= share;
-    kbi_judge_process_ms(r, ms, n);
+    r->process_ms.of = (double*)kbi_arena_copy(r->owned, ms, sizeof(double) * (size_t)n);
+    r->processes = r->process_ms.n = n;
 }
 
-// A bias that nobody measured is off alike in all of them, so that none of what they differ by shows it.
-static void kbi_judge_fitted(kb_result* r, const kbi_measured* m) {
-    if (!m->bias_fitted && m->empty != KBI_NO_SHAPE) return;
-    kbi_interval_add(r->time_ms, m->bias_error_ns * 1e-6, &r->time_ms_ci_low, &r->time_ms_ci_high);
-    r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
-    if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
-}
-
-// --- contests ---
-
-typedef struct kbi_pair { // of two rivals in several processes: theirs over mine, where mine is -1 theirs once more
-    int theirs, mine, at; // its row among the pool's latest
-} kbi_pair;
+// --- comparisons ---
 
 typedef struct kbi_rivals { // a group, as its processes measured it
     kb_result* results;     // of n cases, the baseline first
-    int n, processes, n_pairs;
+    int n, processes;
+    int fastest;            // -1 where fewer than two have times
     const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    kbi_pair* pairs;        // 2 n, of several processes
-    const kbi_pools* pools;
-    kbi_contest_end end;
+    // Of several processes, rows of log ratios among the latest of the pools, -1: none. [i]: the baseline over case i,
+    // [0]: over itself; [n + i]: case i over the fastest.
+    int* rows;
 } kbi_rivals;
 
 static bool kbi_judge_has_time(const kb_result* r) { return r->status == KB_OK && r->time_ms > 0; }
 
-// The rounds of a measured case, less the bias of its mode; NULL without any.
-static const double* kbi_judge_rounds(const kbi_measured* m, bool control) {
-    return m && m->status == KB_OK && m->rounds > 0 ? control ? m->control_ns : m->round_ns : NULL;
+// The ratio of the times of two arms in the rounds that both were in, with its interval.
+static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
+                                 double* hi) {
+    double log_ratio[KBI_ROUNDS_LIMIT], median;
+    int64_t n = 0; // with --iters one has all its samples before the other
+    for (int64_t r = 0; r < rounds; r++)
+        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
+    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
+    *lo = exp(*lo), *hi = exp(*hi);
+    return exp(median);
 }
 
-static void kbi_judge_unbias(const kbi_measured* m) {
-    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0, *arrays[] = { m->round_ns, m->control_ns };
-    for (int k = 0; k < 2; k++)
-        for (int64_t i = 0; arrays[k] && i < m->rounds; i++)
-            if (kbi_finite(arrays[k][i])) arrays[k][i] = KBI_MAX(arrays[k][i] - bias, 1e-3);
-}
-
-// What the rounds of one process say of two; NAN where these were not measured together: a group of more than 64 is
-// several contests.
+// What the rounds of one process say of two (mine -1: the baseline and its A/A control); NAN where these were not
+// measured together: a group of more than 64 is several comparisons.
 static double kbi_judge_ratio_in(const kbi_rivals* c, int process, int theirs, int mine, double alpha, double* lo,
                                  double* hi) {
-    size_t a = (size_t)(process * c->n + theirs), b = mine < 0 ? a : (size_t)(process * c->n + mine);
-    const double *x = kbi_judge_rounds(c->m[a], false), *y = kbi_judge_rounds(c->m[b], mine < 0);
+    const kbi_measured *a = c->m[process * c->n + theirs], *b = mine < 0 ? a : c->m[process * c->n + mine];
     *lo = *hi = (double)NAN;
-    if (!x || !y || c->m[a]->rounds != c->m[b]->rounds || c->m[a]->contest != c->m[b]->contest) return (double)NAN;
-    return kbi_judge_ratio_of(x, y, c->m[a]->rounds, alpha, lo, hi);
+    if (!a || !b || a->status != KB_OK || b->status != KB_OK || a->rounds < 1 || (mine < 0 && !a->control_ns) ||
+        a->rounds != b->rounds || a->contest != b->contest)
+        return (double)NAN;
+    return kbi_judge_ratio_of(a->round_ns, mine < 0 ? a->control_ns : b->round_ns, a->rounds, alpha, lo, hi);
 }
 
-// What all processes say: of one its rounds, of several the t interval of their log ratios.
-static double kbi_judge_ratio_said(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
-    if (c->processes == 1) return kbi_judge_ratio_in(c, 0, theirs, mine, alpha, lo, hi);
+// What all processes say: of one its rounds, of several the t interval of their log ratios. As surely as the biases are
+// known that were taken off, which no repetition shows. Launches of one shape have the same, whatever it is: then it
+// says little of their ratio.
+static double kbi_judge_ratio_over(const kbi_rivals* c, const kbi_pools* pools, int theirs, int mine, double alpha,
+                                   double* lo, double* hi) {
+    const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
+    double ratio = (double)NAN;
     *lo = *hi = (double)NAN;
-    for (const kbi_pair* p = c->pairs; p < c->pairs + c->n_pairs; p++) {
-        bool turned = p->theirs == mine && p->mine == theirs;
-        if (!turned && (p->theirs != theirs || p->mine != mine)) continue;
-        const kbi_spread* s = (mine < 0 ? c->pools->equals.spread : c->pools->ratios.spread) + p->at;
+    if (c->processes == 1) {
+        ratio = kbi_judge_ratio_in(c, 0, theirs, mine, alpha, lo, hi);
+    } else {
+        bool turned = mine == 0; // the row has the baseline over the other
+        int row = c->rows[mine < 0 || turned ? theirs : theirs == 0 ? mine : c->n + theirs];
+        const kbi_spread* s = (mine < 0 ? pools->equals.spread : pools->ratios.spread) + row;
+        if (row < 0) return ratio;
         double mean = turned ? -s->mean : s->mean, reach = kbi_spread_reach(s, alpha, 0);
         *lo = exp(mean - reach), *hi = exp(mean + reach);
-        return exp(mean);
+        ratio = exp(mean);
     }
-    return (double)NAN;
-}
-
-// And as surely as the biases are known that were taken off, which no repetition shows. Launches of one shape have the
-// same, whatever it is: then it says little of their ratio.
-static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, double alpha, double* lo, double* hi) {
-    double ratio = kbi_judge_ratio_said(c, theirs, mine, alpha, lo, hi);
-    const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
     if (!a || !b || mine < 0 || !(*lo > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return ratio;
     double sd =
         hypot(a->bias_apart_ns / c->results[theirs].time_ms, b->bias_apart_ns / c->results[mine].time_ms) * 1e-6;
@@ -12612,125 +12538,128 @@ static double kbi_judge_ratio_over(const kbi_rivals* c, int theirs, int mine, do
     return ratio;
 }
 
-// The ratio of two that one process measured one after another: of their medians. NAN where one has none.
-static double kbi_judge_ratio_apart(const kbi_rivals* c, int process, int theirs, int mine) {
-    double ns[2];
-    for (int k = 0; k < 2; k++) {
-        size_t at = (size_t)(process * c->n + (k ? mine : theirs));
-        const kbi_measured* m = c->m[at];
-        if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) return (double)NAN;
-        double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
-        ns[k] = kbi_median_of(m->samples, m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
-        KBENCH_FREE(scratch);
-    }
-    return ns[0] > 0 && ns[1] > 0 ? ns[0] / ns[1] : (double)NAN;
-}
-
-// The shorter of two says how far their ratio scatters.
-static void kbi_rivals_pair(kbi_rivals* c, kbi_pools* pools, int theirs, int mine) {
+// Adds what each process says of two to a pool. Where a process measured them one after another, that is the ratio of
+// their medians. The shorter of the two says how far their ratio scatters.
+static int kbi_rivals_pair(const kbi_rivals* c, kbi_pool* pool, int theirs, int mine) {
     double values[KBI_PROCESSES], lo, hi;
     double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
     int n = 0;
     for (int p = 0; p < c->processes; p++) {
-        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi);
-        if (!kbi_finite(ratio) && mine >= 0) ratio = kbi_judge_ratio_apart(c, p, theirs, mine);
+        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi), ns[2] = { NAN, NAN };
+        for (int k = 0; k < 2 && !kbi_finite(ratio) && mine >= 0; k++) {
+            const kbi_measured* m = c->m[p * c->n + (k ? mine : theirs)];
+            if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) break;
+            double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
+            ns[k] = kbi_median_of(m->samples, m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
+            KBENCH_FREE(scratch);
+        }
+        if (ns[0] > 0 && ns[1] > 0) ratio = ns[0] / ns[1];
         values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
-    if (!n) return;
-    kbi_pair* pair = &c->pairs[c->n_pairs++];
-    pair->theirs = theirs, pair->mine = mine;
-    pair->at = kbi_pool_add(mine < 0 ? &pools->equals : &pools->ratios, c->processes, values, ms);
+    return n ? kbi_pool_add(pool, c->processes, values, ms) : -1;
+}
+
+// A group of n cases with results, of which the caller fills in m.
+static void kbi_rivals_open(kbi_rivals* c, kb_result* results, int n, int processes) {
+    size_t cells = (size_t)n * (size_t)processes;
+    memset(c, 0, sizeof *c);
+    c->results = results;
+    c->n = n;
+    c->processes = processes;
+    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (cells + 1));
+    c->rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(2 * n + 1));
 }
 
 // Who is fastest; and of several processes the log ratios that will be asked for: those to the baseline, and to the
-// fastest. The pools are to be settled when all groups of a lap have given theirs.
-static void kbi_rivals_open(kbi_rivals* c, kbi_pools* pools) {
+// fastest. The pools are to be settled when all groups of a batch have given theirs.
+static void kbi_rivals_pool(kbi_rivals* c, kbi_pools* pools) {
     int timed = 0;
-    for (int k = 0; k < c->n * c->processes; k++)
-        if (c->m[k] && c->m[k]->status == KB_OK) kbi_judge_unbias(c->m[k]);
-    c->pools = pools;
-    c->end.fastest = -1;
-    c->end.certain = false;
+    for (int k = 0; k < c->n * c->processes; k++) { // the rounds lose the bias of their mode
+        const kbi_measured* m = c->m[k];
+        double bias = m && isfinite(m->bias_ns) ? m->bias_ns : 0;
+        for (int64_t i = 0; m && m->status == KB_OK && i < m->rounds; i++) {
+            if (kbi_finite(m->round_ns[i])) m->round_ns[i] = KBI_MAX(m->round_ns[i] - bias, 1e-3);
+            if (m->control_ns && kbi_finite(m->control_ns[i]))
+                m->control_ns[i] = KBI_MAX(m->control_ns[i] - bias, 1e-3);
+        }
+    }
+    c->fastest = -1;
     for (int i = 0; i < c->n; i++) {
+        c->rows[i] = c->rows[c->n + i] = -1;
         if (!kbi_judge_has_time(&c->results[i])) continue;
         timed++;
-        if (c->end.fastest < 0 || c->results[i].time_ms < c->results[c->end.fastest].time_ms) c->end.fastest = i;
+        if (c->fastest < 0 || c->results[i].time_ms < c->results[c->fastest].time_ms) c->fastest = i;
     }
-    if (timed < 2) c->end.fastest = -1;
-    int fastest = c->end.fastest;
-    if (c->processes == 1 || fastest < 0) return;
-    if (kbi_judge_has_time(&c->results[0])) kbi_rivals_pair(c, pools, 0, -1);
-    for (int i = 1; i < c->n; i++) {
+    if (timed < 2) c->fastest = -1;
+    if (c->processes == 1 || c->fastest < 0) return;
+    for (int i = 0; i < c->n; i++) {
         if (!kbi_judge_has_time(&c->results[i])) continue;
-        if (kbi_judge_has_time(&c->results[0])) kbi_rivals_pair(c, pools, 0, i);
-        if (fastest > 0 && i != fastest) kbi_rivals_pair(c, pools, i, fastest);
+        if (kbi_judge_has_time(&c->results[0]))
+            c->rows[i] = kbi_rivals_pair(c, i ? &pools->ratios : &pools->equals, 0, i ? i : -1);
+        if (i && c->fastest > 0 && i != c->fastest)
+            c->rows[c->n + i] = kbi_rivals_pair(c, &pools->ratios, i, c->fastest);
     }
 }
 
-// Where they played on different memory that alone may make so much; over processes it varies, and the interval has it.
-static double kbi_judge_floor(const kbi_rivals* c, int i, int j, double noise) {
+// The verdict on an interval of the ratio of two. Where they ran on different memory that alone may make so much; over
+// processes it varies, and the interval has it. What differs is called so where it is known by how much equal ones do.
+static kb_verdict kbi_judge_verdict(const kbi_rivals* c, int i, int j, double lo, double hi, double* noise) {
     bool shared = c->processes > 1 || (c->m[i]->stage == 1 && c->m[j]->stage == 1);
-    return shared || noise > kbi_apart ? noise : kbi_apart;
+    if (!shared && !(*noise > kbi_apart)) *noise = kbi_apart;
+    kb_verdict v = kbi_judge_ratio(lo, hi, kbi_delta, *noise);
+    return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// What differs is called so where it is known by how much equal ones differ.
-static kb_verdict kbi_judge_verdict(double lo, double hi, double noise) {
-    kb_verdict v = kbi_judge_ratio(lo, hi, kbi_delta, noise);
-    return v == KB_EQUIVALENT || kbi_finite(noise) ? v : KB_UNRESOLVED;
-}
-
-// Speedup, its interval and verdict, from rounds that both were measured in; else the ratio of the times alone.
-static void kbi_judge_speedup(const kbi_rivals* c, int i, double noise) {
-    kb_result *base = &c->results[0], *r = &c->results[i];
-    double lo, hi, ratio = (double)NAN;
-    int arms = 2;
-    for (int p = 0; p < c->processes; p++)
-        if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
-    if (i > 0 && base->status == KB_OK) ratio = kbi_judge_ratio_over(c, 0, i, 0.05 / (arms - 1), &lo, &hi);
-    r->speedup = kbi_finite(ratio) ? ratio : base->time_ms / r->time_ms;
-    if (!kbi_finite(ratio)) {
-        if (i > 0 && kbi_judge_has_time(base)) r->verdict = KB_UNRESOLVED; // each by itself: nothing says how surely
-        return;
-    }
-    r->speedup_low = lo, r->speedup_high = hi;
-    r->noise_floor = kbi_judge_floor(c, 0, i, noise);
-    r->verdict = kbi_judge_verdict(lo, hi, r->noise_floor);
-    kbi_flag_set(r, KB_FLAG_PLACEMENT, r->verdict != kbi_judge_ratio(lo, hi, kbi_delta, noise) && kbi_finite(noise));
-}
-
-// Whether the fastest of a group is surely faster than each of the others.
-static bool kbi_judge_certain(const kbi_rivals* c, double noise) {
-    int fastest = c->end.fastest;
-    for (int i = 0; i < c->n && fastest >= 0; i++) {
-        double lo, hi;
-        if (i == fastest || c->results[i].status != KB_OK) continue;
-        double ratio = kbi_judge_ratio_over(c, i, fastest, 0.05 / KBI_MAX(c->n - 1, 1), &lo, &hi);
-        if (!kbi_finite(ratio)) return false;
-        if (kbi_judge_verdict(lo, hi, kbi_judge_floor(c, i, fastest, noise)) != KB_FASTER) return false;
-    }
-    return fastest >= 0;
-}
-
-// Speedup against the first of the group, and the rating against its best verified time.
-static void kbi_judge_group(kbi_rivals* c) {
+// Speedup against the first of the group, with its interval and verdict, from rounds that both were measured in, else
+// the ratio of the times alone; the rating against the group's best verified time; and who is fastest, perhaps surely.
+static void kbi_judge_group(kbi_rivals* c, const kbi_pools* pools) {
     double best = INFINITY, lo, hi, noise = NAN;
+    kb_result* base = c->results;
+    bool certain = c->fastest >= 0;
     for (int i = 0; i < c->n; i++)
         if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
-    if (c->n && kbi_finite(kbi_judge_ratio_over(c, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
+    if (c->n && kbi_finite(kbi_judge_ratio_over(c, pools, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
     // measured one after another no process has a control: then as much as memory and code make by where they lie
     if (c->n && !kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
     if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
+        double ratio = (double)NAN, share = best / r->time_ms;
+        int arms = 2;
         if (!kbi_judge_has_time(r)) continue;
-        kbi_judge_speedup(c, i, noise);
-        double share = best / r->time_ms;
+        for (int p = 0; p < c->processes; p++)
+            if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
+        if (i > 0 && base->status == KB_OK) ratio = kbi_judge_ratio_over(c, pools, 0, i, 0.05 / (arms - 1), &lo, &hi);
+        r->speedup = kbi_finite(ratio) ? ratio : base->time_ms / r->time_ms;
+        if (kbi_finite(ratio)) {
+            r->speedup_low = lo, r->speedup_high = hi;
+            r->noise_floor = noise;
+            r->verdict = kbi_judge_verdict(c, 0, i, lo, hi, &r->noise_floor);
+            kbi_flag_set(r, KB_FLAG_PLACEMENT,
+                         r->verdict != kbi_judge_ratio(lo, hi, kbi_delta, noise) && kbi_finite(noise));
+        } else if (i > 0 && kbi_judge_has_time(base)) {
+            r->verdict = KB_UNRESOLVED; // each by itself: nothing says how surely
+        }
         if (r->verified == 1)
             r->rating = share >= 0.8 ? "excellent" : share >= 0.5 ? "good" : share >= 0.2 ? "fair" : "needs work";
     }
-    c->end.certain = kbi_judge_certain(c, noise);
+    for (int i = 0; i < c->n && certain; i++) {
+        double beside = noise, alpha = 0.05 / KBI_MAX(c->n - 1, 1);
+        if (i == c->fastest || c->results[i].status != KB_OK) continue;
+        double ratio = kbi_judge_ratio_over(c, pools, i, c->fastest, alpha, &lo, &hi);
+        certain = kbi_finite(ratio) && kbi_judge_verdict(c, i, c->fastest, lo, hi, &beside) == KB_FASTER;
+    }
+    for (int i = 0; i < c->n && c->n > 1; i++) {
+        kb_result* r = &c->results[i];
+        r->baseline = kbi_arena_text(r->owned, base->implementation);
+        if (c->fastest < 0) continue;
+        r->winner = kbi_arena_text(r->owned, c->results[c->fastest].implementation);
+        r->winner_certain = certain;
+    }
+    KBENCH_FREE(c->m);
+    KBENCH_FREE(c->rows);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -12743,50 +12672,50 @@ static void kbi_fact(kbi_facts* f, const char* name, const char* value) {
     snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
 }
 
-// Processors' worth of time that a control group, of either version, leaves its processes.
-static void kbi_cgroup_limit(const char* folder, double* least) {
-    char path[800], line[80];
-    double quota = 0, period = 0;
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (!kbi_first_line(path, line, (int)sizeof line) || sscanf(line, "%lf %lf", &quota, &period) != 2) {
-        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-        if (kbi_first_line(path, line, (int)sizeof line)) quota = strtod(line, NULL);
-        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-        if (kbi_first_line(path, line, (int)sizeof line)) period = strtod(line, NULL);
-    }
-    if (quota > 0 && period > 0 && !(quota / period >= *least)) *least = quota / period;
-}
-
-// Of the groups that this process is in, and all above them; NAN: none sets a limit.
+// Processors' worth of time that the control groups (version 2) of this process, and all above them, leave it; NAN: none
+// sets a limit.
 static double kbi_cpu_limit(const char* root) {
-    char path[300], line[400], folder[720];
-    double least = NAN;
+    char path[800], line[400];
+    double quota, period, least = NAN;
     snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
-    FILE* f = fopen(path, "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) { // "0::/path", "4:cpu,cpuacct:/path"
-        char *which = strchr(line, ':'), *at = which ? strchr(which + 1, ':') : NULL;
-        if (!at) continue;
-        *at++ = 0;
-        at[strcspn(at, "\n")] = 0;
-        if (which[1] && !kbi_lists(which + 1, "cpu")) continue;
-        for (char* slash = at; slash;) { // up to the root, which is ""
-            slash = strrchr(at, '/');
-            if (slash && !slash[1]) *slash = 0;
-            snprintf(folder, sizeof folder, "%.200s/sys/fs/cgroup%s%.400s", root, which[1] ? "/cpu" : "", at);
-            kbi_cgroup_limit(folder, &least);
-            if (slash) *slash = 0;
-        }
+    if (!kbi_first_line(path, line, (int)sizeof line) || strncmp(line, "0::/", 4) != 0) return NAN;
+    for (char* slash = line + 3; slash; *slash = 0) { // from "0::/outer/inner" to "0::"
+        char* group = line + 3;
+        char limit[80];
+        snprintf(path, sizeof path, "%.200s/sys/fs/cgroup%s/cpu.max", root, group);
+        bool said = kbi_first_line(path, limit, (int)sizeof limit) && sscanf(limit, "%lf %lf", &quota, &period) == 2;
+        if (said && quota > 0 && period > 0 && !(quota / period >= least)) least = quota / period;
+        slash = strrchr(group, '/');
+        if (!slash) break;
     }
-    if (f) fclose(f);
     return least;
 }
 
-// What /proc/cpuinfo says of the first processor.
-static void kbi_facts_cpu(kbi_facts* f, const char* root) {
-    char path[300], line[4096], vendor[80] = "";
+// root is empty but for tests.
+static void kbi_facts_read(kbi_facts* f, const char* root) {
+    static const struct {
+        const char *name, *path, *value; // NULL: the file's first line, or of "always [madvise] never" the chosen one
+    } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space", NULL },
+                  { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled", NULL },
+                  { "numa_nodes", "/sys/devices/system/node/online", NULL },
+                  { "numa_balancing", "/proc/sys/kernel/numa_balancing", NULL },
+                  { "smt", "/sys/devices/system/cpu/smt/active", NULL },
+                  { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", NULL },
+                  { "container", "/.dockerenv", "docker" },
+                  { "container", "/run/.containerenv", "podman" } };
+    char path[400], line[4096], vendor[80] = "", number[40];
+    memset(f, 0, sizeof *f);
+    for (int i = 0; i < KBI_COUNT(files); i++) {
+        snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
+        if (files[i].value && access(path, F_OK) == 0) kbi_fact(f, files[i].name, files[i].value);
+        if (files[i].value || !kbi_first_line(path, line, 256)) continue;
+        char* chosen = strchr(line, '[');
+        if (chosen) chosen[strcspn(chosen, "]")] = 0;
+        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
+    }
     snprintf(path, sizeof path, "%.200s/proc/cpuinfo", root);
     FILE* file = fopen(path, "r");
-    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') {
+    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') { // of the first processor
         char* colon = strchr(line, ':');
         if (!colon) continue;
         line[strcspn(line, "\n")] = 0;
@@ -12799,34 +12728,8 @@ static void kbi_facts_cpu(kbi_facts* f, const char* root) {
         kbi_fact(f, "hypervisor", *vendor ? vendor : "yes");
     }
     if (file) fclose(file);
-}
-
-// root is empty but for tests.
-static void kbi_facts_read(kbi_facts* f, const char* root) {
-    static const struct {
-        const char *name, *path;
-    } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space" },
-                  { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled" }, // "always [madvise] never"
-                  { "numa_nodes", "/sys/devices/system/node/online" },
-                  { "numa_balancing", "/proc/sys/kernel/numa_balancing" },
-                  { "smt", "/sys/devices/system/cpu/smt/active" },
-                  { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource" } };
-    char path[400], line[256], number[40];
-    memset(f, 0, sizeof *f);
-    for (int i = 0; i < KBI_COUNT(files); i++) {
-        snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        char* chosen = strchr(line, '[');
-        if (chosen) chosen[strcspn(chosen, "]")] = 0;
-        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
-    }
-    kbi_facts_cpu(f, root);
     double limit = kbi_cpu_limit(root);
     if (kbi_finite(limit)) kbi_fact(f, "cpu_limit", kbi_number(limit, number));
-    snprintf(path, sizeof path, "%.200s/.dockerenv", root);
-    if (access(path, F_OK) == 0) kbi_fact(f, "container", "docker");
-    snprintf(path, sizeof path, "%.200s/run/.containerenv", root);
-    if (access(path, F_OK) == 0) kbi_fact(f, "container", "podman");
 }
 
 // Before what the record says of it already.
@@ -12849,34 +12752,6 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
 /*---------------------------------------------------------------------------------------------------------------
   >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
-
-static void kbi_record_identity(kb_result* r, const kbi_case* c) {
-    kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
-    r->name = kbi_arena_text(r->owned, c->name);
-    r->operation = kbi_arena_text(r->owned, c->entry->operation);
-    r->direction = kbi_arena_text(r->owned, c->direction);
-    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
-    r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
-    if (c->entry->rung) r->rung = c->entry->rung;
-    if (c->place) r->place = c->place;
-    if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
-    for (int i = 0; i < c->n_params; i++) {
-        const kb_param* p = &c->params[i];
-        params[r->params.n] = *p;
-        params[r->params.n].name = kbi_arena_text(r->owned, p->name);
-        params[r->params.n++].s = kbi_arena_text(r->owned, p->s);
-        if (p->type != KB_AXIS_INTS) continue;
-        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
-        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
-        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
-    }
-    if (c->direction) {
-        params[r->params.n].name = "dir";
-        params[r->params.n].type = KB_AXIS_STRINGS;
-        params[r->params.n++].s = r->direction;
-    }
-    r->params.of = params;
-}
 
 static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     char text[64];
@@ -12906,23 +12781,6 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
     }
 }
 
-static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
-    kbi_record_counters(r, m->counters, m->n_counters);
-    kbi_result_take(r, KBI_OF_MEASURED, m);
-    r->wall_ms = m->wall_ns * 1e-6;
-    if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
-    if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
-    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
-    r->shared_buffers = m->rounds ? m->stage : -1;
-    if (m->bias_fitted) {
-        static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
-        kbi_record_facts(r, &fitted);
-    }
-    if (m->n <= 0) return;
-    r->samples_retaken = m->retaken;
-    if (m->launches > 0) r->launches_per_sample = m->launches;
-}
-
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     kbi_result_take(r, KBI_OF_MACHINE, machine);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
@@ -12940,47 +12798,11 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
         r->compute_capability = kbi_arena_text(r->owned, capability);
         r->driver = kbi_arena_text(r->owned, machine->driver);
         r->cuda = kbi_arena_text(r->owned, machine->cuda);
-    } else if (machine->why[0]) {
-        r->no_gpu = kbi_arena_text(r->owned, machine->why);
-    } else {
-        r->no_gpu = KBI_CUDA ? "--device cpu" : "built without CUDA";
-    }
-}
-
-// Who was compared with whom, and who won: the same in all records of a group.
-static void kbi_record_contest(kb_result* results, int n, kbi_contest_end end) {
-    for (int i = 0; i < n && n > 1; i++) {
-        kb_result* r = &results[i];
-        r->baseline = kbi_arena_text(r->owned, results[0].implementation);
-        if (end.fastest < 0) continue;
-        r->winner = kbi_arena_text(r->owned, results[end.fastest].implementation);
-        r->winner_certain = end.certain;
-    }
-}
-
-// Git's name of a commit: 40 digits of SHA-1, or 64 of SHA-256.
-static bool kbi_is_commit(const char* s) {
-    size_t n = strspn(s, "0123456789abcdef");
-    return !s[n] && (n == 40 || n == 64);
-}
-
-// The commit that is checked out here or in a folder above, read from .git itself.
-static void kbi_session_commit(kbi_session* s) {
-    char path[512], line[256];
-    for (int up = 0; up < 20; up++) {
-        size_t n = 3 * (size_t)up, left = sizeof path - n;
-        for (int i = 0; i < up; i++) memcpy(path + 3 * i, "../", 3);
-        snprintf(path + n, left, ".git");
-        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
-        snprintf(path + n, left, ".git/HEAD");
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // no file outside, whatever HEAD says
-            snprintf(path + n, left, ".git/%.200s", line + 5);
-            if (!kbi_first_line(path, line, (int)sizeof line)) return; // packed, or no commit yet
-        }
-        if (kbi_is_commit(line)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
         return;
     }
+    r->no_gpu = machine->why[0] ? kbi_arena_text(r->owned, machine->why)
+                : KBI_CUDA      ? "--device cpu"
+                                : "built without CUDA";
 }
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
@@ -12991,13 +12813,62 @@ static void kbi_show_build(char* text, size_t size, const kb_build* b) {
              instruments, b->cuda ? ", CUDA" : "");
 }
 
-// How the file with the benchmark was compiled, and kbench itself where that was done otherwise.
-static void kbi_record_build(kb_result* r, const kb_entry* entry) {
+// Everything of a case but what was judged.
+static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
+    static const kbi_facts fitted = { { { "bias", "fitted" } }, 1, "" };
+    kbi_result_take(r, KBI_OF_MEASURED, m);
+    r->name = kbi_arena_text(r->owned, c->name);
+    r->operation = kbi_arena_text(r->owned, c->entry->operation);
+    r->direction = kbi_arena_text(r->owned, c->direction);
+    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
+    r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
+    if (c->entry->rung) r->rung = c->entry->rung;
+    if (c->place) r->place = c->place;
+    if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
+    kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
+    for (int i = 0; i < c->n_params; i++) {
+        kb_param* p = &params[i];
+        *p = c->params[i];
+        p->name = kbi_arena_text(r->owned, p->name);
+        p->s = kbi_arena_text(r->owned, p->s);
+        if (p->type != KB_AXIS_INTS) continue;
+        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
+        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
+        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
+    }
+    memset(&params[c->n_params], 0, sizeof *params);
+    params[c->n_params].name = "dir";
+    params[c->n_params].type = KB_AXIS_STRINGS;
+    params[c->n_params].s = r->direction;
+    r->params.of = params;
+    r->params.n = c->n_params + (c->direction != NULL);
+    // how the file with the benchmark was compiled, and kbench itself where that was done otherwise
     char own[260], text[540];
     kbi_show_build(own, sizeof own, kbi_build());
-    kbi_show_build(text, 260, kbi_build_of(entry));
+    kbi_show_build(text, 260, kbi_build_of(c->entry));
     if (strcmp(text, own) != 0) snprintf(text + strlen(text), 280, "; kbench: %s", own);
     r->build = kbi_arena_text(r->owned, text);
+    // what was measured
+    kbi_record_counters(r, m->counters, m->n_counters);
+    if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
+    if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
+    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
+    r->shared_buffers = m->rounds ? m->stage : -1;
+    if (m->bias_fitted) kbi_record_facts(r, &fitted);
+    if (m->n > 0) r->samples_retaken = m->retaken;
+    if (m->n > 0 && m->launches > 0) r->launches_per_sample = m->launches;
+    kbi_record_machine(r, machine);
+}
+
+// What was found inside of it goes where the record lies. Then instruments judge it, and why something was not found is
+// said.
+static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
+    kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(found)), found);
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (i->judge && i->on) i->judge(r, in, machine);
+    r->inside = in;
+    kbi_record_counters(r, kbi_counters_of(in), (int)in->counters);
+    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
 }
 
 KBI_SLOW_END
@@ -13010,29 +12881,6 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
     return h;
 }
 KBI_SLOW_BEGIN
-
-// The program's file: /proc/self/exe, but for a program that is an argument of its loader (ld.so ./prog).
-static int kbi_open_image(void) {
-    int file = kbi_open_file("/proc/self/exe", O_RDONLY);
-#ifdef __linux__
-    char line[4400];
-    unsigned long from, to, inode, at = getauxval(AT_PHDR);
-    struct stat about;
-    FILE* f = file < 0 ? NULL : fopen("/proc/self/maps", "r");
-    while (f && kbi_get_line(line, (int)sizeof line, f)) {
-        int path = 0;
-        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu %n", &from, &to, &inode, &path) < 3 || at < from || at >= to)
-            continue;
-        line[strcspn(line, "\n")] = 0;
-        if (!line[path] || fstat(file, &about) != 0 || about.st_ino == inode) break;
-        int image = kbi_open_input(line + path, false);
-        if (image >= 0) close(file), file = image;
-        break;
-    }
-    if (f) fclose(f);
-#endif
-    return file;
-}
 
 // Goes on with a hash by all bytes of a file, which is closed; false: errno says why they cannot be read.
 static bool kbi_hash_file(uint64_t* h, int file) {
@@ -13053,16 +12901,20 @@ static bool kbi_hash_file(uint64_t* h, int file) {
     return errno = why, n == 0;
 }
 
-// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read. That of an
-// interpreter says nothing of the program: KBENCH_SCRIPT in the environment names the file that it runs, which then
-// counts, too.
+// The hash of this process's executable, of all its bytes; "" after a warning where it cannot be read, or is the loader
+// of a program that is its argument. That of an interpreter says nothing of the program: KBENCH_SCRIPT in the
+// environment names the file that it runs, which then counts, too.
 static const char* kbi_binary_hash(void) {
     static char known[24];
     static bool said;
     const char* script = getenv("KBENCH_SCRIPT");
     uint64_t h = 14695981039346656037u;
     if (known[0]) return known;
-    bool good = kbi_hash_file(&h, kbi_open_image());
+    char* path = realpath("/proc/self/exe", NULL);
+    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so"));
+    free(path);
+    if (loader) errno = ENOEXEC;
+    bool good = !loader && kbi_hash_file(&h, kbi_open_file("/proc/self/exe", O_RDONLY));
     bool both = good && (!script || !*script || kbi_hash_file(&h, kbi_open_input(script, false)));
     if (both) return snprintf(known, sizeof known, "%016llx", (unsigned long long)h), known;
     if (!said)
@@ -13070,6 +12922,24 @@ static const char* kbi_binary_hash(void) {
                  good ? "script" : "program", kbi_why_not_open(errno));
     said = true;
     return known;
+}
+
+// The commit that is checked out here or in a folder above, read from .git itself: 40 digits of SHA-1, or 64 of SHA-256.
+static void kbi_session_commit(kbi_session* s) {
+    char path[512], line[256], up[64] = "";
+    for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
+        snprintf(path, sizeof path, "%s.git", up);
+        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
+        snprintf(path, sizeof path, "%s.git/HEAD", up);
+        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
+        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // no file outside, whatever HEAD says
+            snprintf(path, sizeof path, "%s.git/%.200s", up, line + 5);
+            if (!kbi_first_line(path, line, (int)sizeof line)) return; // packed, or no commit yet
+        }
+        size_t n = strspn(line, "0123456789abcdef");
+        if (!line[n] && (n == 40 || n == 64)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
+        return;
+    }
 }
 
 static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t seed) {
@@ -13095,21 +12965,6 @@ static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t see
     s->seed = (int64_t)seed;
     uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
     snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
-}
-
-// What was found inside of it, which lies where the record does, and why something was not.
-static void kbi_record_inside(kb_result* r, const kbi_inside* in) {
-    r->inside = in;
-    kbi_record_counters(r, kbi_counters_of(r->inside), (int)in->counters);
-    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
-}
-
-// Everything of a case but what was judged.
-static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
-    kbi_record_identity(r, c);
-    kbi_record_build(r, c->entry);
-    kbi_record_measured(r, m);
-    kbi_record_machine(r, machine);
 }
 
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
@@ -14352,16 +14207,6 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
   >>worker    program: the process that runs cases, told by pipe which, and answering.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef enum kbi_message_type {
-    KBI_HELLO = 1,
-    KBI_ENTER,
-    KBI_BEAT,
-    KBI_TOLD,
-    KBI_RESULT,
-    KBI_FOUND,
-    KBI_DONE
-} kbi_message_type;
-
 typedef struct kbi_message { // then size bytes
     uint32_t magic;
     int32_t type, index; // kbi_message_type; the case in the plan
@@ -14372,12 +14217,12 @@ enum { KBI_MAGIC = 0x6b626e63 };
 
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
 
-// What a process of ours is, from an environment that is read before any main can take it away: a main that strips its
-// own arguments, or makes up those that it gives to kb_main, would start workers without end. The mark stays in the
-// environment until kb_main takes it, for a main that starts its program again by exec.
+// What a process of ours is, read from the environment before main: a main that strips its own arguments, or makes up
+// those that it gives to kb_main, would start workers without end. The variable stays in the environment until kb_main
+// takes it, for a main that starts its program again by exec.
 static struct kbi_birth {
     kbi_role role;
-    pid_t process; // whose it is: what a benchmark forks is none
+    pid_t process; // whose it is: a process that a benchmark forks is none of ours
     int in, out;   // truth: in is the device
     char* words;   // the process's own command line, each word ended by a zero
     size_t size;
@@ -14403,62 +14248,50 @@ KBI_CONSTRUCTOR static void kbi_born(void) {
     kbi_birth.size = words.n;
 }
 
-// The parent of a process, 0: not known.
-static long kbi_parent_of(long process) {
-    char path[64], line[512];
-    snprintf(path, sizeof path, "/proc/%ld/stat", process);
-    const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
-    return name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123"
-}
-
 enum { KBI_NESTED = 8 };
 // Whether so many processes of this very program started one another, the last of them this one.
 static bool kbi_nested(void) {
     struct stat self, other;
+    long process = (long)getpid();
     int found = 0;
     if (stat("/proc/self/exe", &self) != 0) return false;
-    long process = kbi_parent_of((long)getpid());
-    for (int i = 0; i < 8 * KBI_NESTED && process > 1 && found < KBI_NESTED; i++, process = kbi_parent_of(process)) {
-        char path[64];
+    for (int i = 0; i < 8 * KBI_NESTED && process > 0 && found < KBI_NESTED; i++) {
+        char path[64], line[512];
+        snprintf(path, sizeof path, "/proc/%ld/stat", process);
+        const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
+        process = name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123": the parent
         snprintf(path, sizeof path, "/proc/%ld/exe", process);
         found += stat(path, &other) == 0 && other.st_dev == self.st_dev && other.st_ino == self.st_ino;
     }
     return found == KBI_NESTED;
 }
 
+// Words that lie behind each other, as an array that ends with NULL; both are kept.
+static char** kbi_words_of(char* text, size_t size, size_t* count) {
+    char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
+    *count = 0;
+    for (size_t at = 0; at < size; at += strlen(text + at) + 1) words[(*count)++] = text + at;
+    words[*count] = NULL;
+    return words;
+}
+
 // The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
 static bool kbi_words_receive(int* argc, char*** argv) {
-    uint32_t head[2]; // words, bytes
-    if (!kbi_read_all(kbi_birth.in, head, sizeof head)) return false;
-    char* text = (char*)kbi_grow(NULL, (size_t)head[1] + 1);
-    char** words = (char**)kbi_grow(NULL, sizeof(char*) * ((size_t)head[0] + 1));
-    if (!kbi_read_all(kbi_birth.in, text, head[1])) return false;
-    text[head[1]] = 0;
-    for (uint32_t i = 0; i < head[0]; i++, text += strlen(text) + 1) words[i] = text;
-    words[head[0]] = NULL;
-    *argc = (int)head[0];
-    *argv = words;
+    size_t size, count;
+    if (!kbi_read_all(kbi_birth.in, &size, sizeof size)) return false;
+    char* text = (char*)kbi_grow(NULL, size + 1);
+    if (!kbi_read_all(kbi_birth.in, text, size)) return false;
+    text[size] = 0;
+    *argv = kbi_words_of(text, size, &count);
+    *argc = (int)count;
     return true;
 }
 
-static void kbi_words_put(kbi_text* to, const kbi_options* o) {
-    kbi_text text = KBI_BLANK;
-    for (int i = 0; i < o->argc; i++) kbi_put(&text, o->argv[i], strlen(o->argv[i]) + 1);
-    uint32_t head[2] = { (uint32_t)o->argc, (uint32_t)text.n };
-    kbi_put(to, (const char*)head, sizeof head);
-    kbi_put(to, text.s, text.n);
-    kbi_text_free(&text);
-}
-
-// This process's own command line, whatever its main made of it; it is kept.
+// This process's own command line, whatever its main made of it.
 static char** kbi_own_words(const kbi_options* o) {
-    size_t words = 0;
-    for (size_t i = 0; i < kbi_birth.size; i++) words += !kbi_birth.words[i];
-    if (!words) return o->argv;
-    char *word = kbi_birth.words, **argv = (char**)kbi_grow(NULL, sizeof(char*) * (words + 1));
-    for (size_t i = 0; i < words; i++, word += strlen(word) + 1) argv[i] = word;
-    argv[words] = NULL;
-    return argv;
+    size_t count;
+    char** argv = kbi_words_of(kbi_birth.words, kbi_birth.size, &count);
+    return count ? argv : o->argv;
 }
 
 // In a child process: another program. What it says goes to a file, all of it or what is on stderr.
@@ -14482,69 +14315,29 @@ static bool kbi_profiled(void) {
     return kbi_valgrind(); // which follows no child unless it is told to
 }
 
-static void kbi_send_bytes(int file, const void* from, size_t size) {
-    if (!kbi_write_all(file, (const char*)from, size)) _exit(1); // nobody listens any more
-}
-static void kbi_send_head(int file, int type, int index, size_t size) {
-    kbi_message m = { KBI_MAGIC, type, index, (uint32_t)size };
+// The structure of each message, and the arrays of a result behind it, as they lie in memory: both ends are one image.
+static void kbi_send(void* to, kbi_message_type type, int index, void* what) {
+    kbi_text all = KBI_BLANK;
+    kbi_message head = { KBI_MAGIC, (int32_t)type, index, 0 };
+    size_t size = type == KBI_HELLO                        ? sizeof(kbi_machine)
+                  : type == KBI_TOLD || type == KBI_RESULT ? sizeof(kbi_measured)
+                  : type == KBI_FOUND                      ? kbi_inside_size((kbi_inside*)what)
+                                                           : 0;
     if (getpid() != kbi_birth.process) kbi_stray(); // forked by a benchmark
-    kbi_send_bytes(file, &m, sizeof m);
-}
-static void kbi_send(int file, int type, int index, const void* body, size_t size) {
-    kbi_send_head(file, type, index, size);
-    kbi_send_bytes(file, body, size);
-}
-
-static void kbi_send_enter(void* to, int index) { kbi_send(*(int*)to, KBI_ENTER, index, NULL, 0); }
-static void kbi_send_beat(void* to, bool machine) { kbi_send(*(int*)to, KBI_BEAT, machine, NULL, 0); }
-
-static void kbi_send_word(void* to, int index, const kbi_measured* m) {
-    kbi_send(*(int*)to, KBI_TOLD, index, m, sizeof *m);
-}
-
-static void kbi_send_result(void* to, int index, kbi_measured* m) {
-    int file = *(int*)to;
-    size_t rounds = sizeof(double) * (size_t)m->rounds, control = m->control_ns ? rounds : 0;
-    fflush(stdout);
-    kbi_send_head(file, KBI_RESULT, index, sizeof *m + sizeof(double) * (size_t)m->n + rounds + control);
-    kbi_send_bytes(file, m, sizeof *m);
-    kbi_send_bytes(file, m->samples, sizeof(double) * (size_t)m->n);
-    kbi_send_bytes(file, m->round_ns, rounds);
-    kbi_send_bytes(file, m->control_ns, control);
-    kbi_measured_free(m);
-}
-
-static void kbi_send_inside(void* to, int index, const kbi_inside* in) {
-    fflush(stdout);
-    kbi_send(*(int*)to, KBI_FOUND, index, in, kbi_inside_size(in));
-}
-
-// A result whose counts are those of the values that follow, and whose texts end.
-static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
-    size_t most = size / sizeof(double);
-    const char* ends[] = { m->message + sizeof m->message - 1, m->cache + sizeof m->cache - 1,
-                           m->timer + sizeof m->timer - 1, m->kernel + sizeof m->kernel - 1,
-                           m->throttle + sizeof m->throttle - 1 };
-    for (int i = 0; i < KBI_COUNT(ends); i++)
-        if (*ends[i]) return false;
-    if (m->n < 0 || m->rounds < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
-    if (m->n_counters < 0 || m->n_counters > KBI_COUNTERS) return false;
-    if (m->kept < KBI_NOT_HOST || m->kept > KBI_KEPT_BY_CALL) return false;
-    for (int i = 0; i < m->n_counters; i++)
-        if (m->counters[i].name[sizeof m->counters[i].name - 1] ||
-            m->counters[i].unit[sizeof m->counters[i].unit - 1])
-            return false;
-    return (size_t)m->n <= most && (size_t)m->rounds <= most &&
-           sizeof(double) * (size_t)(m->n + m->rounds * (m->control_ns ? 2 : 1)) == size;
-}
-
-// Replaces the sender's addresses by copies of the values that follow.
-static void kbi_measured_take(kbi_measured* m, const char* values) {
-    const char *rounds = values + sizeof(double) * (size_t)m->n,
-               *control = rounds + sizeof(double) * (size_t)m->rounds;
-    m->samples = kbi_copy_reals(values, m->n);
-    m->round_ns = kbi_copy_reals(rounds, m->rounds);
-    m->control_ns = m->control_ns ? kbi_copy_reals(control, m->rounds) : NULL;
+    kbi_put(&all, (const char*)&head, sizeof head);
+    if (size) kbi_put(&all, (const char*)what, size);
+    if (type == KBI_RESULT) {
+        kbi_measured* m = (kbi_measured*)what;
+        const double* arrays[] = { m->samples, m->round_ns, m->control_ns };
+        for (int k = 0; k < 3; k++)
+            if (arrays[k]) kbi_put(&all, (const char*)arrays[k], sizeof(double) * (size_t)(k ? m->rounds : m->n));
+        kbi_measured_free(m);
+    }
+    head.size = (uint32_t)(all.n - sizeof head);
+    memcpy(all.s, &head, sizeof head);
+    if (type >= KBI_RESULT) fflush(stdout);
+    if (!kbi_write_all(*(int*)to, all.s, all.n)) _exit(1); // nobody listens any more
+    kbi_text_free(&all);
 }
 
 typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
@@ -14554,6 +14347,32 @@ typedef struct kbi_job {                          // then n bytes: which of the 
     kbi_truth truth;       // of the calibration, when it was measured
     kbi_roofs roofs, core; // that earlier workers measured
 } kbi_job;
+
+// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot be.
+static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases, char* wanted,
+                                      const kbi_verdict* verdicts, const kbi_backend* b, kbi_machine* machine,
+                                      const kbi_sink* sink) {
+    kbi_recipe recipe;
+    kbi_recipe_of(&recipe, o);
+    recipe.device = job->device;
+    recipe.placement = job->process;
+    recipe.max_time = job->max_time;
+    recipe.verdicts = verdicts;
+    kbi_recipe_inside(&recipe, job->inside);
+    if (!b) {
+        if (!kbi_options_pin(o)) return NULL;
+        if (job->has_truth) kbi_truth_set(&job->truth);
+        kbi_lab.roofs = job->roofs, kbi_lab.core = job->core, kbi_lab.told = true;
+        b = kbi_backend_open(&recipe, machine);
+        if (o->on[KBI_OPTION_env]) kbi_measure_all(b, machine);
+        if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
+    }
+    bool good = kbi_run_cases(cases, &recipe, b, machine, job->first, job->n, wanted, sink);
+    const char* left = kbi_left_behind(machine->gpu_present != 0);
+    if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
+    kbi_tell(sink, KBI_DONE, good && !left, (void*)left);
+    return b;
+}
 
 // The child process that asks CUPTI: writes the durations, or nothing.
 static int kbi_truth_main(void) {
@@ -14575,48 +14394,28 @@ static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
 }
 
 static int kbi_worker_main(const kbi_options* o) {
+    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor decides
+                                   SIGTTIN, SIGTTOU }; // no process of the terminal's own group
     kbi_plan plan;
     kbi_machine machine;
-    kbi_recipe recipe;
     kbi_job job;
     const kbi_backend* b = NULL;
     int in = kbi_high_file(kbi_birth.in), out = kbi_high_file(kbi_birth.out);
+    const kbi_sink sink = { kbi_send, &out };
     close(kbi_birth.in);
     close(kbi_birth.out);
     kbi_birth.role = KBI_BUSY;
-    signal(SIGINT, SIG_IGN); // the supervisor decides
-    signal(SIGQUIT, SIG_IGN);
-    signal(SIGTTIN, SIG_IGN); // no process of the terminal's own group
-    signal(SIGTTOU, SIG_IGN);
+    for (int i = 0; i < KBI_COUNT(ignored); i++) signal(ignored[i], SIG_IGN);
     kbi_watch_stops();
     memset(&plan, 0, sizeof plan);
-    if (in < 0 || out < 0 || !kbi_options_pin(o) || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o)))
-        return KBI_EXIT_USAGE;
-    kbi_sink sink = { kbi_send_enter, kbi_send_beat, kbi_send_word, kbi_send_result, kbi_send_inside, &out };
-    bool good = true;
-    while (good && kbi_read_all(in, &job, sizeof job)) {
-        char* wanted = (char*)kbi_grow(NULL, (size_t)job.n + 1);
-        size_t told = sizeof(kbi_verdict) * (size_t)job.n;
+    if (in < 0 || out < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
+    while (kbi_read_all(in, &job, sizeof job)) {
+        size_t n = (size_t)job.n, told = sizeof(kbi_verdict) * n;
+        char* wanted = (char*)kbi_grow(NULL, n + 1);
         kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, told + 1);
-        if (!kbi_read_all(in, wanted, (size_t)job.n) || !kbi_read_all(in, verdicts, told)) return 1;
-        if (!b) {
-            if (job.has_truth) kbi_truth_set(&job.truth);
-            kbi_lab.roofs = job.roofs, kbi_lab.core = job.core, kbi_lab.told = true;
-            kbi_recipe_of(&recipe, o);
-            recipe.device = job.device;
-            recipe.placement = job.process;
-            kbi_recipe_inside(&recipe, job.inside);
-            b = kbi_backend_open(&recipe, &machine);
-            if (o->on[KBI_OPTION_env]) kbi_measure_all(b, &machine);
-            if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
-        }
-        recipe.max_time = job.max_time;
-        recipe.verdicts = verdicts;
-        good = kbi_run_cases(plan.cases, &recipe, b, &machine, job.first, job.n, wanted, &sink);
-        good = good && !kbi_left_behind(machine.gpu_present != 0);
-        // roofs may have been measured meanwhile
-        if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
-        kbi_send(out, KBI_DONE, good, NULL, 0);
+        if (!kbi_read_all(in, wanted, n) || !kbi_read_all(in, verdicts, told)) return KBI_EXIT_FAILED;
+        b = kbi_job_run(o, &job, plan.cases, wanted, verdicts, b, &machine, &sink);
+        if (!b) return KBI_EXIT_USAGE;
         KBENCH_FREE(verdicts);
         KBENCH_FREE(wanted);
     }
@@ -14828,24 +14627,24 @@ typedef struct kbi_worker { // as the supervisor sees it
 } kbi_worker;
 
 enum { KBI_DIED_TEXT = 96 };
-typedef struct kbi_again { // a case that failed in a worker that had run others, perhaps for what they left behind
-    bool due, done;        // to be measured alone in a fresh one; that has been tried
-    uint64_t flags;        // with which it failed
-    char failed[200];      // and how, for people
-} kbi_again;
+typedef enum kbi_retry { KBI_NO_RETRY, KBI_RETRY_DUE, KBI_RETRIED } kbi_retry;
+typedef struct kbi_waiting { // a case of the group
+    bool wanted;             // it is still to be measured
+    int64_t spent;           // ns in it
+    kbi_retry retry;         // alone in a fresh worker, because it failed in one that had run other cases
+    char failed[200];        // how, for people
+} kbi_waiting;
 
 typedef struct kbi_group { // the group being measured
     int first, n;
-    kbi_measured* m;
-    char* wanted;      // still to be measured
-    int64_t* spent;    // ns in each case
-    int current;       // the case the worker is in, -1 between cases
-    kbi_measured word; // of that case, whose function goes on; status KB_OK: it has none yet
+    kbi_measured* m;     // n of them; without samples: not measured
+    kbi_waiting* of;     // n of them; NULL: nobody is asked for anything
+    int current;         // the case the worker is in, -1 between cases
+    kbi_measured failed; // of that case, if its function goes on though it failed or was skipped; else status KB_OK
     int64_t since;
-    bool machine; // since then it measures the machine, which is no case's time
-    kbi_again* again;
+    bool machine;                // since then it measures the machine, which is no case's time
     int idle;                    // workers in a row that died before they entered a case
-    kbi_inside** inside;         // what was found inside of them; NULL: they are being measured
+    kbi_inside** inside;         // the profiles that are wanted; NULL: times are wanted
     const kbi_verdict* verdicts; // of the inspection
 } kbi_group;
 
@@ -14876,7 +14675,7 @@ typedef struct kbi_supervisor {
     unsigned inside;                       // bits of instruments: what is to be looked into
     kbi_verdict* verdicts;                 // of all cases, as far as they were inspected
     int inspected;                         // the first case that was not
-    char said[400];                        // of why that was not to be had, last
+    char said[400];                        // the last warning about a case
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
     int recalled;                          // for which a record stands that was there before
     int fewer;                             // that an interruption left with fewer processes
@@ -14900,14 +14699,14 @@ static void kbi_interrupt(int number) {
 }
 
 // A signal that whoever started the program wants ignored (nohup, a shell's background job) stays so.
-static void kbi_watch_unless_ignored(int number) {
-    if (signal(number, kbi_interrupt) == SIG_IGN) signal(number, SIG_IGN);
+static void kbi_watch_unless_ignored(int number, void (*handler)(int number)) {
+    if (signal(number, handler) == SIG_IGN) signal(number, SIG_IGN);
 }
 
 static void kbi_watch_ends(void) {
-    kbi_watch_unless_ignored(SIGINT);
-    kbi_watch_unless_ignored(SIGHUP);
-    kbi_watch_unless_ignored(SIGQUIT);
+    kbi_watch_unless_ignored(SIGINT, kbi_interrupt);
+    kbi_watch_unless_ignored(SIGHUP, kbi_interrupt);
+    kbi_watch_unless_ignored(SIGQUIT, kbi_interrupt);
     signal(SIGTERM, kbi_interrupt);
 }
 
@@ -14951,8 +14750,7 @@ static void kbi_worker_end(kbi_worker* w) {
 }
 
 static void kbi_worker_kill(kbi_worker* w) {
-    if (!w->process) return;
-    if (!w->dead) kill(w->process, SIGKILL);
+    if (w->process && !w->dead) kill(w->process, SIGKILL);
     kbi_worker_end(w);
 }
 
@@ -15013,19 +14811,20 @@ static bool kbi_worker_start(kbi_supervisor* s, int device) {
     close(to[0]);
     close(from[1]);
     if (process < 0) return close(to[1]), close(from[0]), false;
-    fcntl(to[1], F_SETFD, FD_CLOEXEC);
-    fcntl(from[0], F_SETFD, FD_CLOEXEC);
-    fcntl(from[0], F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     memset(w, 0, sizeof *w);
     w->process = process;
     w->to = to[1];
     w->from = from[0];
     w->device = device;
     w->first = -1;
+    fcntl(w->to, F_SETFD, FD_CLOEXEC);
+    fcntl(w->from, F_SETFD, FD_CLOEXEC);
     fcntl(w->to, F_SETFL, O_NONBLOCK);
+    fcntl(w->from, F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
     kbi_text words = KBI_BLANK;
-    kbi_words_put(&words, s->o);
-    if (!kbi_worker_tell(s, words.s, words.n)) close(w->to), w->to = -1; // it ends, instead of waiting for the rest
+    for (int i = 0; i < s->o->argc; i++) kbi_put(&words, s->o->argv[i], strlen(s->o->argv[i]) + 1);
+    if (!kbi_worker_tell(s, &words.n, sizeof words.n) || !kbi_worker_tell(s, words.s, words.n))
+        close(w->to), w->to = -1; // it ends, instead of waiting for the rest
     kbi_text_free(&words);
     return true;
 }
@@ -15048,103 +14847,112 @@ static void kbi_ask_truth(kbi_supervisor* s, int device) {
     s->has_truth = have == sizeof s->truth;
 }
 
-// --- what comes back ---
+// --- what happens to cases, in a worker or in this process ---
 
 // What the worker did until now was the current case's, unless it was the machine's.
 static void kbi_spend(kbi_group* g, int64_t now) {
-    if (g->current >= 0 && !g->machine) g->spent[g->current] += now - g->since;
+    if (g->current >= 0 && !g->machine) g->of[g->current].spent += now - g->since;
     g->since = now;
     g->machine = false;
 }
 
-static void kbi_receive_enter(void* to, int index) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    kbi_group* g = &s->group;
-    int64_t now = kbi_now();
-    kbi_spend(g, now);
-    g->current = index - g->first;
-    g->word.status = KB_OK;
-    g->idle = 0;
-    if (s->worker.first < 0) s->worker.first = index;
-    s->worker.mixed |= index != s->worker.first;
-    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[index].name);
+static void kbi_case_over(kbi_group* g, int i) {
+    g->of[i].wanted = false;
+    kbi_spend(g, kbi_now());
+    g->current = -1;
 }
 
-static void kbi_receive_beat(void* to, bool machine) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    if (s->group.current < 0) return;
-    if (machine != s->group.machine) kbi_spend(&s->group, kbi_now());
-    s->group.machine = machine;
-    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[s->group.first + s->group.current].name);
-}
-
-// Of it no more is kept than what is left when the process ends.
-static void kbi_receive_word(kbi_supervisor* s, const kbi_measured* m) {
-    kbi_measured_clear(&s->group.word);
-    s->group.word.status = m->status;
-    s->group.word.flags = m->flags;
-    memcpy(s->group.word.message, m->message, sizeof m->message);
+static void kbi_warn_once(kbi_supervisor* s, int i, const char* of, const char* what, const char* advice) {
+    if (kbi_is(what, s->said)) return;
+    kbi_progress_clear(&s->progress);
+    kbi_warn("%s%s: %s%s", s->plan->cases[s->group.first + i].name, of, what, advice);
+    snprintf(s->said, sizeof s->said, "%s", what);
 }
 
 // Whether a failure does not count yet: other cases ran in the same process before, so the case is measured once more,
 // alone in a fresh one.
-static bool kbi_again_due(kbi_supervisor* s, int i, const kbi_measured* m) {
-    kbi_again* again = &s->group.again[i];
+static bool kbi_retry_due(kbi_supervisor* s, int i, const kbi_measured* m) {
+    kbi_waiting* w = &s->group.of[i];
     bool failed = m->status == KB_FAILED;
     if (!s->isolated) return false;
     s->worker.failed |= failed;
     if (s->group.verdicts && s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
-    if (!failed || !s->worker.mixed || again->due || again->done) return false;
-    again->due = true;
-    again->flags = m->flags;
-    for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1)) {
-            snprintf(again->failed, sizeof again->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
-            break;
-        }
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
+    if (!failed || !s->worker.mixed || w->retry) return false;
+    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
+        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
+            snprintf(w->failed, sizeof w->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
+    kbi_case_over(&s->group, i);
+    w->wanted = true;
+    w->retry = KBI_RETRY_DUE;
     return true;
 }
 
-static void kbi_receive_result(void* to, int index, kbi_measured* m) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    int i = index - s->group.first;
-    kbi_again* again = &s->group.again[i];
-    if (kbi_again_due(s, i, m)) {
+static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
+    kbi_waiting* w = &s->group.of[i];
+    if (kbi_retry_due(s, i, m)) {
         kbi_measured_free(m);
         return;
     }
-    if (!m->samples) m->samples = kbi_copy_reals(NULL, 0); // NULL: not measured
+    if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
     s->group.m[i] = *m;
-    if (again->due && m->status == KB_OK)
+    if (w->retry == KBI_RETRY_DUE && m->status == KB_OK)
         kbi_remark(&s->group.m[i],
                    "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
-                   again->failed);
-    else if (again->due && m->status == KB_FAILED && m->flags != again->flags)
-        kbi_remark(&s->group.m[i], "in a process that had run other cases it failed in another way: %s",
-                   again->failed);
-    if (again->due) again->due = false, again->done = true;
-    s->group.wanted[i] = 0;
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
+                   w->failed);
+    if (w->retry) w->retry = KBI_RETRIED;
+    kbi_case_over(&s->group, i);
     s->done++;
 }
 
-static void kbi_receive_inside(void* to, int index, const kbi_inside* in) {
-    kbi_supervisor* s = (kbi_supervisor*)to;
-    int i = index - s->group.first;
+static void kbi_receive_inside(kbi_supervisor* s, int i, const kbi_inside* in) {
     s->group.inside[i] = kbi_inside_copy(kbi_grow(NULL, kbi_inside_size(in)), in);
-    s->group.wanted[i] = 0;
-    kbi_spend(&s->group, kbi_now());
-    s->group.current = -1;
-    if (!in->message[0] || kbi_is(in->message, s->said) || s->inside == KBI_WISH_STREAMS) return;
-    kbi_progress_clear(&s->progress);
-    kbi_warn("%s is not looked into: %s", s->plan->cases[index].name, in->message);
-    memcpy(s->said, in->message, sizeof s->said);
+    kbi_case_over(&s->group, i);
+    if (in->message[0] && s->inside != KBI_WISH_STREAMS) kbi_warn_once(s, i, " is not looked into", in->message, "");
 }
 
-// A case that ended its worker, or had to be ended with it. The word that it had by then stands: KB_ALLOC gives NULL
+static void kbi_happened(void* to, kbi_message_type type, int index, void* what) {
+    kbi_supervisor* s = (kbi_supervisor*)to;
+    kbi_group* g = &s->group;
+    int i = index - g->first;
+    switch (type) {
+    case KBI_HELLO:
+        if (what != &s->machine) memcpy(&s->machine, what, sizeof s->machine);
+        s->known = true;
+        return;
+    case KBI_ENTER:
+        kbi_spend(g, kbi_now());
+        g->current = i;
+        g->failed.status = KB_OK;
+        g->idle = 0;
+        if (s->worker.first < 0) s->worker.first = index;
+        s->worker.mixed |= index != s->worker.first;
+        break;
+    case KBI_BEAT:
+        if (g->current < 0) return;
+        if ((index != 0) != g->machine) kbi_spend(g, kbi_now());
+        g->machine = index != 0;
+        break;
+    case KBI_TOLD: { // its arrays are in the other process
+        const kbi_measured* m = (const kbi_measured*)what;
+        kbi_measured_clear(&g->failed);
+        g->failed.status = m->status;
+        g->failed.flags = m->flags;
+        memcpy(g->failed.message, m->message, sizeof m->message);
+        return;
+    }
+    case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)what); return;
+    case KBI_FOUND: kbi_receive_inside(s, i, (const kbi_inside*)what); return;
+    case KBI_DONE:
+        if (!s->isolated && what)
+            kbi_warn_once(s, 0, "", (const char*)what,
+                          ". Cases that follow in this process may fail or be slower. Without --no-isolate they get "
+                          "a fresh one.");
+        return;
+    }
+    kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
+}
+
+// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: KB_ALLOC gives NULL
 // behind it, which few functions look at.
 KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
     kbi_measured m;
@@ -15152,64 +14960,48 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     kbi_measured_clear(&m);
     m.status = KB_FAILED;
     m.flags = (uint64_t)1 << flag;
-    if (i == s->group.current && s->group.word.status != KB_OK) m = s->group.word;
+    if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     va_start(list, format);
     if (m.status != KB_SKIPPED) kbi_say_more(&m, format, list); // what was skipped has nothing more to say
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
-    if (s->group.inside) { // that is nothing against what was measured before
-        if (s->inside != KBI_WISH_STREAMS && kbi_again_due(s, i, &m)) return;
-        kbi_inside* without = kbi_inside_without(m.message);
-        if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
-            without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
-            snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
-        }
-        kbi_receive_inside(s, s->group.first + i, without);
-        KBENCH_FREE(without);
+    if (!s->group.inside) {
+        kbi_receive_result(s, i, &m);
         return;
     }
-    kbi_receive_result(s, s->group.first + i, &m);
+    // that is nothing against what was measured before
+    if (s->inside != KBI_WISH_STREAMS && kbi_retry_due(s, i, &m)) return;
+    kbi_inside* without = kbi_inside_without(m.message);
+    if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
+        without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
+        snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
+    }
+    kbi_receive_inside(s, i, without);
+    KBENCH_FREE(without);
 }
 
-static const char* kbi_signal_name(int signal) {
-    static const struct {
-        int number;
-        const char* name;
-    } names[] = { { SIGSEGV, "segmentation fault" },
-                  { SIGABRT, "abort" },
-                  { SIGBUS, "bus error" },
-                  { SIGILL, "illegal instruction" },
-                  { SIGFPE, "arithmetic exception" },
-                  { SIGKILL, "killed, perhaps for want of memory" },
-                  { SIGTERM, "terminated" },
-                  { SIGTRAP, "trap" },
-                  { SIGSTOP, "stop" } };
-    for (int i = 0; i < KBI_COUNT(names); i++)
-        if (names[i].number == signal) return names[i].name;
-    return "signal";
-}
-
-static void kbi_say_death(const kbi_worker* w, char died[KBI_DIED_TEXT]) {
-    if (w->babble)
-        snprintf(died, KBI_DIED_TEXT, "what its process sent is no answer of a worker");
-    else if (WIFSIGNALED(w->status))
-        snprintf(died, KBI_DIED_TEXT, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
-    else
-        snprintf(died, KBI_DIED_TEXT, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
+static const char* kbi_signal_name(int number) {
+    return number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number);
 }
 
 // The worker is gone: whose fault that was, and how it went.
 static void kbi_worker_lost(kbi_supervisor* s) {
     kbi_group* g = &s->group;
+    kbi_worker* w = &s->worker;
     char died[KBI_DIED_TEXT];
     int i = g->current;
-    if (s->worker.babble) kbi_worker_kill(&s->worker);
-    kbi_worker_end(&s->worker);
+    if (w->babble) kbi_worker_kill(w);
+    kbi_worker_end(w);
     if (i < 0 && g->idle++ < 2) return; // nobody's fault: the next one is asked
     for (int j = 0; i < 0 && j < g->n; j++)
-        if (g->wanted[j]) i = j;
+        if (g->of[j].wanted) i = j;
     if (i < 0) return;
-    kbi_say_death(&s->worker, died);
+    if (w->babble)
+        snprintf(died, sizeof died, "what its process sent is no answer of a worker");
+    else if (WIFSIGNALED(w->status))
+        snprintf(died, sizeof died, "signal %d (%s)", WTERMSIG(w->status), kbi_signal_name(WTERMSIG(w->status)));
+    else
+        snprintf(died, sizeof died, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
     kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
 }
 
@@ -15217,63 +15009,41 @@ typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
 
 enum { KBI_MESSAGE_LIMIT = 1 << 30 };
 
-// Whether a message of such a kind, size and index can come now.
+// Whether this is the head of a message of ours that can come now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
-    int i = m->index - s->group.first;
-    bool ours = i >= 0 && i < s->group.n && s->group.wanted && s->group.wanted[i];
-    if (m->magic != KBI_MAGIC) return false;
-    switch (m->type) {
-    case KBI_HELLO: return m->size == sizeof s->machine;
-    case KBI_TOLD: return ours && m->size == sizeof(kbi_measured) && i == s->group.current;
-    case KBI_ENTER: return m->size == 0 && ours;
-    case KBI_BEAT:
-    case KBI_DONE: return m->size == 0;
-    case KBI_RESULT:
-        return ours && !s->group.inside && m->size >= sizeof(kbi_measured) && m->size <= KBI_MESSAGE_LIMIT;
-    case KBI_FOUND: return ours && s->group.inside && m->size >= sizeof(kbi_inside) && m->size <= KBI_MESSAGE_LIMIT;
-    default: return false;
-    }
+    static const size_t least[] = {
+        0, sizeof(kbi_machine), 0, 0, sizeof(kbi_measured), sizeof(kbi_measured), sizeof(kbi_inside), 0
+    };
+    KBI_STATIC_ASSERT(KBI_COUNT(least) == KBI_DONE + 1, "a size for each message");
+    const kbi_group* g = &s->group;
+    int i = m->index - g->first;
+    if (m->magic != KBI_MAGIC || m->type < KBI_HELLO || m->type > KBI_DONE) return false;
+    if (m->size < least[m->type] || m->size > (least[m->type] ? KBI_MESSAGE_LIMIT : 0)) return false;
+    if (m->type == KBI_HELLO || m->type == KBI_BEAT || m->type == KBI_DONE) return true;
+    if (m->type == (g->inside ? KBI_RESULT : KBI_FOUND)) return false;
+    return i >= 0 && i < g->n && g->of && g->of[i].wanted;
 }
 
-static kbi_pump kbi_handle_message(kbi_supervisor* s, const kbi_message* m, const char* body) {
-    switch (m->type) {
-    case KBI_HELLO: memcpy(&s->machine, body, sizeof s->machine), s->known = true; break;
-    case KBI_ENTER: kbi_receive_enter(s, m->index); break;
-    case KBI_BEAT: kbi_receive_beat(s, m->index != 0); break;
-    case KBI_TOLD: {
-        kbi_measured word;
-        memcpy(&word, body, sizeof word);
-        bool possible = word.status > KB_OK && word.status <= KB_SKIPPED && !word.message[sizeof word.message - 1];
-        if (possible) kbi_receive_word(s, &word);
-        return possible ? KBI_PUMP_ON : KBI_PUMP_LOST;
+// The arrays that lie behind a result move to memory of their own. false: there are not as many values.
+static bool kbi_measured_receive(kbi_measured* m, size_t size) {
+    const char* values = (const char*)(m + 1);
+    double** arrays[] = { &m->samples, &m->round_ns, &m->control_ns };
+    size_t left = (size - sizeof *m) / sizeof(double);
+    for (int k = 0; k < 3; k++) {
+        size_t n = !*arrays[k] ? 0 : (size_t)(k ? m->rounds : m->n);
+        if (n > left) return false;
+        if (*arrays[k]) *arrays[k] = kbi_copy_reals(values, (int64_t)n);
+        values += sizeof(double) * n, left -= n;
     }
-    case KBI_DONE:
-        if (!m->index) kbi_worker_kill(&s->worker); // its device is lost
-        return KBI_PUMP_DONE;
-    case KBI_FOUND: {
-        kbi_inside* in = (kbi_inside*)memcpy(kbi_grow(NULL, m->size), body, m->size); // where the pipe left it is odd
-        bool possible = kbi_inside_possible(in, m->size);
-        if (possible) kbi_receive_inside(s, m->index, in);
-        KBENCH_FREE(in);
-        return possible ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    }
-    default: {
-        kbi_measured measured;
-        memcpy(&measured, body, sizeof measured);
-        if (!kbi_measured_possible(&measured, m->size - sizeof measured)) return KBI_PUMP_LOST;
-        kbi_measured_take(&measured, body + sizeof measured);
-        kbi_receive_result(s, m->index, &measured);
-    }
-    }
-    return KBI_PUMP_ON;
+    return !left;
 }
 
 // Takes what has come, which may end in the middle of a message, and handles those that are whole.
 static kbi_pump kbi_receive(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     char some[16384];
-    size_t at = 0;
     kbi_pump next = KBI_PUMP_ON;
+    size_t at = 0;
     ssize_t n = kbi_read_some(w->from, some, sizeof some);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return KBI_PUMP_ON;
     if (n <= 0) return KBI_PUMP_LOST;
@@ -15283,11 +15053,18 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
         memcpy(&m, w->inbox.s + at, sizeof m);
         if (!kbi_message_possible(s, &m)) return w->babble = true, KBI_PUMP_LOST;
         if (w->inbox.n - at - sizeof m < m.size) break;
-        next = kbi_handle_message(s, &m, w->inbox.s + at + sizeof m);
-        if (next == KBI_PUMP_LOST) w->babble = true;
+        void* body = kbi_grow(NULL, (size_t)m.size + 1); // where the pipe left it is not aligned
+        memcpy(body, w->inbox.s + at + sizeof m, m.size);
+        bool good = m.type == KBI_RESULT  ? kbi_measured_receive((kbi_measured*)body, m.size)
+                    : m.type == KBI_FOUND ? kbi_inside_size((kbi_inside*)body) == m.size
+                                          : true;
+        if (good) kbi_happened(s, (kbi_message_type)m.type, m.index, body);
+        KBENCH_FREE(body);
+        if (!good) return w->babble = true, KBI_PUMP_LOST;
+        if (m.type == KBI_DONE) next = KBI_PUMP_DONE;
+        if (m.type == KBI_DONE && !m.index) return kbi_worker_kill(w), next; // its device is lost
         at += sizeof m + m.size;
     }
-    if (!w->process) return next; // ended, and its inbox with it
     memmove(w->inbox.s, w->inbox.s + at, w->inbox.n - at);
     w->inbox.n -= at;
     return next;
@@ -15317,13 +15094,13 @@ static void kbi_listen(kbi_supervisor* s) {
         // them: that is nobody's time, but has an end, too
         bool nobodys = g->current < 0 || g->machine;
         double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
-        int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->spent[g->current]);
+        int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
         if ((double)spent * 1e-9 <= limit) continue;
         char text[40];
         int stopped = WIFSTOPPED(s->worker.status) ? WSTOPSIG(s->worker.status) : 0;
         kbi_worker_kill(&s->worker);
         for (int i = 0; g->current < 0 && i < g->n; i++)
-            if (g->wanted[i]) g->current = i;
+            if (g->of[i].wanted) g->current = i;
         if (g->current < 0) return; // all have their result, and it hung then
         kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT,
                       stopped ? "longer than %s, and stopped by signal %d (%s)" : "longer than %s",
@@ -15343,8 +15120,32 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
 }
 
-static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
+// A group of which nothing is wanted yet. m: its first case's result; NULL: none is wanted.
+static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** inside) {
     kbi_group* g = &s->group;
+    memset(g, 0, sizeof *g);
+    g->first = first;
+    g->n = n;
+    g->m = m;
+    g->inside = inside;
+    g->of = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)(n + 1));
+    memset(g->of, 0, sizeof(kbi_waiting) * (size_t)(n + 1));
+    g->since = kbi_now();
+    if (s->verdicts) g->verdicts = s->verdicts + first;
+}
+
+static void kbi_group_close(kbi_supervisor* s) {
+    KBENCH_FREE(s->group.of);
+    s->group.of = NULL;
+    s->group.inside = NULL;
+    s->group.verdicts = NULL;
+}
+
+// Asks the worker for all wanted cases of the group, or for one alone, and tells it what is known; in one process, does
+// that job here. false: the worker cannot be told.
+static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
+    kbi_group* g = &s->group;
+    size_t n = (size_t)g->n, told = sizeof(kbi_verdict) * n;
     kbi_job job;
     memset(&job, 0, sizeof job);
     job.first = g->first;
@@ -15363,37 +15164,43 @@ static bool kbi_send_job(kbi_supervisor* s, int device, const char* wanted) {
     g->current = -1;
     g->machine = false;
     g->since = s->tick = kbi_now();
-    for (int i = 0; i < g->n; i++) g->spent[i] = 0; // what a worker that is no more spent is no fault of theirs
-    kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)(g->n + 1));
-    memset(none, 0, sizeof(kbi_verdict) * (size_t)(g->n + 1));
-    bool good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, (size_t)g->n) &&
-                kbi_write_all(s->worker.to, (const char*)(g->verdicts ? g->verdicts : none),
-                              sizeof(kbi_verdict) * (size_t)g->n);
-    KBENCH_FREE(none);
+    char* wanted = (char*)kbi_grow(NULL, n + 1);
+    for (int i = 0; i < g->n; i++) {
+        g->of[i].spent = 0; // what a worker that is no more spent is no fault of theirs
+        wanted[i] = alone < 0 ? g->of[i].wanted : i == alone;
+    }
+    bool good = true;
+    if (s->isolated) {
+        kbi_verdict* none = (kbi_verdict*)kbi_grow(NULL, told + 1);
+        memset(none, 0, told);
+        good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, n) &&
+               kbi_worker_tell(s, g->verdicts ? g->verdicts : none, told);
+        KBENCH_FREE(none);
+    } else {
+        const kbi_sink sink = { kbi_happened, s };
+        s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, NULL, s->backend, &s->machine, &sink);
+        kbi_before.known = false; // the user's own process may change between two groups
+    }
+    KBENCH_FREE(wanted);
     return good;
 }
 
-// Learns what machine this is: an empty job.
-static bool kbi_meet_once(kbi_supervisor* s, int device) {
+// Learns what machine this is, by a job without cases. The calibration's truth comes from a process of its own, before
+// the first one that measures. Without a GPU it ends as soon as it has found that.
+static bool kbi_meet(kbi_supervisor* s, int device) {
     s->known = false;
-    if (!s->isolated) {
-        if (!kbi_options_pin(s->o)) return false;
-        if (s->has_truth) kbi_truth_set(&s->truth);
-        s->recipe.device = device;
-        s->backend = kbi_backend_open(&s->recipe, &s->machine);
-        if (s->o->on[KBI_OPTION_env]) kbi_measure_all(s->backend, &s->machine);
-        s->known = true;
-        return true;
-    }
-    if (!kbi_worker_start(s, device)) return false;
-    char* nothing = (char*)kbi_grow(NULL, (size_t)s->group.n + 1);
-    memset(nothing, 0, (size_t)s->group.n + 1);
+    kbi_group_open(s, 0, 0, NULL, NULL);
+    if (KBI_CUDA && s->isolated && s->recipe.target == KBI_ON_GPU &&
+        (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
+        kbi_ask_truth(s, device);
+    s->backend = NULL;
+    if (s->isolated && !kbi_worker_start(s, device)) return false;
+    kbi_pump next = kbi_job_send(s, device, -1) ? KBI_PUMP_ON : KBI_PUMP_LOST;
     double limit = kbi_start_limit(s);
-    kbi_pump next = kbi_send_job(s, device, nothing) ? KBI_PUMP_ON : KBI_PUMP_LOST;
-    while (next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
+    while (s->isolated && next == KBI_PUMP_ON && !kbi_desk.interrupted && kbi_seconds_since(s->group.since) <= limit)
         next = kbi_await(s);
-    KBENCH_FREE(nothing);
-    if (next == KBI_PUMP_DONE) return s->known;
+    kbi_group_close(s);
+    if (next == KBI_PUMP_DONE || !s->isolated) return s->known;
     bool hangs = next != KBI_PUMP_LOST || s->worker.deaf;
     kbi_worker_kill(&s->worker);
     if (kbi_desk.interrupted) return false;
@@ -15408,76 +15215,180 @@ static bool kbi_meet_once(kbi_supervisor* s, int device) {
     return false;
 }
 
-// The calibration's truth comes from a process of its own, before the first one that measures. Without a GPU it ends as
-// soon as it has found that.
-static bool kbi_meet(kbi_supervisor* s, int device) {
-    if (KBI_CUDA && s->isolated && s->recipe.target == KBI_ON_GPU &&
-        (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
-        kbi_ask_truth(s, device);
-    return kbi_meet_once(s, device);
-}
-
+// Until every case of the group that is wanted has its result. A case that is to be measured again alone gets a worker
+// of its own.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
-    if (!s->isolated) {
-        kbi_sink sink = { kbi_receive_enter, kbi_receive_beat, NULL, kbi_receive_result, kbi_receive_inside, s };
-        kbi_recipe recipe = s->recipe;
-        char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
-        memcpy(wanted, g->wanted, (size_t)g->n);
-        if (g->inside) kbi_recipe_inside(&recipe, s->inside);
-        kbi_run_cases(s->plan->cases, &recipe, s->backend, &s->machine, g->first, g->n, wanted, &sink);
-        KBENCH_FREE(wanted);
-        const char* left = kbi_left_behind(s->machine.gpu_present != 0);
-        if (left && !kbi_is(left, s->said)) {
-            kbi_progress_clear(&s->progress);
-            kbi_warn("%s: %s. Cases that follow in this process may fail or be slower. Without --no-isolate they get "
-                     "a fresh one.",
-                     s->plan->cases[g->first].name, left);
-            snprintf(s->said, sizeof s->said, "%s", left);
+    while (!kbi_desk.interrupted) {
+        int device = s->worker.device, alone = -1, left = 0;
+        for (int i = g->n - 1; i >= 0; i--) {
+            left += g->of[i].wanted;
+            if (g->of[i].wanted && g->of[i].retry == KBI_RETRY_DUE) alone = i;
         }
-        kbi_before.known = false; // the user's own process may change between two groups
-        for (int i = 0; i < g->n; i++)
-            if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
-        return;
-    }
-    char* wanted = (char*)kbi_grow(NULL, (size_t)g->n);
-    while (memchr(g->wanted, 1, (size_t)g->n) && !kbi_desk.interrupted) {
-        int device = s->worker.device, alone = -1;
-        memcpy(wanted, g->wanted, (size_t)g->n);
-        for (int i = 0; i < g->n && alone < 0; i++)
-            if (g->wanted[i] && g->again[i].due) alone = i;
-        if (alone >= 0) {
-            memset(wanted, 0, (size_t)g->n);
-            wanted[alone] = 1;
-        }
+        if (!left) return;
         if (s->worker.failed || (alone >= 0 && s->worker.first >= 0)) kbi_worker_kill(&s->worker);
-        if (!s->worker.process && !kbi_worker_start(s, device)) {
-            for (int i = 0; i < g->n; i++)
-                if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CRASHED, "not run: its process could not be started");
-            break;
-        }
-        if (kbi_send_job(s, device, wanted))
-            kbi_listen(s);
-        else
+        bool started = !s->isolated || s->worker.process || kbi_worker_start(s, device);
+        if (started && !kbi_job_send(s, device, alone))
             kbi_worker_lost(s);
+        else if (started && s->isolated)
+            kbi_listen(s);
+        if (started && s->isolated) continue;
+        for (int i = 0; i < g->n; i++)
+            if (g->of[i].wanted)
+                kbi_case_lost(s, i, started ? KB_FLAG_CUDA_ERROR : KB_FLAG_CRASHED,
+                              started ? "another case lost the device before this one"
+                                      : "not run: its process could not be started");
     }
-    KBENCH_FREE(wanted);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>laps      program: a lap, the part of the plan that is measured, judged and stored at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- shown ---
+enum { KBI_BATCH_CASES = 16 }; // at least, of several processes: starting one is shared by so many
 
-static void kbi_count(kbi_supervisor* s, const kb_result* r) {
-    if (r->status == KB_OK)
-        s->ok++;
-    else if (r->status == KB_FAILED)
-        s->failed++;
-    else
-        s->skipped++;
+// Consecutive groups of the plan: n cases. A row for each that has a record: rows of a group are consecutive.
+typedef struct kbi_batch {
+    int first, n, processes;
+    int64_t began;
+    kbi_measured* m;     // of process p's case i: [p * n + i]; without samples: not measured
+    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
+    double* share;       // [i]: the least max_time that --budget left it in a process
+    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
+    kb_result* results;  // [row]
+    int n_rows;
+    kbi_rivals* groups; // of rows
+    int n_groups;
+} kbi_batch;
+
+// Where a batch that begins here ends: after every group where there is one process. Who looks inside does so in a
+// process of its own; where there is but one, when all has been measured.
+static int kbi_batch_end(const kbi_supervisor* s, int first) {
+    const kbi_plan* plan = s->plan;
+    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
+    if (s->inside && !s->isolated) most = plan->n;
+    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
+        end = kbi_group_end(plan, end);
+    return end;
 }
+
+static void* kbi_zeros(size_t n, size_t size) { return memset(kbi_grow(NULL, n * size + 1), 0, n * size + 1); }
+
+// --- inspected: the CUDA calls of each case's block, before it is measured ---
+
+static const double kbi_inspect_seconds =
+    10; // of inspections in a row, before their process ends and another measures
+
+// Inspects at least the cases before `end`, and so many more that a process is not started for each group. The process
+// is the worker meanwhile. Where there is no CUPTI the first answer is everybody's.
+static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
+    if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
+    if (s->inspected >= end) return;
+    const kbi_plan* plan = s->plan;
+    const kbi_worker measures = s->worker;
+    const unsigned inside = s->inside;
+    const int64_t began = kbi_now();
+    double most = kbi_inspect_seconds;
+    bool able = true;
+    if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
+    if (!s->verdicts) s->verdicts = (kbi_verdict*)kbi_zeros((size_t)plan->n, sizeof(kbi_verdict));
+    memset(&s->worker, 0, sizeof s->worker);
+    s->worker.device = measures.device;
+    s->inside = KBI_WISH_STREAMS;
+    for (int at = KBI_MAX(first, s->inspected), next; at < plan->n && able && !kbi_desk.interrupted; at = next) {
+        int n = kbi_group_end(plan, at) - at;
+        next = at + n;
+        if (at >= end && kbi_seconds_since(began) > most) break;
+        s->inspected = next;
+        for (int i = at; i < next; i++) s->verdicts[i].flag = -1;
+        if (kbi_recalled(s->planned, plan, at)) continue;
+        kbi_inside** found = (kbi_inside**)kbi_zeros((size_t)n, sizeof(kbi_inside*));
+        kbi_group_open(s, at, n, NULL, found);
+        for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
+        kbi_measure_group(s);
+        kbi_group_close(s);
+        for (int i = 0; i < n; i++) {
+            if (found[i]) s->verdicts[at + i] = found[i]->verdict;
+            able &= s->verdicts[at + i].known || !s->verdicts[at + i].note[0];
+            KBENCH_FREE(found[i]);
+        }
+        KBENCH_FREE(found);
+    }
+    for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
+    if (!able) s->inspected = plan->n;
+    kbi_worker_kill(&s->worker);
+    s->worker = measures;
+    s->inside = inside;
+}
+
+// --- measured ---
+
+// Whether --budget leaves a group no time, or left its first process none; if there is some, how much.
+static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
+    kbi_budget* left = &s->budget;
+    double* share = b->share + (first - b->first);
+    if (!left->until) return false;
+    bool none = here && (kbi_budget_over(left, s->process, b->processes, b->began, kbi_now()) || share[0] < 0);
+    if (!none) s->recipe.max_time = kbi_budget_share(left, s->o, kbi_now());
+    kbi_budget_add(left, s->o, here, -1);
+    for (int i = first; none && s->process == 0 && i < end; i++) {
+        share[i - first] = -1;
+        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(left, s->plan->cases[i].name);
+    }
+    return none;
+}
+
+// All groups by one process, which is a fresh one where there are several.
+static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
+    int end = b->first + b->n;
+    s->done = b->first;
+    s->progress.process = s->process;
+    s->progress.processes = b->processes;
+    for (int first = b->first, next; first < end && !kbi_desk.interrupted; first = next) {
+        int here = 0, at = first - b->first;
+        next = kbi_group_end(s->plan, first);
+        for (int i = first; i < next; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
+        if (kbi_batch_no_time(s, b, first, next, here)) continue;
+        kbi_group_open(s, first, next - first, b->m + (s->process * b->n + at), NULL);
+        s->absent += s->process ? 0 : next - first - here;
+        for (int i = 0; i < next - first; i++) {
+            s->group.of[i].wanted = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->over[at + i];
+            b->share[at + i] = KBI_MIN(b->share[at + i], s->recipe.max_time);
+            s->done += !s->group.of[i].wanted;
+        }
+        for (int i = 0; i < next - first && s->verdicts; i++) // the inspection had to be ended, and so would this
+            if (s->group.of[i].wanted && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
+                kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
+        int64_t began = kbi_now();
+        kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
+        kbi_measure_group(s);
+        if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
+        kbi_group_close(s);
+    }
+    for (int i = 0; i < b->n; i++) {
+        const kbi_measured* m = &b->m[s->process * b->n + i];
+        b->over[i] |= m->samples && m->status != KB_OK;
+    }
+    if (b->processes > 1) kbi_worker_kill(&s->worker);
+}
+
+// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
+static void kbi_batch_inside(kbi_supervisor* s, kbi_batch* b) {
+    bool late = s->budget.until && kbi_now() > s->budget.until;
+    if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
+    kbi_worker_kill(&s->worker);
+    for (int first = b->first, next; first < b->first + b->n && !kbi_desk.interrupted; first = next) {
+        int at = first - b->first;
+        next = kbi_group_end(s->plan, first);
+        kbi_group_open(s, first, next - first, NULL, b->inside + at);
+        for (int i = 0; i < next - first; i++) s->group.of[i].wanted = b->m[at + i].samples && !b->over[at + i];
+        kbi_measure_group(s);
+        kbi_group_close(s);
+    }
+    kbi_worker_kill(&s->worker);
+}
+
+// --- judged, recorded ---
 
 // How many cases of the plan, all shards together, have the operation and direction of this one.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
@@ -15487,6 +15398,76 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
              (c->direction ? kbi_is(c->direction, like->direction) : !like->direction);
     return n;
 }
+
+// Judges the cases that were measured: each process's samples, then all processes of a case, what instruments found in
+// it, and the cases of a group against each other. Each gets its record.
+static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
+    const int n = b->n, processes = b->processes;
+    kb_result* all = (kb_result*)kbi_zeros((size_t)(n * processes), sizeof(kb_result));
+    kb_result** each = (kb_result**)kbi_zeros((size_t)(n * processes), sizeof(kb_result*)); // [i * processes + p]
+    int* stands = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1)); // each case's process that stands for it
+    int* rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1));   // the case of each
+    for (int i = 0; i < n; i++) {
+        double values[KBI_PROCESSES], sum = 0;
+        int count = 0;
+        for (int p = 0; p < processes; p++) {
+            const kbi_measured* m = &b->m[p * n + i];
+            kb_result* r = &all[i * processes + p];
+            values[p] = (double)NAN;
+            if (!m->samples) continue;
+            kbi_judge(r, m, &s->machine);
+            each[i * processes + p] = r;
+            values[p] = log(r->time_ms);
+            sum += values[p], count++;
+        }
+        stands[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
+        if (processes == 1 || stands[i] < 0 || all[i * processes + stands[i]].status != KB_OK) continue;
+        kbi_pool_add(&s->pools.times, processes, values, exp(sum / count));
+        s->fewer += count < processes;
+    }
+    kbi_pool_settle(&s->pools.times, kbi_beside);
+    for (int i = 0, pooled = 0; i < n; i++) {
+        if (stands[i] < 0) continue;
+        const kbi_case* c = &s->plan->cases[b->first + i];
+        const kbi_measured* m = &b->m[stands[i] * n + i];
+        kb_result* r = &b->results[b->n_rows];
+        *r = all[i * processes + stands[i]];
+        if (processes > 1 && r->status == KB_OK)
+            kbi_judge_merge(r, each + i * processes, processes, m, &s->pools.times.spread[pooled++]);
+        else if (processes > 1 && (r->status == KB_FAILED || stands[i] > 0))
+            kbi_judge_blame(r, stands[i], processes); // what the first skips, all do
+        kbi_record_case(r, c, m, &s->machine);
+        kbi_record_session(r, &s->session);
+        r->planned = kbi_planned(s->plan, c);
+        for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
+            if (k->amend && k->on) k->amend(r, b->first + i);
+        if (b->inside[i] && r->status == KB_OK) kbi_record_inside(r, b->inside[i], &s->machine);
+        kbi_budget_note(&s->budget, s->o, r, b->share[i]);
+        rows[b->n_rows++] = i;
+    }
+    for (int i = 0; i < n * processes; i++)
+        if (each[i] && i % processes != stands[i / processes]) kb_result_free(each[i]);
+    for (int row = 0, end; row < b->n_rows; row = end) {
+        int stop = kbi_group_end(s->plan, b->first + rows[row]) - b->first;
+        for (end = row; end < b->n_rows && rows[end] < stop;) end++;
+        kbi_rivals* c = &b->groups[b->n_groups++];
+        kbi_rivals_open(c, b->results + row, end - row, processes);
+        for (int k = 0; k < c->n * processes; k++) {
+            const kbi_measured* m = &b->m[k / c->n * n + rows[row + k % c->n]];
+            c->m[k] = m->samples ? m : NULL;
+        }
+        kbi_rivals_pool(c, &s->pools);
+    }
+    kbi_pool_settle(&s->pools.ratios, 0);
+    kbi_pool_settle(&s->pools.equals, 0);
+    for (kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &s->pools);
+    KBENCH_FREE(rows);
+    KBENCH_FREE(stands);
+    KBENCH_FREE(each);
+    KBENCH_FREE(all);
+}
+
+// --- stored, shown ---
 
 // Prints what is held back, and gives it back.
 static void kbi_show_held(kbi_supervisor* s) {
@@ -15511,6 +15492,52 @@ static void kbi_show_results(kbi_supervisor* s, const kb_result* results, int n)
     if (!s->table.how.sort || s->collect) kbi_show_held(s);
 }
 
+static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
+    kbi_progress_clear(&s->progress);
+    for (const kbi_rivals* c = b->groups; c < b->groups + b->n_groups; c++) {
+        kbi_store_add(&s->store, c->results, c->n, true);
+        kbi_outputs_keep(&s->outputs, c->results, c->n);
+        for (const kb_result* r = c->results; r < c->results + c->n; r++) {
+            int* count = r->status == KB_OK ? &s->ok : r->status == KB_FAILED ? &s->failed : &s->skipped;
+            ++*count;
+            if (s->collect) s->collect(s->collect_to, r);
+        }
+        kbi_show_results(s, c->results, c->n);
+    }
+}
+
+// A batch on its way, a stage after the other.
+static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
+    kbi_batch b;
+    size_t cases = (size_t)n, processes = (size_t)s->o->procs;
+    memset(&b, 0, sizeof b);
+    b.first = first;
+    b.n = n;
+    b.processes = (int)processes;
+    b.began = kbi_now();
+    b.m = (kbi_measured*)kbi_zeros(cases * processes, sizeof(kbi_measured));
+    b.over = (bool*)kbi_zeros(cases, sizeof(bool));
+    b.share = (double*)kbi_zeros(cases, sizeof(double));
+    b.inside = (kbi_inside**)kbi_zeros(cases, sizeof(kbi_inside*));
+    b.results = (kb_result*)kbi_zeros(cases, sizeof(kb_result));
+    b.groups = (kbi_rivals*)kbi_zeros(cases, sizeof(kbi_rivals));
+    for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
+    kbi_inspect_to(s, first, first + n);
+    for (s->process = 0; s->process < b.processes && !kbi_desk.interrupted; s->process++) kbi_batch_measure(s, &b);
+    s->process = 0;
+    kbi_batch_inside(s, &b);
+    kbi_batch_judge(s, &b);
+    kbi_batch_output(s, &b);
+    for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
+    for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.inside[i]);
+    KBENCH_FREE(b.groups);
+    KBENCH_FREE(b.results);
+    KBENCH_FREE(b.inside);
+    KBENCH_FREE(b.share);
+    KBENCH_FREE(b.over);
+    KBENCH_FREE(b.m);
+}
+
 static void kbi_show_machine(kbi_supervisor* s) {
     kb_result facts;
     kbi_result_clear(&facts);
@@ -15521,351 +15548,13 @@ static void kbi_show_machine(kbi_supervisor* s) {
     kb_result_free(&facts);
 }
 
-// --- measured ---
-
-enum { KBI_LAP_CASES = 16 }; // at least, of several processes: starting one is shared by so many
-
-// Consecutive groups of the plan: n cases. What is known of process p's case i stands at [p * n + i].
-typedef struct kbi_lap {
-    int first, n, processes;
-    kbi_measured* m;    // without samples: not measured
-    kb_result* results; // of what was measured, by itself
-    double* share;      // [i]: the least max_time that --budget left it in a process
-    int64_t began;
-    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
-    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
-} kbi_lap;
-
-// Where a lap begins, and where the next does: after every group where there is one process. Who looks inside does so
-// in a process of its own; where there is but one, when all has been measured.
-static int kbi_lap_end(const kbi_supervisor* s, int first) {
-    const kbi_plan* plan = s->plan;
-    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_LAP_CASES : 0;
-    if (s->inside && !s->isolated) most = plan->n;
-    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
-        end = kbi_group_end(plan, end);
-    return end;
-}
-
-// Makes a group of the lap the one that the worker is asked for; nobody is asked for anything yet.
-static void kbi_lap_group_open(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
-    kbi_group* g = &s->group;
-    size_t at = (size_t)(s->process * lap->n + first - lap->first), count = (size_t)n;
-    memset(g, 0, sizeof *g);
-    g->first = first;
-    g->n = n;
-    g->m = lap->m ? lap->m + at : NULL; // NULL: nothing is measured
-    g->wanted = (char*)kbi_grow(NULL, count);
-    memset(g->wanted, 0, count);
-    g->spent = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * count);
-    memset(g->spent, 0, sizeof(int64_t) * count);
-    g->again = (kbi_again*)kbi_grow(NULL, sizeof(kbi_again) * count);
-    memset(g->again, 0, sizeof(kbi_again) * count);
-    if (s->verdicts) g->verdicts = s->verdicts + first;
-}
-
-static void kbi_lap_group_close(kbi_supervisor* s) {
-    kbi_group* g = &s->group;
-    KBENCH_FREE(g->again);
-    KBENCH_FREE(g->spent);
-    KBENCH_FREE(g->wanted);
-    g->wanted = NULL; // nobody is asked for anything until the next group
-    g->inside = NULL;
-    g->verdicts = NULL;
-}
-
-static void kbi_lap_group(kbi_supervisor* s, kbi_lap* lap, int first, int n) {
-    int here = 0;
-    kbi_lap_group_open(s, lap, first, n);
-    for (int i = 0; i < n; i++) {
-        bool runs = kbi_runs_here(s, &s->plan->cases[first + i]);
-        s->group.wanted[i] = runs && !lap->over[first - lap->first + i];
-        here += runs;
-        lap->share[first - lap->first + i] = KBI_MIN(lap->share[first - lap->first + i], s->recipe.max_time);
-        s->absent += !runs && s->process == 0;
-        s->done += !s->group.wanted[i];
-    }
-    s->group.since = kbi_now();
-    for (int i = 0; i < n && s->verdicts; i++) // the inspection had to be ended, and so would this
-        if (s->group.wanted[i] && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
-            kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
-    int64_t began = kbi_now();
-    kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
-    kbi_measure_group(s);
-    if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
-    kbi_lap_group_close(s);
-}
-
-// Whether a group has no time, or its first process had none; if it has, how much.
-static bool kbi_lap_no_time(kbi_supervisor* s, const kbi_lap* lap, int first, int end) {
-    kbi_budget* b = &s->budget;
-    int here = 0, at = first - lap->first;
-    if (!b->until) return false;
-    for (int i = first; i < end; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
-    bool none = here && (kbi_budget_over(b, s->process, lap->processes, lap->began, kbi_now()) || lap->share[at] < 0);
-    if (!none) s->recipe.max_time = kbi_budget_share(b, s->o, kbi_now());
-    kbi_budget_add(b, s->o, here, -1);
-    for (int i = first; none && s->process == 0 && i < end; i++) {
-        lap->share[i - lap->first] = -1;
-        if (kbi_runs_here(s, &s->plan->cases[i])) kbi_budget_leave(b, s->plan->cases[i].name);
-    }
-    return none;
-}
-
-// All groups by one process, which is a fresh one where there are several.
-static void kbi_lap_pass(kbi_supervisor* s, kbi_lap* lap) {
-    int end = lap->first + lap->n;
-    s->done = lap->first;
-    s->progress.process = s->process;
-    s->progress.processes = lap->processes;
-    for (int first = lap->first, next; first < end && !kbi_desk.interrupted; first = next) {
-        next = kbi_group_end(s->plan, first);
-        if (!kbi_lap_no_time(s, lap, first, next)) kbi_lap_group(s, lap, first, next - first);
-    }
-    for (int i = 0; i < lap->n; i++) {
-        int at = s->process * lap->n + i;
-        kb_result* r = &lap->results[at];
-        if (!lap->m[at].samples) continue;
-        kbi_judge(r, &lap->m[at], &s->machine);
-        kbi_record_case(r, &s->plan->cases[lap->first + i], &lap->m[at], &s->machine);
-        kbi_record_session(r, &s->session);
-        for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
-            if (k->amend && k->on) k->amend(r, lap->first + i);
-        lap->over[i] |= r->status != KB_OK;
-    }
-    if (lap->processes > 1) kbi_worker_kill(&s->worker);
-}
-
-// Looks into the cases that have times, in a process that measures nothing: what it loads stays in it.
-static void kbi_lap_inside(kbi_supervisor* s, kbi_lap* lap) {
-    bool late = s->budget.until && kbi_now() > s->budget.until;
-    if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
-    kbi_worker_kill(&s->worker);
-    for (int first = lap->first, next; first < lap->first + lap->n && !kbi_desk.interrupted; first = next) {
-        next = kbi_group_end(s->plan, first);
-        kbi_lap_group_open(s, lap, first, next - first);
-        s->group.inside = lap->inside + (first - lap->first);
-        for (int i = 0; i < next - first; i++)
-            s->group.wanted[i] = lap->m[first - lap->first + i].samples && !lap->over[first - lap->first + i];
-        kbi_measure_group(s);
-        kbi_lap_group_close(s);
-    }
-    kbi_worker_kill(&s->worker);
-}
-
-// --- inspected: the CUDA calls of each case's block, before it is measured ---
-
-static const double kbi_inspect_seconds =
-    10; // of inspections in a row, before their process ends and another measures
-
-static bool kbi_inspects(const kbi_supervisor* s) {
-    return KBI_CUDA && s->isolated && s->machine.gpu_present && s->recipe.audit && !s->machine.tool[0];
-}
-
-// A group's cases by the inspecting process, which is the worker meanwhile. false: it cannot inspect.
-static bool kbi_inspect_group(kbi_supervisor* s, int first, int n) {
-    kbi_inside** found = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * (size_t)n);
-    bool able = true;
-    kbi_lap one;
-    memset(&one, 0, sizeof one);
-    memset(found, 0, sizeof(kbi_inside*) * (size_t)n);
-    one.first = first, one.n = n;
-    kbi_lap_group_open(s, &one, first, n);
-    s->group.inside = found;
-    for (int i = 0; i < n; i++) s->group.wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]);
-    kbi_measure_group(s);
-    kbi_lap_group_close(s);
-    for (int i = 0; i < n; i++) {
-        kbi_verdict* v = &s->verdicts[first + i];
-        if (!found[i]) continue;
-        *v = found[i]->verdict;
-        able &= v->known || !v->note[0];
-        KBENCH_FREE(found[i]);
-    }
-    KBENCH_FREE(found);
-    return able;
-}
-
-// Inspects at least the cases before `end`, and so many more that a process is not started for each group. Where there
-// is no CUPTI the first answer is everybody's.
-static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
-    int64_t began = kbi_now();
-    double most = kbi_inspect_seconds, left = (double)(s->budget.until - began) * 1e-9;
-    if (s->budget.until) most = KBI_MIN(most, left / 10);
-    kbi_worker measures = s->worker;
-    unsigned inside = s->inside;
-    bool able = true;
-    if (!kbi_inspects(s) || s->inspected >= end) return;
-    if (!s->verdicts) {
-        s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)s->plan->n);
-        memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)s->plan->n);
-        for (int i = 0; i < s->plan->n; i++) s->verdicts[i].flag = -1;
-    }
-    memset(&s->worker, 0, sizeof s->worker);
-    s->worker.device = measures.device;
-    s->inside = KBI_WISH_STREAMS;
-    for (int at = KBI_MAX(first, s->inspected), next; at < s->plan->n && able && !kbi_desk.interrupted; at = next) {
-        next = kbi_group_end(s->plan, at);
-        if (at >= end && kbi_seconds_since(began) > most) break;
-        if (!kbi_recalled(s->planned, s->plan, at)) able = kbi_inspect_group(s, at, next - at);
-        s->inspected = next;
-    }
-    for (int i = s->inspected; i < s->plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
-    if (!able) s->inspected = s->plan->n;
-    kbi_worker_kill(&s->worker);
-    s->worker = measures;
-    s->inside = inside;
-}
-
-// --- judged: what the processes found of a case becomes one record of it ---
-
-// The records of a case by process; the answer is how many there are.
-static int kbi_lap_each(const kbi_lap* lap, int i, kb_result* each[KBI_PROCESSES]) {
-    int n = 0;
-    for (int p = 0; p < lap->processes; p++) {
-        int at = p * lap->n + i;
-        each[p] = lap->m[at].samples ? &lap->results[at] : NULL;
-        n += each[p] != NULL;
-    }
-    return n;
-}
-
-// Which process's record stands for each case, -1: none; and the processes' times put together.
-static void kbi_lap_stands(kbi_supervisor* s, const kbi_lap* lap, int* stands) {
-    kb_result* each[KBI_PROCESSES];
-    for (int i = 0; i < lap->n; i++) {
-        double values[KBI_PROCESSES], sum = 0;
-        int n = kbi_lap_each(lap, i, each);
-        stands[i] = n ? kbi_judge_stands(each, lap->processes) : -1;
-        if (lap->processes == 1 || stands[i] < 0 || each[stands[i]]->status != KB_OK) continue;
-        for (int p = 0; p < lap->processes; p++) {
-            values[p] = each[p] ? log(each[p]->time_ms) : (double)NAN;
-            sum += each[p] ? values[p] : 0;
-        }
-        kbi_pool_add(&s->pools.times, lap->processes, values, exp(sum / n));
-        s->fewer += n < lap->processes;
-    }
-    kbi_pool_settle(&s->pools.times, kbi_beside);
-}
-
-static void kbi_lap_looked(const kbi_supervisor* s, const kbi_inside* seen, kb_result* r) {
-    kbi_inside* in = kbi_inside_copy(kbi_arena_alloc(r->owned, kbi_inside_size(seen)), seen);
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        if (i->judge && i->on) i->judge(r, in, &s->machine);
-    kbi_record_inside(r, in);
-}
-
-// The cases' own records; those of single processes go.
-static void kbi_lap_results(kbi_supervisor* s, const kbi_lap* lap, const int* stands, kb_result* results) {
-    kb_result* each[KBI_PROCESSES];
-    int row = 0;
-    for (int i = 0; i < lap->n; i++) {
-        kbi_lap_each(lap, i, each);
-        if (stands[i] >= 0) {
-            results[i] = *each[stands[i]];
-            if (lap->processes > 1 && results[i].status == KB_OK) {
-                kbi_judge_merge(&results[i], each, lap->processes, &s->pools.times.spread[row++]);
-                kbi_judge_fitted(&results[i], &lap->m[stands[i] * lap->n + i]);
-            } else if (lap->processes > 1 && (results[i].status == KB_FAILED || stands[i] > 0))
-                kbi_judge_blame(&results[i], stands[i], lap->processes); // what the first skips, all do
-            if (lap->inside[i]) kbi_lap_looked(s, lap->inside[i], &results[i]);
-        }
-        if (stands[i] >= 0) kbi_budget_note(&s->budget, s->o, &results[i], lap->share[i]);
-        for (int p = 0; p < lap->processes; p++)
-            if (each[p] && p != stands[i]) kb_result_free(each[p]);
-    }
-}
-
-// The cases of a group that have a record. Their results move to the begin of the group's.
-static void kbi_lap_rivals(kbi_supervisor* s, const kbi_lap* lap, const int* stands, kb_result* results, int first,
-                           int n, kbi_rivals* c) {
-    size_t cells = (size_t)n * (size_t)lap->processes;
-    memset(c, 0, sizeof *c);
-    c->processes = lap->processes;
-    c->results = results + first;
-    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * cells);
-    c->pairs = (kbi_pair*)kbi_grow(NULL, sizeof(kbi_pair) * 2 * (size_t)n);
-    for (int i = 0; i < n; i++) c->n += stands[first + i] >= 0;
-    for (int i = 0, k = 0; i < n; i++) {
-        if (stands[first + i] < 0) continue;
-        for (int p = 0; p < lap->processes; p++) {
-            int at = p * lap->n + first + i;
-            c->m[p * c->n + k] = lap->m[at].samples ? &lap->m[at] : NULL;
-        }
-        c->results[k] = c->results[i];
-        c->results[k++].planned = kbi_planned(s->plan, &s->plan->cases[lap->first + first + i]);
-    }
-    kbi_rivals_open(c, &s->pools);
-}
-
-static void kbi_lap_group_over(kbi_supervisor* s, kbi_rivals* c) {
-    kbi_judge_group(c);
-    kbi_record_contest(c->results, c->n, c->end);
-    kbi_store_add(&s->store, c->results, c->n, true);
-    for (int i = 0; i < c->n; i++) kbi_count(s, &c->results[i]);
-    kbi_outputs_keep(&s->outputs, c->results, c->n);
-    for (int i = 0; i < c->n && s->collect; i++) s->collect(s->collect_to, &c->results[i]);
-    kbi_show_results(s, c->results, c->n);
-    KBENCH_FREE(c->m);
-    KBENCH_FREE(c->pairs);
-}
-
-static void kbi_lap_over(kbi_supervisor* s, const kbi_lap* lap) {
-    size_t n = (size_t)lap->n;
-    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * n);
-    int* stands = (int*)kbi_grow(NULL, sizeof(int) * n);
-    kbi_rivals* groups = (kbi_rivals*)kbi_grow(NULL, sizeof(kbi_rivals) * n);
-    int count = 0;
-    kbi_lap_stands(s, lap, stands);
-    kbi_lap_results(s, lap, stands, results);
-    for (int first = 0, next; first < lap->n; first = next) {
-        next = kbi_group_end(s->plan, lap->first + first) - lap->first;
-        kbi_lap_rivals(s, lap, stands, results, first, next - first, &groups[count++]);
-    }
-    kbi_pool_settle(&s->pools.ratios, 0);
-    kbi_pool_settle(&s->pools.equals, 0);
-    kbi_progress_clear(&s->progress);
-    for (int i = 0; i < count; i++) kbi_lap_group_over(s, &groups[i]);
-    KBENCH_FREE(groups);
-    KBENCH_FREE(stands);
-    KBENCH_FREE(results);
-}
-
-static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
-    kbi_lap lap;
-    size_t cases = (size_t)n, cells;
-    memset(&lap, 0, sizeof lap);
-    lap.first = first;
-    lap.n = n;
-    lap.processes = (int)s->o->procs;
-    cells = cases * (size_t)lap.processes;
-    lap.m = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * cells);
-    lap.results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * cells);
-    lap.over = (bool*)kbi_grow(NULL, sizeof(bool) * cases);
-    lap.share = (double*)kbi_grow(NULL, sizeof(double) * cases);
-    lap.began = kbi_now();
-    for (int i = 0; i < n; i++) lap.share[i] = (double)INFINITY;
-    memset(lap.m, 0, sizeof(kbi_measured) * cells);
-    lap.inside = (kbi_inside**)kbi_grow(NULL, sizeof(kbi_inside*) * cases);
-    memset(lap.over, 0, sizeof(bool) * cases);
-    memset(lap.inside, 0, sizeof(kbi_inside*) * cases);
-    kbi_inspect_to(s, first, first + n);
-    for (s->process = 0; s->process < lap.processes && !kbi_desk.interrupted; s->process++) kbi_lap_pass(s, &lap);
-    s->process = 0;
-    kbi_lap_inside(s, &lap);
-    kbi_lap_over(s, &lap);
-    for (size_t i = 0; i < cells; i++) kbi_measured_free(&lap.m[i]);
-    for (size_t i = 0; i < cases; i++) KBENCH_FREE(lap.inside[i]);
-    KBENCH_FREE(lap.inside);
-    KBENCH_FREE(lap.share);
-    KBENCH_FREE(lap.over);
-    KBENCH_FREE(lap.results);
-    KBENCH_FREE(lap.m);
-}
-
 /*---------------------------------------------------------------------------------------------------------------
   >>program   program: a run from command line to exit code.
 ---------------------------------------------------------------------------------------------------------------*/
+
+static const char* kbi_no_gpu(const kbi_supervisor* s) {
+    return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
+}
 
 // Asks for the records that stand for cases on this device; false after an error message.
 static bool kbi_recall_here(kbi_supervisor* s) {
@@ -15898,30 +15587,21 @@ static void kbi_show_recalled(kbi_supervisor* s, int first, int end) {
     KBENCH_FREE(results);
 }
 
-// The first line of a run that takes a minute or more, or whose options kb_default chose.
-static void kbi_say_begin(const kbi_supervisor* s, int cases, double seconds) {
-    char text[40];
-    if (s->collect || !cases || (!s->o->usual && (seconds < 60 || s->o->on[KBI_OPTION_no_progress]))) return;
-    kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", s->machine.gpu_present ? " on " : "",
-             s->machine.gpu_present ? s->machine.gpu : "", kbi_show_span(seconds, text),
-             s->o->usual ? "; --all runs everything" : "");
-}
-
 // All groups on one device; 0, or the exit code of a device that is not there.
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->worker.device = device;
-    s->group.n = 0;
     s->has_truth = false; // another GPU's is another
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
-    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_OWN;
+    const bool gpu = s->machine.gpu_present != 0;
+    bool host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
         if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
             kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
                      option->name);
-    if (required && !s->machine.gpu_present) {
-        kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
+    if (required && !gpu) {
+        kbi_error("%s", kbi_no_gpu(s));
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
     if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
@@ -15938,11 +15618,14 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         cases += here;
         kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
     }
-    if (s->budget.until) {
-        allowed = (double)(s->budget.until - kbi_now()) * 1e-9 / devices;
-        allowed = KBI_MAX(allowed, 0.0);
+    if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
+    // the first line of a run that takes a minute or more, or whose options kb_default chose
+    if (!s->collect && cases && (s->o->usual || (allowed >= 60 && !s->o->on[KBI_OPTION_no_progress]))) {
+        char text[40];
+        kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
+                 gpu ? s->machine.gpu : "", kbi_show_span(allowed, text),
+                 s->o->usual ? "; --all runs everything" : "");
     }
-    kbi_say_begin(s, cases, allowed);
     if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
@@ -15951,8 +15634,8 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
             kbi_show_recalled(s, first, end);
             continue;
         }
-        end = kbi_lap_end(s, first);
-        kbi_one_lap(s, first, end - first);
+        end = kbi_batch_end(s, first);
+        kbi_batch_run(s, first, end - first);
     }
     KBENCH_FREE(s->verdicts);
     s->verdicts = NULL;
@@ -15969,15 +15652,12 @@ static void kbi_say_end(kbi_supervisor* s) {
     if (s->absent)
         kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
     kbi_budget_say(&s->budget, s->o);
-    if (s->fewer && !kbi_desk.interrupted)
-        kbi_warn("--budget: %d case%s measured in fewer than %lld processes", s->fewer,
-                 s->fewer == 1 ? " was" : "s were", (long long)s->o->procs);
-    if (kbi_desk.interrupted && s->o->procs == 1)
-        kbi_warn("interrupted: cases that were not finished have no record");
-    else if (kbi_desk.interrupted)
-        kbi_warn(
-            "interrupted: cases that fewer than 2 processes finished have no record; %d have one of fewer than %lld",
-            s->fewer, (long long)s->o->procs);
+    if (s->fewer)
+        kbi_warn("%d case%s measured in fewer than %lld processes", s->fewer, s->fewer == 1 ? " was" : "s were",
+                 (long long)s->o->procs);
+    if (kbi_desk.interrupted)
+        kbi_warn("interrupted: cases that were not finished%s have no record",
+                 s->o->procs > 1 ? " by 2 processes" : "");
 }
 
 static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
@@ -15996,49 +15676,42 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 // The exit code of a run without a number, and without a failure. What its functions skipped does not apply here, which
 // they say themselves; for want of a GPU it is another matter.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
-    const kbi_machine* m = &s->machine;
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_OWN;
+    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN;
     if (no_gpu && (KBI_CUDA || s->absent)) {
         if (!s->collect)
-            kbi_error("nothing was measured: %s", cpu ? "what was selected needs a GPU, and --device cpu uses none"
-                                                  : m->why[0]
-                                                      ? m->why
-                                                      : "no GPU: this program was built without CUDA; use nvcc");
+            kbi_error("nothing was measured: %s",
+                      cpu ? "what was selected needs a GPU, and --device cpu uses none" : kbi_no_gpu(s));
         return KBI_EXIT_NO_GPU;
     }
     if (s->absent && !s->skipped) {
         kbi_error(
             "nothing was measured: what was selected is not for this GPU (compute capability %d.%d); --list-ops "
             "shows what there is, --device cpu runs what is for the CPU",
-            m->sm / 10, m->sm % 10);
+            s->machine.sm / 10, s->machine.sm % 10);
         return KBI_EXIT_NO_GPU;
     }
     if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
     return KBI_EXIT_FINE;
 }
 
-static void kbi_watch_signals(const kbi_supervisor* s) {
-    kbi_desk.one_process = !s->isolated;
-    if (!s->isolated) kbi_watch_stops();
-    kbi_watch_ends();
-    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
-    if (s->isolated && signal(SIGTSTP, kbi_suspend) == SIG_IGN) signal(SIGTSTP, SIG_IGN);
+// The state of a run that the command line asks for, of which nothing is opened yet.
+static void kbi_supervisor_init(kbi_supervisor* s, const kbi_options* o, const kbi_plan* plan) {
+    memset(s, 0, sizeof *s);
+    s->o = o;
+    s->plan = plan;
+    kbi_recipe_of(&s->recipe, o);
+    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
 }
 
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     kbi_supervisor* s = &kbi_desk.run;
     bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
-    memset(s, 0, sizeof *s);
-    s->o = o;
-    s->plan = plan;
-    kbi_recipe_of(&s->recipe, o);
+    kbi_supervisor_init(s, o, plan);
     s->collect = collect;
     s->collect_to = to;
     s->inside = kbi_wishes(false);
-    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
@@ -16053,7 +15726,12 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_table_open(&s->table, &how);
     if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
-    kbi_watch_signals(s);
+    kbi_desk.one_process = !s->isolated;
+    if (!s->isolated) kbi_watch_stops();
+    kbi_watch_ends();
+    if (s->isolated) kbi_watch_unless_ignored(SIGTSTP, kbi_suspend);
+    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
+    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
     for (const kb_instrument* i = kbi_process.instruments; i && !kbi_desk.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
@@ -16084,77 +15762,11 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     return code;
 }
 
-// --- what the kernel says of the processor, below /sys/devices/system/cpu ---
-
-// Cores: of each the first of its hardware threads is counted, and what is offline has no topology.
-static void kbi_host_cores(const char* root, int most, int* cores, int* threads) {
-    char path[512], line[256];
-    *cores = *threads = 0;
-    for (int i = 0; i < most; i++) {
-        snprintf(path, sizeof path, "%.400s/cpu%d/topology/thread_siblings_list", root, i);
-        if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        *cores += strtol(line, NULL, 10) == i;
-        ++*threads;
-    }
-}
-
-// "L1d 32K, L2 1024K, L3 36608K": of the first processor, what data goes through; empty where nothing is known.
-static void kbi_host_caches(const char* root, kbi_text* out) {
-    char path[512], level[8], type[32], size[32];
-    for (int i = 0; i < 16; i++) {
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/level", root, i);
-        if (!kbi_first_line(path, level, (int)sizeof level)) break;
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/type", root, i);
-        bool known = kbi_first_line(path, type, (int)sizeof type);
-        snprintf(path, sizeof path, "%.400s/cpu0/cache/index%d/size", root, i);
-        if (!known || kbi_is(type, "Instruction") || !kbi_first_line(path, size, (int)sizeof size)) continue;
-        kbi_putf(out, "%sL%s%s %s", out->n ? ", " : "", level, kbi_is(type, "Data") ? "d" : "", size);
-    }
-}
+// --- --env ---
 
 static void kbi_env_line(const char* name, double x, const char* unit) {
     char number[40];
     kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
-}
-
-static void kbi_env_host(const kbi_machine* m) {
-    const char* root = kbi_cpu_root;
-    double mhz = kbi_cpu_mhz(root, kbi_cpu_now());
-    int cores, threads;
-    kbi_text caches = KBI_BLANK;
-    kbi_host_cores(root, (int)sysconf(_SC_NPROCESSORS_CONF), &cores, &threads);
-    kbi_host_caches(root, &caches);
-    if (cores)
-        kbi_print_line(stdout, "  %-34s %d, with %d hardware threads", "cores", cores, threads);
-    else
-        kbi_print_line(stdout, "  %-34s not known; %ld hardware threads", "cores", sysconf(_SC_NPROCESSORS_ONLN));
-    kbi_print_line(stdout, "  %-34s %s", "caches", caches.n ? caches.s : "not known");
-    kbi_print_line(stdout, "  %-34s %s", "measured on processors", m->cpus[0] ? m->cpus : "not known");
-    kbi_print_line(stdout, "  %-34s %s", "frequency governor",
-                   m->governor[0] ? m->governor : "not known: cpufreq tells of none");
-    if (!KBI_FIBERS)
-        kbi_print_line(stdout, "  %-34s %s", "interleaved rounds", "off: no fibers for this C library and processor");
-    kbi_print_line(stdout, "  %-34s %s", "boost", m->boost < 0 ? "not known" : m->boost ? "on" : "off");
-    if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
-    kbi_text_free(&caches);
-}
-
-// The compiler by name: __VERSION__ alone is a number with gcc.
-static void kbi_env_compiler(void) {
-    printf("  %-34s ", "compiler");
-#if defined(__clang__)
-    printf("clang %d.%d.%d", __clang_major__, __clang_minor__, __clang_patchlevel__);
-#else
-    printf("gcc %d.%d.%d", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
-#endif
-#ifdef __CUDACC_VER_MAJOR__
-    printf(" behind nvcc %d.%d.%d", __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__);
-#endif
-#ifdef __cplusplus
-    printf(", C++ %ld\n", (long)__cplusplus);
-#else
-    printf(", C %ld\n", (long)__STDC_VERSION__);
-#endif
 }
 
 // What was measured, with the time that it took; nothing of what cannot be.
@@ -16174,37 +15786,45 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     }
 }
 
-// --env: what is known of the machine, and what the times are corrected by.
+// What is known of the machine, and what the times are corrected by.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = &kbi_desk.run;
-    static const char* const modes[] = { "cold", "hot" };
-    memset(s, 0, sizeof *s);
-    s->o = o;
-    s->plan = plan;
-    kbi_recipe_of(&s->recipe, o);
-    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    const kbi_machine* m = &s->machine;
+    char name[64], gpu[160];
+    kbi_supervisor_init(s, o, plan);
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout);
     kbi_table_open(&s->table, &how);
-    signal(SIGPIPE, SIG_IGN);
     s->worker.device = (int)o->gpu;
     if (!kbi_meet(s, (int)o->gpu)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
-    kbi_print_line(stdout, "  %-34s %s, Linux %s", "host", s->session.host, s->session.kernel_version);
-    kbi_env_host(&s->machine);
-    kbi_env_compiler();
-    kbi_print_line(stdout, "  %-34s %s", "build", s->session.build);
+    snprintf(gpu, sizeof gpu, "%d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", m->multiprocessors,
+             (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
+             m->clocks_locked == 1 ? "locked" : "not locked");
+    const struct {
+        const char *name, *text;
+    } texts[] = { { "host", s->session.host },
+                  { "operating system", s->session.kernel_version },
+                  { "measured on processors", m->cpus[0] ? m->cpus : "not known" },
+                  { "frequency governor", m->governor[0] ? m->governor : "not known: cpufreq tells of none" },
+                  { "interleaved rounds", KBI_FIBERS ? "" : "off: no fibers for this C library and processor" },
+                  { "boost", m->boost < 0 ? "not known"
+                             : m->boost   ? "on"
+                                          : "off" },
+                  { "build", s->session.build },
+                  { "GPU", m->gpu_present ? gpu : "" } };
+    for (int i = 0; i < KBI_COUNT(texts); i++)
+        if (texts[i].text[0]) kbi_print_line(stdout, "  %-34s %s", texts[i].name, texts[i].text);
     for (int i = 0; i < s->session.facts.n; i++)
         kbi_print_line(stdout, "  %-34s %s", s->session.facts.of[i].name, s->session.facts.of[i].value);
+    double mhz = kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now());
+    if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
     kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
     kbi_env_line("reading it costs", kbi_measure_wall_bias(), "ns");
-    kbi_env_roofs(&s->machine.core, ", one core");
-    if (!s->machine.gpu_present) return KBI_EXIT_FINE;
-    const kbi_machine* m = &s->machine;
-    kbi_print_line(stdout, "  %-34s %d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", "GPU", m->multiprocessors,
-                   (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
-                   m->clocks_locked == 1 ? "locked" : "not locked");
+    kbi_env_roofs(&m->core, ", one core");
+    KBENCH_FREE(s->session.command);
+    if (!m->gpu_present) return KBI_EXIT_FINE;
     kbi_env_roofs(&m->roofs, "");
     kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
     if (m->counted_why[0])
@@ -16213,17 +15833,15 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
         kbi_env_line("    by the counters of DRAM", m->counted_cold, "%");
     kbi_env_line("step of event times", m->quantum, "ns");
     kbi_env_line("empty pair of events", m->empty_pair, "ns");
-    for (int mode = 0; mode < 2; mode++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s: empty kernel reads", modes[mode]);
-        kbi_env_line(name, m->floor[mode], "ns");
-        kbi_env_line("    taken off", m->bias[mode], "ns");
+    for (int hot = 0; hot < 2; hot++) {
+        snprintf(name, sizeof name, "%s: empty kernel reads", hot ? "hot" : "cold");
+        kbi_env_line(name, m->floor[hot], "ns");
+        kbi_env_line("    taken off", m->bias[hot], "ns");
     }
     kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
     kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
     if (m->own_error > 0) kbi_env_line("    or more or less by up to", m->own_error, "ns");
     kbi_print_line(stdout, "  %-34s %s", "    what was used", m->truth);
-    KBENCH_FREE(s->session.command);
     return KBI_EXIT_FINE;
 }
 
@@ -16492,9 +16110,9 @@ static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     if (!d->n_params) d->params = first->params, d->n_params = first->n_params;
 }
 
-static void kbi_found_enter(void* to, int index) { (void)to, (void)index; }
-static void kbi_found_beat(void* to, bool machine) { (void)to, (void)machine; }
-static void kbi_found_result(void* to, int index, kbi_measured* m) { ((kbi_measured*)to)[index] = *m; }
+static void kbi_found_tell(void* to, kbi_message_type type, int index, void* what) {
+    if (type == KBI_RESULT) ((kbi_measured*)to)[index] = *(kbi_measured*)what;
+}
 
 static void kbi_found_lost(kbi_measured* m) {
     kbi_measured_clear(m);
@@ -16504,19 +16122,11 @@ static void kbi_found_lost(kbi_measured* m) {
 }
 
 static void kbi_found_judge(const kbi_measured* found, int n, kb_result* results) {
-    kbi_pools pools;
     kbi_rivals c;
-    memset(&pools, 0, sizeof pools);
-    memset(&c, 0, sizeof c);
-    c.results = results;
-    c.n = n;
-    c.processes = 1;
-    c.m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)n);
+    kbi_rivals_open(&c, results, n, 1);
     for (int i = 0; i < n; i++) c.m[i] = &found[i], results[i].planned = n;
-    kbi_rivals_open(&c, &pools);
-    kbi_judge_group(&c);
-    kbi_record_contest(results, n, c.end);
-    KBENCH_FREE(c.m);
+    kbi_rivals_pool(&c, NULL);
+    kbi_judge_group(&c, NULL);
 }
 
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
@@ -16528,7 +16138,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
     kbi_case* cases = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * count);
     char* wanted = (char*)kbi_grow(NULL, count);
     kbi_measured* found = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
-    const kbi_sink sink = { kbi_found_enter, kbi_found_beat, NULL, kbi_found_result, NULL, found };
+    const kbi_sink sink = { kbi_found_tell, found };
     kbi_arena arena;
     kbi_recipe recipe;
     bool good = true;
