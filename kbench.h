@@ -1316,12 +1316,10 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 
 #include <ctype.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
-#include <link.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -2591,112 +2589,49 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the code
-// calls functions of the instrument, so their symbols are in the symbol tables of the program or of a library. The
-// order is that of the bits in kb_build.
-enum { KBI_DEFINED = 1, KBI_NEEDED = 2, KBI_NOT_OF_LIBC = 4 };
-static const struct {
-    const char *name, *symbol;
-    int as; // defined in an object, or needed by it. A weak reference says nothing: libraries have them for sanitizers
-} kbi_instruments[] = { { "ASan", "__asan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "HWASan", "__hwasan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "TSan", "__tsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "MSan", "__msan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "UBSan", "__ubsan_handle_", KBI_DEFINED | KBI_NEEDED }, // the beginning of names
-                        { "LSan", "__lsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "__gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "llvm_gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "-fprofile-instr-generate", "__llvm_profile_runtime", KBI_DEFINED | KBI_NEEDED },
-                        { "-pg", "__gmon_start__", KBI_DEFINED }, // every object refers to it
-                        { "-pg", "mcount", KBI_NEEDED },          // glibc defines these three
-                        { "-pg", "_mcount", KBI_NEEDED },
-                        { "-pg", "__fentry__", KBI_NEEDED },
-                        { "-finstrument-functions", "__cyg_profile_func_enter",
-                          KBI_DEFINED | KBI_NEEDED | KBI_NOT_OF_LIBC } };
-enum { KBI_UBSAN = 1 << 4, KBI_RUNTIMES = 15 };
-
-// The bits of a symbol; info, section: as ELF has them.
-static unsigned kbi_instrument_of(const char* symbol, int info, int section, bool libc) {
-    if (*symbol != '_' && *symbol != 'm' && *symbol != 'l') return 0;
-    int as = section ? KBI_DEFINED : info >> 4 == 1 /* STB_GLOBAL */ ? KBI_NEEDED : 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments); i++) {
-        const char* name = kbi_instruments[i].symbol;
-        bool same = 1u << i == KBI_UBSAN ? strncmp(symbol, name, strlen(name)) == 0 : strcmp(symbol, name) == 0;
-        if (same && kbi_instruments[i].as & as && !(libc && kbi_instruments[i].as & KBI_NOT_OF_LIBC)) return 1u << i;
-    }
-    return 0;
-}
-
-static bool kbi_within(uint64_t from, uint64_t bytes, uint64_t size) { return from <= size && bytes <= size - from; }
-
-// The bits of all symbols in an ELF file of this machine's own class.
-static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
-    const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)(const void*)at;
-    unsigned found = 0, defined = 0;
-    if (size < sizeof *head || memcmp(at, ELFMAG, SELFMAG) != 0 ||
-        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) || head->e_shentsize != sizeof(ElfW(Shdr)) ||
-        head->e_shoff % sizeof(void*) ||
-        !kbi_within(head->e_shoff, (uint64_t)head->e_shnum * sizeof(ElfW(Shdr)), size))
-        return 0;
-    const ElfW(Shdr)* sections = (const ElfW(Shdr)*)(const void*)(at + head->e_shoff);
-    for (int i = 0; i < head->e_shnum; i++) {
-        const ElfW(Shdr)* s = &sections[i];
-        if ((s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM) || s->sh_link >= head->e_shnum) continue;
-        const ElfW(Shdr)* text = &sections[s->sh_link];
-        if (s->sh_offset % sizeof(void*) || !kbi_within(s->sh_offset, s->sh_size, size) ||
-            !kbi_within(text->sh_offset, text->sh_size, size) || !text->sh_size ||
-            at[text->sh_offset + text->sh_size - 1])
-            continue;
-        const ElfW(Sym)* symbols = (const ElfW(Sym)*)(const void*)(at + s->sh_offset);
-        for (uint64_t k = 0; k < s->sh_size / sizeof *symbols; k++) {
-            if (symbols[k].st_name >= text->sh_size) continue;
-            unsigned bit = kbi_instrument_of(at + text->sh_offset + symbols[k].st_name, symbols[k].st_info,
-                                             symbols[k].st_shndx, libc);
-            found |= bit;
-            if (symbols[k].st_shndx) defined |= bit;
-        }
-    }
-    // clang's other runtimes bring UBSan's functions along
-    if (defined & KBI_UBSAN && defined & KBI_RUNTIMES) found &= ~(unsigned)KBI_UBSAN;
-    return found;
-}
-
-// Of the program and of the libraries that it has loaded when this is first asked.
-static unsigned kbi_instruments_here(void) {
-    static unsigned found;
-#ifdef KBI_NO_INSTRUMENTS
-    static bool known = true;
-#else
-    static bool known;
+// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the
+// program is linked with functions of the instrument, which are NULL without it. The order is that of the bits in
+// kb_build.
+#ifdef __cplusplus
+extern "C" {
 #endif
-    if (known) return found;
-    known = true;
-    for (const struct link_map* m = (const struct link_map*)dlopen(NULL, RTLD_LAZY); m; m = m->l_next) {
-        const char* path = m->l_name && *m->l_name ? m->l_name : "/proc/self/exe";
-        const char* name = strrchr(path, '/');
-        struct stat about;
-        int file = kbi_open_file(path, O_RDONLY);
-        if (file < 0) continue; // the kernel's own has no file
-        if (fstat(file, &about) == 0 && about.st_size > 0) {
-            void* at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-            bool libc = name && (strncmp(name, "/libc.so", 8) == 0 || strncmp(name, "/libc-", 6) == 0);
-            if (at != MAP_FAILED) {
-                found |= kbi_instruments_in((const char*)at, (uint64_t)about.st_size, libc);
-                munmap(at, (size_t)about.st_size);
-            }
-        }
-        close(file);
-    }
-    return found;
+#define KBI_WEAK __attribute__((weak))
+KBI_WEAK void __asan_init(void);
+KBI_WEAK void __hwasan_init(void);
+KBI_WEAK void __tsan_init(void);
+KBI_WEAK void __msan_init(void);
+KBI_WEAK void __ubsan_handle_add_overflow(void* data, void* a, void* b);
+KBI_WEAK void __lsan_init(void);
+KBI_WEAK void __gcov_init(void* info);
+KBI_WEAK void llvm_gcov_init(void* write_out, void* reset);
+extern KBI_WEAK int __llvm_profile_runtime;
+KBI_WEAK void __gmon_start__(void); // of -pg
+#ifdef __cplusplus
+}
+#endif
+
+static unsigned kbi_instruments_here(void) {
+#ifdef KBI_NO_INSTRUMENTS
+    return 0;
+#else
+    unsigned other = (unsigned)(__asan_init != NULL) | (unsigned)(__hwasan_init != NULL) << 1 |
+                     (unsigned)(__tsan_init != NULL) << 2 | (unsigned)(__msan_init != NULL) << 3;
+    return other | (unsigned)(!other && __ubsan_handle_add_overflow != NULL) << 4 | // clang's others bring it along
+           (unsigned)(!other && __lsan_init != NULL) << 5 | (unsigned)(__gcov_init != NULL) << 6 |
+           (unsigned)(llvm_gcov_init != NULL) << 6 | (unsigned)(&__llvm_profile_runtime != NULL) << 7 |
+           (unsigned)(__gmon_start__ != NULL) << 8;
+#endif
 }
 
 // ", instrumented (ASan UBSan)", or nothing.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
+    static const char* const names[] = { "ASan", "HWASan", "TSan",                     "MSan", "UBSan",
+                                         "LSan", "gcov",   "-fprofile-instr-generate", "-pg" };
     size_t n = 0;
     *out = 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments) && n < size; i++)
-        if (bits >> i & 1 && !(n && strstr(out, kbi_instruments[i].name)))
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", kbi_instruments[i].name);
+    for (int i = 0; i < KBI_COUNT(names) && n < size; i++)
+        if (bits >> i & 1)
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
     if (n && n < size) snprintf(out + n, size - n, ")");
     return out;
 }
