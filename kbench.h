@@ -1392,26 +1392,14 @@ extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
 #endif
-#ifdef CLOCK_MONOTONIC
-#define KBI_CLOCK_MONOTONIC CLOCK_MONOTONIC
-#else
-#define KBI_CLOCK_MONOTONIC 1 // Linux
-#endif
-#ifdef CLOCK_THREAD_CPUTIME_ID
-#define KBI_CLOCK_THREAD CLOCK_THREAD_CPUTIME_ID
-#else
-#define KBI_CLOCK_THREAD 3 // likewise
-#endif
-#ifdef CLOCK_PROCESS_CPUTIME_ID
-#define KBI_CLOCK_PROCESS CLOCK_PROCESS_CPUTIME_ID
-#else
-#define KBI_CLOCK_PROCESS 2 // Linux
-#endif
-#ifdef F_DUPFD_CLOEXEC
-#define KBI_DUPFD_CLOEXEC F_DUPFD_CLOEXEC
-#else
-#define KBI_DUPFD_CLOEXEC 1030 // likewise
-#endif
+// What strict standards hide of Linux.
+enum {
+    KBI_CLOCK_MONOTONIC = 1,
+    KBI_CLOCK_PROCESS = 2,
+    KBI_CLOCK_THREAD = 3,
+    KBI_DUPFD_CLOEXEC = 1030,
+    KBI_MAP_ANONYMOUS = 0x20
+};
 #ifdef O_CLOEXEC
 #define KBI_CLOEXEC O_CLOEXEC
 #else
@@ -1421,11 +1409,6 @@ extern int pclose(FILE* f);
 #define KBI_NOFOLLOW O_NOFOLLOW
 #else
 #define KBI_NOFOLLOW 0
-#endif
-#ifdef MAP_ANONYMOUS
-#define KBI_MAP_ANONYMOUS MAP_ANONYMOUS
-#else
-#define KBI_MAP_ANONYMOUS 0x20 // likewise
 #endif
 #ifdef MAP_NORESERVE
 #define KBI_MAP_NORESERVE MAP_NORESERVE
@@ -1997,14 +1980,6 @@ static void kbi_set_free(kbi_set* s) {
     memset(s, 0, sizeof *s);
 }
 
-static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
-    unsigned rest = code - 0x10000;
-    if (code > 0xffff)
-        kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
-    else
-        kbi_putf(t, "\\u%04x", code);
-}
-
 KBI_SLOW_END
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
@@ -2025,7 +2000,8 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         else if (*p == '\t')
             kbi_puts(t, "\\t");
         else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
-            kbi_json_code(t, code);
+            kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
+                     code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
         else if (n)
             kbi_put(t, (const char*)p, (size_t)n);
         else
@@ -2724,24 +2700,14 @@ typedef struct kbi_cpus {
 
 static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->of[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
 
-// glibc's own functions hide without _GNU_SOURCE. false: the system knows no such thing.
+// glibc's own functions hide without _GNU_SOURCE.
 static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
-#ifdef SYS_sched_getaffinity
     return syscall(SYS_sched_getaffinity, 0, sizeof c->of, c->of) > 0;
-#else
-    return false;
-#endif
 }
 
 // Of this thread, and of those that it starts from now on.
-static bool kbi_cpus_pin(const kbi_cpus* c) {
-#ifdef SYS_sched_setaffinity
-    return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0;
-#else
-    return (void)c, false;
-#endif
-}
+static bool kbi_cpus_pin(const kbi_cpus* c) { return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0; }
 
 // "2", "0,4-7".
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
@@ -2764,20 +2730,18 @@ static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
 
 // The same way round; of a list that is too long the beginning.
 static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
-    kbi_text t = KBI_BLANK;
+    size_t n = 0;
+    *out = 0;
     for (int i = 0, last; i < KBI_CPUS; i = last + 1) {
+        char one[32];
         last = i;
         if (!kbi_cpus_has(c, i)) continue;
         while (last + 1 < KBI_CPUS && kbi_cpus_has(c, last + 1)) last++;
-        size_t before = t.n;
-        kbi_putf(&t, last > i ? "%s%d-%d" : "%s%d", t.n ? "," : "", i, last);
-        if (t.n + 5 <= size) continue;
-        t.n = before;
-        kbi_puts(&t, ",...");
-        break;
+        snprintf(one, sizeof one, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
+        bool over = n + strlen(one) + 5 > size;
+        n += (size_t)snprintf(out + n, size - n, "%s", over ? ",..." : one);
+        if (over) break;
     }
-    snprintf(out, size, "%s", t.n ? t.s : "");
-    kbi_text_free(&t);
     return out;
 }
 
@@ -2791,10 +2755,7 @@ static bool kbi_cpus_beyond(const kbi_cpus* list, const kbi_cpus* allowed, kbi_c
 // The one that this thread runs on now; 0 where the system does not say.
 static int kbi_cpu_now(void) {
     unsigned cpu = 0;
-#ifdef SYS_getcpu
-    if (syscall(SYS_getcpu, &cpu, NULL, NULL) != 0) cpu = 0;
-#endif
-    return (int)cpu;
+    return syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 ? (int)cpu : 0;
 }
 
 // --- their clock, as cpufreq has it below /sys/devices/system/cpu; virtual machines have none ---
