@@ -57,7 +57,6 @@ CONTENTS (search for the tag)
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
     >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
-    >>streams      foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>registry     declare: what the KBENCH macros registered, in the order of the source
@@ -67,9 +66,8 @@ CONTENTS (search for the tag)
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
-    >>leftovers    measure: what a function changed in its process: put back before the next one, or the process ends
-    >>nvtx         measure: names of cases and phases, for whatever profiler listens
-    >>host         measure: the cpu backend, and the tests' script backend, with their timers
+    >>leftovers    measure: what a function changed in its process, which ends then
+    >>host         measure: the cpu backend, and the timer by the host's clock
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
     >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
@@ -91,10 +89,8 @@ CONTENTS (search for the tag)
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
     >>store        record: files that survive a crash
-    >>columns      render: what render is told beside the records, and what stands in a column
-    >>lines        render: the table being written: its state, and text laid out in its width
-    >>table        render: the terminal table: groups, columns and rows
-    >>summary      render: what stands under the table: what its signs mean, who won, and what is in doubt
+    >>columns      render: what render is told beside the records, widths of text, and what stands in a column
+    >>table        render: the terminal table: text laid out in its width, columns, rows, and what stands under them
     >>csv          render: records as CSV
     >>progress     render: the progress line on stderr
     >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
@@ -571,15 +567,15 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 #define KB_NONE INT64_MIN
 // clang-format off
 //   x(kind, key, group, source, meaning with its unit)
-// Sources: stats, measured, machine, run and planned have a field of the statistics of the samples, of what was
-// measured of the case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
+// Sources: stats, measured, machine and run have a member of the statistics of the samples, of what was measured of the
+// case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
 // What is of stats or timed is withheld where a case has no time.
 #define KB_RECORD(x) \
-    x(text,    name,                  what, planned(name), \
+    x(text,    name,                  what, code, \
       "operation, dir, impl, dtype and axes: unique within a run") \
-    x(text,    operation,             what, planned(entry->operation), "what is computed") \
-    x(text,    direction,             what, planned(direction), "fwd, bwd, ...: the value of the axis dir") \
-    x(text,    implementation,        what, planned(entry->implementation), "how it is computed") \
+    x(text,    operation,             what, code, "what is computed") \
+    x(text,    direction,             what, code, "fwd, bwd, ...: the value of the axis dir") \
+    x(text,    implementation,        what, code, "how it is computed") \
     x(text,    origin,                what, code, "own, vendor or user") \
     x(whole,   rung,                  what, code, "step of the ladder from naive up") \
     x(text,    dtype,                 what, code, "element type") \
@@ -598,7 +594,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    time_ms_raw,           time, timed, "ms: the median before the bias was taken off") \
     x(real,    bias_ms,               time, timed, "ms that the timer reads too much, taken off each sample") \
     x(real,    floor_ms,              time, timed, "ms that an empty kernel reads in this mode") \
-    x(real,    wall_ms,               time, measured(wall_ns * 1e-6), "ms that the case took in all") \
+    x(real,    wall_ms,               time, code, "ms that the case took in all") \
     x(whole,   launches_per_sample,   time, code, "runs of the block whose mean is one sample") \
     x(whole,   samples_retaken,       time, code, "samples taken anew because something disturbed them") \
     x(whole,   processes,             time, timed, "processes that gave a median") \
@@ -657,7 +653,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    occupancy_theoretical, kernel, measured(occupancy), \
       "percent of the threads that fit on a multiprocessor") \
     x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
-    x(text,    backend,               machine, machine(backend), "cuda, cpu; script in tests") \
+    x(text,    backend,               machine, machine(backend), "cuda, cpu") \
     x(whole,   device,                machine, code, "number of the GPU") \
     x(text,    gpu,                   machine, code, "its name") \
     x(text,    compute_capability,    machine, code, "9.0") \
@@ -703,7 +699,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(whole,   schema,                run, code, "of this table; 3") \
     x(text,    date,                  run, run(date), "UTC, 2026-01-31T23:59:59Z") \
     x(text,    binary,                run, run(binary), "hash of the executable's bytes") \
-    x(text,    command,               run, run(command), "the command line") \
+    x(text,    command,               run, code, "the command line") \
     x(whole,   seed,                  run, run(seed), "of data and order") \
     x(text,    git_commit,            run, run(git_commit), "of the folder in which the program ran") \
     x(text,    build,                 run, code, "compiler and options") \
@@ -787,6 +783,9 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // Copies from and to kb_alloc's memory, after everything on kb->stream; untimed places only, and none after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
+// What kb_host(kb, p) calls: a copy on the host of a buffer of kb_alloc, from p to the end of the buffer, as it is now.
+// kbench frees it. NULL when the case has failed; a NULL or foreign p fails it (BAD_CASE).
+void* kb_host_copy(kb_state* kb, const void* p);
 
 // --- correctness: after the timed block (before it: BAD_CASE, since it would see nothing of what the block writes).
 // Each returns whether it passed, and false in a case that already failed ---
@@ -1050,6 +1049,17 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_POINTER(T, p) ((T*)(p))
 #endif
 
+// kb_host(kb, p): a host copy of p's buffer, of p's type. Called before KB_TIME it holds what the kernel will read.
+// KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6) after KB_TIME is kb_check with an expression, evaluated on the host as
+// a double for each i from 0 to n - 1. It evaluates nothing in a case that has failed, so hx may be NULL there.
+#define KB_CHECK_EACH(kb, got, n, i, expression, tolerance)                                                      \
+    do {                                                                                                         \
+        const int64_t kbi_n = (n);                                                                               \
+        double* const kbi_want = KB_ALLOC_HOST(kb, double, kbi_n);                                               \
+        for (int64_t i = 0; kbi_want && i < kbi_n; i++) kbi_want[i] = (double)(expression);                      \
+        if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance);                                       \
+    } while (0)
+
 // kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
 // the work it hides them: somebody may have changed them, so that nothing is computed in advance. It takes any
 // expressions, in C up to 8. C hides variables and array elements whose text has at most 24 characters; C++ hides every
@@ -1074,6 +1084,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32,            \
         long long: KB_I64, unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
+#define kb_host(kb, p) ((__typeof__(&(p)[0]))kb_host_copy((kb), (p)))
 #define kb_check(kb, got, want, n, tolerance)                                                                    \
     kb_check_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (tolerance))
 #define kb_check_norm(kb, got, want, n, tolerance)                                                               \
@@ -1221,6 +1232,7 @@ KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 #undef KBI_X
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
+template <class T> T* kb_host(kb_state* kb, const T* p) { return static_cast<T*>(kb_host_copy(kb, p)); }
 // kb_keep: a reference binds to no bit-field, so what may be one is bound as a constant, in memory.
 constexpr bool kbi_has_member(const char* text, size_t n) {
     return n > 1 ? kbi_has_member(text, n / 2) || kbi_has_member(text + n / 2, n - n / 2)
@@ -1525,6 +1537,8 @@ static struct kbi_process {
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
+    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const struct kbi_backend* own_backend;
 } kbi_process;
 
 // The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
@@ -1939,10 +1953,12 @@ static void kbi_offer(kbi_nearest* best, const char* name) {
     }
 }
 
-static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
     return h;
 }
+
+static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
 // The slot of a key, its own or the one that it is to have.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
@@ -2066,7 +2082,7 @@ static const char* kbi_show(double x, int digits, char out[40]) {
 }
 
 // A function of a library that was opened; the standard has no cast from object to function pointers.
-static void kbi_find(void* library, const char* name, void* function) {
+KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
 }
@@ -3935,7 +3951,7 @@ typedef struct kbi_registered { // what declare gives: the implementations, in t
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_SCRIPT } kbi_target;
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target;
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
@@ -3993,10 +4009,6 @@ static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
-static bool kbi_debug_build(const kb_entry* entry) {
-    const kb_build* b = kbi_build_of(entry);
-    return !b->optimised || b->instruments || kbi_instruments_here();
-}
 
 typedef struct kbi_case {
     const kb_entry* entry;
@@ -4061,7 +4073,14 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
-typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
+// What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+typedef enum kbi_kept {
+    KBI_NOT_HOST,
+    KBI_KEPT_NOTHING,
+    KBI_KEPT_CONSTANTS,
+    KBI_KEPT_VALUES,
+    KBI_KEPT_BY_CALL
+} kbi_kept;
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -4089,8 +4108,7 @@ typedef struct kbi_measured {
     double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
     int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
-    int32_t kept;               // kbi_kept, of a block with such samples
+    int32_t kept;               // kbi_kept, of a block that runs many times between two readings of the clock
     double bias_error_ns;       // standard deviation of what the bias may be off
     double bias_apart_ns;       // and of what of that it does not share with launches of another shape
     double bytes, flops, items; // NaN: not said
@@ -4357,324 +4375,6 @@ static kbi_inside* kbi_inside_without(const char* why) { // to be freed
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>streams   foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef enum kbi_call_kind {
-    KBI_CALL_OTHER, // of no consequence here
-    KBI_CALL_FAILED,
-    KBI_CALL_LAUNCH, // these submit work to a stream
-    KBI_CALL_GRAPH,
-    KBI_CALL_HOST,
-    KBI_CALL_PREFETCH,
-    KBI_CALL_SET,
-    KBI_CALL_COPY,
-    KBI_CALL_COPY_NOW, // synchronous
-    KBI_CALL_ALLOC,
-    KBI_CALL_ALLOC_LATER, // in the order of a stream
-    KBI_CALL_RECORD,      // object is an event, or the address that a stream writes
-    KBI_CALL_WAIT,        // object as above
-    KBI_CALL_SYNC,        // with the whole context
-    KBI_CALL_SYNC_STREAM,
-    KBI_CALL_SYNC_EVENT,
-    KBI_CALL_QUERY_STREAM,
-    KBI_CALL_QUERY_EVENT,
-    KBI_CALL_CREATE, // a stream
-    KBI_CALL_BEGIN_CAPTURE,
-    KBI_CALL_END_CAPTURE
-} kbi_call_kind;
-
-enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles that the driver gives a meaning
-enum { KBI_ERROR_NOT_READY = 600 };
-
-typedef struct kbi_cuda_call { // of the CUDA API, in the order in which the calls returned
-    int32_t kind, number;      // kbi_call_kind; its place among the block's calls, from 1
-    int32_t error;             // 0: it succeeded
-    int32_t blocking;          // whether its stream waits for the legacy default stream
-    uint64_t stream, object;
-    const char* name;
-    const char* kernel; // NULL: it launches none
-    const char* says;   // the error's name; NULL: not known
-} kbi_cuda_call;
-
-// What lies before the next operation of a stream, or of the host: of each stream so many of its works.
-enum { KBI_STREAMS = 64 };
-typedef struct kbi_front {
-    int64_t done[KBI_STREAMS];
-    bool begun;       // the begin of the timed span on kb->stream does, too
-    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
-} kbi_front;
-
-typedef struct kbi_stream_mark { // an event, or an address that a stream writes
-    uint64_t object;
-    kbi_front front;
-} kbi_stream_mark;
-
-typedef struct kbi_submitted { // work
-    const kbi_cuda_call* call;
-    int32_t stream; // its place in the order
-    bool begun;
-    int64_t number; // among the works of its stream, from 1
-} kbi_submitted;
-
-typedef struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
-    kbi_front host, of[KBI_STREAMS];
-    uint64_t stream[KBI_STREAMS];
-    bool blocking[KBI_STREAMS];
-    int64_t works[KBI_STREAMS];
-    int n;
-    uint32_t captures;
-    bool full; // there were more streams than that
-    kbi_stream_mark* marks;
-    kbi_submitted* submitted;
-    int64_t n_marks, n_submitted;
-} kbi_stream_order;
-
-static void kbi_front_join(kbi_front* to, const kbi_front* from) {
-    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
-    to->begun |= from->begun;
-}
-
-static int kbi_order_add(kbi_stream_order* o, uint64_t stream, bool blocking) {
-    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
-    o->stream[o->n] = stream;
-    o->blocking[o->n] = blocking;
-    return o->n++;
-}
-
-// A stream's place; the latest, since a handle may be given out again.
-static int kbi_order_find(kbi_stream_order* o, uint64_t stream, bool blocking) {
-    for (int i = o->n - 1; i >= 0; i--)
-        if (o->stream[i] == stream) return i;
-    return kbi_order_add(o, stream, blocking);
-}
-
-// The front of a stream for its next operation: behind what the host has waited for, and as the legacy default stream
-// and blocking streams wait for each other.
-static kbi_front* kbi_order_front(kbi_stream_order* o, const kbi_cuda_call* c) {
-    int at = kbi_order_find(o, c->stream, c->blocking == 1);
-    bool legacy = c->stream == KBI_STREAM_LEGACY;
-    kbi_front_join(&o->of[at], &o->host);
-    for (int i = 0; i < o->n; i++)
-        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
-            kbi_front_join(&o->of[at], &o->of[i]);
-    return &o->of[at];
-}
-
-static kbi_stream_mark* kbi_order_mark(const kbi_stream_order* o,
-                                       uint64_t object) { // NULL: not recorded in the block
-    for (int64_t i = o->n_marks - 1; i >= 0; i--)
-        if (o->marks[i].object == object) return &o->marks[i];
-    return NULL;
-}
-
-static void kbi_order_work(kbi_stream_order* o, const kbi_cuda_call* c) {
-    kbi_front* f = kbi_order_front(o, c);
-    int at = (int)(f - o->of);
-    if (f->capture) return;
-    kbi_submitted work = { c, at, f->begun, ++o->works[at] };
-    f->done[at] = work.number;
-    o->submitted[o->n_submitted++] = work;
-}
-
-static void kbi_order_record(kbi_stream_order* o, const kbi_cuda_call* c) {
-    kbi_stream_mark* m = kbi_order_mark(o, c->object);
-    if (!m) m = &o->marks[o->n_marks++];
-    m->object = c->object;
-    m->front = *kbi_order_front(o, c);
-}
-
-static void kbi_order_end_capture(kbi_stream_order* o, uint32_t capture) {
-    for (int i = 0; i < o->n && capture; i++)
-        if (o->of[i].capture == capture) o->of[i].capture = 0;
-    for (int64_t i = 0; i < o->n_marks && capture; i++)
-        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof o->marks[i].front);
-}
-
-static void kbi_order_call(kbi_stream_order* o, const kbi_cuda_call* c) {
-    const kbi_stream_mark* m = NULL;
-    switch (c->kind) {
-    case KBI_CALL_LAUNCH:
-    case KBI_CALL_GRAPH:
-    case KBI_CALL_HOST:
-    case KBI_CALL_PREFETCH:
-    case KBI_CALL_SET:
-    case KBI_CALL_COPY: kbi_order_work(o, c); break;
-    case KBI_CALL_RECORD: kbi_order_record(o, c); break;
-    case KBI_CALL_WAIT: {
-        kbi_front* f = kbi_order_front(o, c);
-        m = kbi_order_mark(o, c->object);
-        if (m && m->front.capture) f->capture = m->front.capture;
-        if (m && !m->front.capture) kbi_front_join(f, &m->front);
-        break;
-    }
-    case KBI_CALL_SYNC:
-        for (int i = 0; i < o->n; i++) kbi_front_join(&o->host, &o->of[i]);
-        break;
-    case KBI_CALL_COPY_NOW:
-    case KBI_CALL_QUERY_STREAM:
-    case KBI_CALL_SYNC_STREAM: kbi_front_join(&o->host, kbi_order_front(o, c)); break;
-    case KBI_CALL_QUERY_EVENT:
-    case KBI_CALL_SYNC_EVENT:
-        m = kbi_order_mark(o, c->object);
-        if (m) kbi_front_join(&o->host, &m->front);
-        break;
-    case KBI_CALL_CREATE: kbi_order_add(o, c->stream, c->blocking == 1); break;
-    case KBI_CALL_BEGIN_CAPTURE: kbi_order_front(o, c)->capture = ++o->captures; break;
-    case KBI_CALL_END_CAPTURE: kbi_order_end_capture(o, kbi_order_front(o, c)->capture); break;
-    default: break;
-    }
-}
-
-// Follows the calls of a block; to be freed.
-static kbi_stream_order* kbi_order_of(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
-    kbi_stream_order* o = (kbi_stream_order*)kbi_grow(NULL, sizeof *o);
-    kbi_cuda_call end;
-    memset(o, 0, sizeof *o);
-    memset(&end, 0, sizeof end);
-    int64_t records = 0;
-    for (int64_t i = 0; i < n; i++) records += calls[i].kind == KBI_CALL_RECORD;
-    o->marks = (kbi_stream_mark*)kbi_grow(NULL, sizeof(kbi_stream_mark) * (size_t)(records + 1));
-    o->submitted = (kbi_submitted*)kbi_grow(NULL, sizeof(kbi_submitted) * (size_t)(n + 1));
-    o->of[kbi_order_add(o, stream, true)].begun = true;
-    for (int64_t i = 0; i < n; i++)
-        if (!calls[i].error) kbi_order_call(o, &calls[i]);
-    end.stream = stream, end.blocking = 1;
-    kbi_order_front(o, &end);
-    return o;
-}
-
-// "cudaLaunchKernel of spin, 2nd call in the block".
-static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
-    static const char* const ends[] = { "th", "st", "nd", "rd" };
-    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
-    snprintf(out, 200, "%.60s%s%.80s, %d%s call in the block", c->name, c->kernel ? " of " : "",
-             c->kernel ? c->kernel : "", c->number, ends[teens || last > 3 ? 0 : last]);
-    return out;
-}
-
-KBI_PRINTF(4, 5)
-static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
-    char call[200];
-    va_list list;
-    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
-    v->flag = (int32_t)flag;
-    va_start(list, format);
-    kbi_vfit(v->message, n, sizeof v->message, format, list);
-    va_end(list);
-    return true;
-}
-
-static bool kbi_call_is_work(const kbi_cuda_call* c) {
-    return c->kind >= KBI_CALL_LAUNCH && c->kind <= KBI_CALL_COPY_NOW;
-}
-static bool kbi_call_allocates(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_ALLOC_LATER;
-}
-static bool kbi_call_waits(const kbi_cuda_call* c) {
-    return c->kind >= KBI_CALL_SYNC && c->kind <= KBI_CALL_QUERY_EVENT;
-}
-static bool kbi_call_copies(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_COPY || c->kind == KBI_CALL_COPY_NOW;
-}
-
-// Calls that stream capture refuses, or that a capture would change.
-static bool kbi_call_breaks_capture(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_GRAPH || c->kind == KBI_CALL_PREFETCH || c->kind == KBI_CALL_COPY_NOW ||
-           c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_BEGIN_CAPTURE || c->kind == KBI_CALL_FAILED ||
-           kbi_call_waits(c);
-}
-
-static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, bool (*is)(const kbi_cuda_call*)) {
-    for (int64_t i = 0; i < n; i++)
-        if (is(&calls[i])) return &calls[i];
-    return NULL;
-}
-
-static bool kbi_call_erred(const kbi_cuda_call* c) { return c->error && c->kind != KBI_CALL_OTHER; }
-
-// An error that the block's function may have swallowed; one of a query says only that work is left.
-static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    for (int64_t i = 0; i < n; i++) {
-        const kbi_cuda_call* c = &calls[i];
-        if (!kbi_call_erred(c) || (kbi_call_waits(c) && c->error == KBI_ERROR_NOT_READY)) continue;
-        if (kbi_call_allocates(c) && !(expect & KB_EXPECT_ALLOC))
-            return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": it failed (%s), and allocation is timed",
-                                    c->says ? c->says : "an error");
-        return kbi_verdict_give(v, KB_FLAG_CUDA_ERROR, c, ": it failed (%s), so its work is missing from the time",
-                                c->says ? c->says : "an error");
-    }
-    return false;
-}
-
-// Work that kb->stream does not wait for, or that can begin before the timed span does.
-static bool kbi_judge_order(kbi_verdict* v, const kbi_stream_order* o, bool strict) {
-    for (int64_t i = 0; i < o->n_submitted && !o->full; i++) {
-        const kbi_submitted* w = &o->submitted[i];
-        bool legacy = strict && o->stream[w->stream] == KBI_STREAM_LEGACY;
-        bool own = o->stream[w->stream] == KBI_STREAM_PER_THREAD;
-        const char* where = own ? "the per-thread default stream" : "another stream";
-        if (legacy) return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call, ": its work went to the default stream");
-        if (o->of[0].done[w->stream] < w->number)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call,
-                                    ": its work went to %s that kb->stream does not wait for", where);
-        if (!w->begun)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call,
-                                    ": its work went to %s that does not wait for kb->stream", where);
-    }
-    return false;
-}
-
-static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    const kbi_cuda_call* c = kbi_call_first(calls, n, kbi_call_allocates);
-    if (c && !(expect & KB_EXPECT_ALLOC))
-        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": allocation is timed");
-    c = kbi_call_first(calls, n, kbi_call_copies);
-    if (c && !(expect & KB_EXPECT_TRANSFER)) return kbi_verdict_give(v, KB_FLAG_TRANSFER, c, ": a copy is timed");
-    for (int64_t i = 0; i < n; i++)
-        if (calls[i].kind == KBI_CALL_COPY_NOW || kbi_call_waits(&calls[i]))
-            return kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, &calls[i], ": the host waits inside the timed block");
-    return false; // where nothing submits work, the capture says so: libraries may have ways of their own
-}
-
-// What the record says of a block that capture would refuse, or change.
-static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
-    const char* seen[4];
-    int count = 0;
-    size_t at = 0;
-    for (int64_t i = 0; i < n && count < KBI_COUNT(seen); i++) {
-        bool told = !kbi_call_breaks_capture(&calls[i]) && calls[i].kind != KBI_CALL_HOST;
-        for (int k = 0; k < count && !told; k++) told = kbi_is(seen[k], calls[i].name);
-        if (told) continue;
-        seen[count++] = calls[i].name;
-        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
-        at = strlen(v->note);
-    }
-    if (at)
-        kbi_fit(v->note, at, sizeof v->note, " in the block%s",
-                v->captures ? "" : ": its calls were inspected, and it was not captured");
-}
-
-// What the calls of a block mean for its time. A block that may wait or allocate is timed by the host's clock up to the
-// end of all work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
-KBI_INLINE void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream,
-                                  unsigned expect) {
-    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
-    memset(v, 0, sizeof *v);
-    v->known = 1;
-    v->flag = -1;
-    kbi_stream_order* o = kbi_order_of(calls, n, stream);
-    v->captures = kbi_call_first(calls, n, kbi_call_breaks_capture) == NULL;
-    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && kbi_call_is_work(&calls[i]);
-    bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, o, strict)) ||
-                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
-    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
-    KBENCH_FREE(o->marks);
-    KBENCH_FREE(o->submitted);
-    KBENCH_FREE(o);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -4691,24 +4391,45 @@ typedef enum kbi_kind {
     KBI_KIND_verdict
 } kbi_kind;
 
+// --- where a record's values come from ---
+
+enum { KBI_FACTS = 16 };
+typedef struct kbi_facts { // what the system says of itself, by name
+    struct kbi_fact {
+        const char* name;
+        char value[72];
+    } of[KBI_FACTS];
+    int n;
+    char cpu[96]; // the processor's name
+} kbi_facts;
+
+typedef struct kbi_session { // the same for every record of a run
+    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
+    char* command;
+    int64_t seed;
+    kbi_facts facts;
+} kbi_session;
+
+typedef enum kbi_source { KBI_OF_CODE, KBI_OF_STATS, KBI_OF_MEASURED, KBI_OF_MACHINE, KBI_OF_RUN } kbi_source;
 typedef struct kbi_key {
     const char* name;
     kbi_kind kind;
-    size_t offset; // in kb_result
+    size_t offset, size; // in kb_result
     const char *group, *meaning;
     bool withheld; // where the case has no time
+    kbi_source source;
+    size_t from; // offset in the source
 } kbi_key;
 
 static const kbi_key kbi_keys[] = {
-#define KBI_HELD_stats(value) true
-#define KBI_HELD_timed true
-#define KBI_HELD_code false
-#define KBI_HELD_measured(value) false
-#define KBI_HELD_machine(value) false
-#define KBI_HELD_run(value) false
-#define KBI_HELD_planned(value) false
+#define KBI_AT_code false, KBI_OF_CODE, 0
+#define KBI_AT_timed true, KBI_OF_CODE, 0
+#define KBI_AT_stats(member) true, KBI_OF_STATS, offsetof(kb_stats, member)
+#define KBI_AT_measured(member) false, KBI_OF_MEASURED, offsetof(kbi_measured, member)
+#define KBI_AT_machine(member) false, KBI_OF_MACHINE, offsetof(kbi_machine, member)
+#define KBI_AT_run(member) false, KBI_OF_RUN, offsetof(kbi_session, member)
 #define KBI_X(kind, key, group, source, meaning) \
-    { #key, KBI_KIND_##kind, offsetof(kb_result, key), #group, meaning, KBI_HELD_##source },
+    { #key, KBI_KIND_##kind, offsetof(kb_result, key), sizeof(kbi_field_##kind), #group, meaning, KBI_AT_##source },
     KB_RECORD(KBI_X)
 #undef KBI_X
 };
@@ -4718,7 +4439,6 @@ enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
 static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
-    KBI_STATIC_ASSERT(KBI_COUNT(names) == KB_UNRESOLVED + 1, "a name for each verdict");
     return names[v];
 }
 
@@ -4745,17 +4465,10 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
 
 static void kbi_field_clear(kb_result* r, const kbi_key* key) { // a cleared samples_ms is an empty list
     void* field = (char*)r + key->offset;
-    switch (key->kind) {
-    case KBI_KIND_real: *(kbi_field_real*)field = NAN; break;
-    case KBI_KIND_whole: *(kbi_field_whole*)field = KB_NONE; break;
-    case KBI_KIND_truth: *(kbi_field_truth*)field = -1; break;
-    case KBI_KIND_text: *(kbi_field_text*)field = NULL; break;
-    case KBI_KIND_params: memset(field, 0, sizeof(kbi_field_params)); break;
-    case KBI_KIND_samples: memset(field, 0, sizeof(kbi_field_samples)); break;
-    case KBI_KIND_flags: *(kbi_field_flags*)field = 0; break;
-    case KBI_KIND_status: *(kbi_field_status*)field = KB_OK; break;
-    case KBI_KIND_verdict: *(kbi_field_verdict*)field = KB_NO_VERDICT; break;
-    }
+    memset(field, 0, key->size);
+    if (key->kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
+    if (key->kind == KBI_KIND_whole) *(kbi_field_whole*)field = KB_NONE;
+    if (key->kind == KBI_KIND_truth) *(kbi_field_truth*)field = -1;
 }
 
 static void kbi_result_clear(kb_result* r) {
@@ -4771,87 +4484,87 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// --- where a record's values come from ---
-
-enum { KBI_FACTS = 16 };
-typedef struct kbi_facts { // what the system says of itself, by name
-    struct kbi_fact {
-        const char* name;
-        char value[72];
-    } of[KBI_FACTS];
-    int n;
-    char cpu[96]; // the processor's name
-} kbi_facts;
-
-typedef struct kbi_session { // the same for every record of a run
-    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
-    char* command;
-    int64_t seed;
-    kbi_facts facts;
-} kbi_session;
-
-typedef struct kbi_sources { // NULL: not now
-    const kb_stats* stats;
-    const kbi_measured* measured;
-    const kbi_machine* machine;
-    const kbi_session* run;
-    const kbi_case* planned;
-} kbi_sources;
-
-static void kbi_take(kb_result* r, kbi_kind kind, void* to, const void* from, size_t size) {
-    const char* text = kind == KBI_KIND_text ? *(const char* const*)from : NULL;
-    if (text) *(kbi_field_text*)to = kbi_arena_text(r->owned, *text ? text : NULL);
-    if (kind != KBI_KIND_text) memcpy(to, from, size);
+// Takes what KB_RECORD names of a source: members of the key's own type, and texts as arrays, of which an empty one is
+// none.
+static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        const kbi_key* key = &kbi_keys[i];
+        void* to = (char*)r + key->offset;
+        const char* member = (const char*)from + key->from;
+        if (key->source != source) continue;
+        if (key->kind == KBI_KIND_text)
+            *(kbi_field_text*)to = kbi_arena_text(r->owned, *member ? member : NULL);
+        else
+            memcpy(to, member, key->size);
+    }
 }
 
-// Takes what KB_RECORD names of the sources that are given. An empty text is none.
-static void kbi_result_take(kb_result* r, const kbi_sources* from) {
-#define KBI_FROM_code false, *to
-#define KBI_FROM_timed false, *to
-#define KBI_FROM_stats(value) from->stats, from->stats->value
-#define KBI_FROM_measured(value) from->measured, from->measured->value
-#define KBI_FROM_machine(value) from->machine, from->machine->value
-#define KBI_FROM_run(value) from->run, from->run->value
-#define KBI_FROM_planned(value) from->planned, from->planned->value
-#define KBI_TAKE(kind, known, value)                    \
-    if (known) {                                        \
-        const kbi_field_##kind x = value;               \
-        kbi_take(r, KBI_KIND_##kind, to, &x, sizeof x); \
+// --- parameters: axes of a case, counters, facts ---
+
+static void kbi_param_text(kbi_text* s, const kb_param* p) {
+    char number[40];
+    if (p->type == KB_AXIS_STRINGS)
+        kbi_clean(s, p->s ? p->s : "");
+    else if (p->type == KB_AXIS_REALS)
+        kbi_puts(s, kbi_number(p->r, number));
+    else
+        kbi_putf(s, "%lld", (long long)p->i);
+}
+
+// Whether two lists hold the same values, in whatever order.
+static bool kbi_same_params(const kb_param* a, int64_t n_a, const kb_param* b, int64_t n_b) {
+    bool same = n_a == n_b;
+    for (const kb_param* p = a; same && p < a + n_a; p++) {
+        same = false;
+        for (const kb_param* q = b; q < b + n_b && !same; q++)
+            same = p->type == q->type && kbi_is(p->name, q->name) &&
+                   (p->type == KB_AXIS_STRINGS ? kbi_same_text(p->s, q->s)
+                    : p->type == KB_AXIS_REALS ? memcmp(&p->r, &q->r, sizeof p->r) == 0
+                                               : p->i == q->i);
     }
-#define KBI_EXPAND(macro, ...) macro(__VA_ARGS__)
-#define KBI_X(kind, key, group, source, meaning)      \
-    {                                                 \
-        kbi_field_##kind* to = &r->key;               \
-        KBI_EXPAND(KBI_TAKE, kind, KBI_FROM_##source) \
-    }
-    KB_RECORD(KBI_X)
-#undef KBI_X
+    return same;
+}
+
+static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: there is none
+    for (const kb_param* p = object->of; p < object->of + object->n; p++)
+        if (strcmp(p->name, name) == 0) return p;
+    return NULL;
+}
+
+static double kbi_object_number(const kbi_field_params* object, const char* name) { // NaN: there is none
+    const kb_param* p = kbi_object_find(object, name);
+    return !p ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
+}
+
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
+    const kb_param* p = kbi_object_find(object, name);
+    return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
 // --- by name: the columns of the table, and every key that is a number or a text ---
 
-// Of the table, from left to right: title, key, width, drop. Where a line is too short, the column with drop 1 is left
-// out first, then the one with 2, and so on.
+// Of the table, from left to right: title, key, width, drop, wide. When a line is too short, the column with drop 1 is
+// left out first, then the one with 2, and so on. Wide: only in a line of KBI_WIDE columns or more.
 // clang-format off
 #define KBI_COLUMNS(x) \
-    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0) \
-    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12) \
-    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8) \
-    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6) \
-    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5) \
-    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7) \
-    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2) \
-    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4) \
-    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11) \
-    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10) \
-    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9) \
-    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1) \
-    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13) \
-    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3)
+    x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
+    x(KBI_COLUMN_SPREAD, "+-", "precision", 6, 12, false) \
+    x(KBI_COLUMN_GBPS, "GB/s", "throughput_gbps", 8, 8, false) \
+    x(KBI_COLUMN_GFLOPS, "GFLOP/s", "gflops", 8, 6, false) \
+    x(KBI_COLUMN_ITEMS, "items/s", "items_per_second", 8, 5, false) \
+    x(KBI_COLUMN_ROOF, "roof", "gpu_efficiency", 6, 7, false) \
+    x(KBI_COLUMN_BAR, "bar", "gpu_efficiency", 10, 2, true) \
+    x(KBI_COLUMN_MEMORY, "memory", "memory_bytes", 8, 4, false) \
+    x(KBI_COLUMN_ENERGY, "energy", "energy_mj", 8, 11, false) \
+    x(KBI_COLUMN_FLOP_J, "FLOP/J", "flops_per_joule", 8, 10, false) \
+    x(KBI_COLUMN_BYTE_J, "B/J", "bytes_per_joule", 8, 9, false) \
+    x(KBI_COLUMN_SAMPLES, "samples", "samples", 7, 1, true) \
+    x(KBI_COLUMN_SPEEDUP, "speedup", "speedup", 8, 13, false) \
+    x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3, true)
 // clang-format on
 
 enum {
-#define KBI_X(name, title, key, width, drop) name,
+#define KBI_X(name, title, key, width, drop, wide) name,
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
@@ -4859,8 +4572,9 @@ enum {
 static const struct {
     const char *title, *key;
     int width, drop;
+    bool wide;
 } kbi_columns[] = {
-#define KBI_X(name, title, key, width, drop) { title, key, width, drop },
+#define KBI_X(name, title, key, width, drop, wide) { title, key, width, drop, wide },
     KBI_COLUMNS(KBI_X)
 #undef KBI_X
 };
@@ -4901,22 +4615,6 @@ static kbi_shown kbi_shown_column(int column) {
     return shown;
 }
 
-// An object's number of a name; NaN: there is none.
-static double kbi_object_number(const kbi_field_params* object, const char* name) {
-    for (int64_t i = 0; i < object->n; i++) {
-        const kb_param* p = &object->of[i];
-        if (strcmp(p->name, name) == 0)
-            return p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
-    }
-    return NAN;
-}
-
-static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
-    for (int64_t i = 0; i < object->n; i++)
-        if (strcmp(object->of[i].name, name) == 0 && object->of[i].type == KB_AXIS_STRINGS) return object->of[i].s;
-    return NULL;
-}
-
 static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
@@ -4928,8 +4626,9 @@ static const char* kbi_shown_title(const kbi_shown* what) {
 // false after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
-    const kbi_key* key = kbi_key_named(name);
     int column = -1;
+    memset(out, 0, sizeof *out);
+    out->column = -1;
     for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
         kbi_offer(&best, kbi_columns[i].title);
         if (kbi_same_name(kbi_columns[i].title, name)) column = i;
@@ -4937,27 +4636,21 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
     for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH; i++)
         if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
             column = kbi_units[i / KBI_UNITS_EACH].column;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_offer(&best, kbi_keys[i].name);
     if (column >= 0) return *out = kbi_shown_column(column), true;
-    memset(out, 0, sizeof *out);
-    out->column = -1;
-    out->key = key;
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        kbi_kind kind = kbi_keys[i].kind;
+        if (kind == KBI_KIND_params || kind == KBI_KIND_samples || kind == KBI_KIND_flags) continue;
+        kbi_offer(&best, kbi_keys[i].name);
+        if (kbi_same_name(kbi_keys[i].name, name)) out->key = &kbi_keys[i];
+    }
     if (strncmp(name, "counter:", 8) == 0 && name[8]) {
         out->key = kbi_key_named("counters");
         snprintf(out->counter, sizeof out->counter, "%s", name + 8);
-        return true;
     }
-    if (key && key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples && key->kind != KBI_KIND_flags)
-        return true;
-    if (key)
-        kbi_error("--%s: %s is a list, neither a number nor a text; --json has it", option, key->name);
-    else if (!*name)
-        kbi_error("--%s: a name is missing in its list, which is one as in time,GB/s", option);
-    else if (best.distance <= 3)
-        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'; nearest is '%s'", option,
-                  name, best.name);
-    else
-        kbi_error("--%s: neither a column of the table nor a key of --json is called '%s'", option, name);
+    if (out->key) return true;
+    kbi_error("--%s: '%s' is neither a column of the table nor a key of --json with one value%s%s%s", option, name,
+              best.distance <= 3 ? "; nearest is '" : "", best.distance <= 3 ? best.name : "",
+              best.distance <= 3 ? "'" : "");
     return false;
 }
 
@@ -4975,11 +4668,6 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
         p += length + down;
         if (!*p) return n;
     }
-}
-
-static bool kbi_shown_check(const char* option, const char* list) {
-    kbi_shown shown[KBI_SHOWN];
-    return kbi_shown_parse(option, list, shown) > 0;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5458,7 +5146,8 @@ static bool kbi_take_axis(const kb_option* option, void* values, const char* val
 }
 
 static bool kbi_take_columns(const kb_option* option, void* values, const char* value) {
-    return kbi_take_text(option, values, value) && kbi_shown_check(option->name, value);
+    kbi_shown shown[KBI_SHOWN];
+    return kbi_take_text(option, values, value) && kbi_shown_parse(option->name, value, shown) > 0;
 }
 
 static bool kbi_take_warmup(const kb_option* option, void* values, const char* value) {
@@ -5470,7 +5159,8 @@ static bool kbi_take_warmup(const kb_option* option, void* values, const char* v
 }
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
-    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, "script"); // script: for the tests
+    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, kbi_process.own_device);
+    ((kbi_options*)values)->gpu = 0;
     if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
         return kbi_take_text(option, values, value);
     return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
@@ -6708,7 +6398,9 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 // What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
-    r->target = kbi_is(o->device, "cpu") ? KBI_ON_CPU : kbi_is(o->device, "script") ? KBI_ON_SCRIPT : KBI_ON_GPU;
+    r->target = kbi_is(o->device, "cpu")                     ? KBI_ON_CPU
+                : kbi_is(o->device, kbi_process.own_device) ? KBI_ON_OWN
+                                                            : KBI_ON_GPU;
     r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
     r->timing = kbi_same_name(o->timer, "cupti")  ? KBI_BY_CUPTI
                 : kbi_same_name(o->timer, "both") ? KBI_BY_BOTH
@@ -6881,8 +6573,7 @@ typedef struct kbi_timer {
 // What a device fills in, in five groups. NULL: it has no such thing.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu;       // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
-    bool stands_in; // for any device: GPU work runs here like host work
+    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // facts; false: machine->why says why not
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
@@ -6959,9 +6650,6 @@ typedef struct kbi_memory {
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    struct kbi_block* before; // the blocks, what they take of a stage and their number, when KB_SAMPLE was entered
-    size_t laid_before;
-    int taken_before;
     bool keeps;                    // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
@@ -7025,12 +6713,11 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over, reset;          // KB_SAMPLE ended; was entered
+    bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
     const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
-    uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -7070,7 +6757,7 @@ typedef struct kbi_sampling {
     double sum;    // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
     int64_t taken; // runs in it
     int missed;    // samples of CUPTI's in a row that it did not record in full
-    bool traced;   // the open sample is CUPTI's, of a timer that takes both in turn
+    bool traced;   // the open sample is CUPTI's
     int64_t n_traced;
     double traced_ns[KBI_TRACED]; // the latest of those samples
 } kbi_sampling;
@@ -7107,7 +6794,7 @@ typedef struct kbi_run {
     const kbi_sink* sink; // NULL: nobody listens
     int index;            // of the case in the plan, -1: it stands in for one
     int64_t began, shown; // shown: when it was, or would have been
-    uint64_t range;       // of the case, for profilers
+    uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
     kbi_place place;
     kbi_body_call call;
     kbi_work work;
@@ -7116,6 +6803,9 @@ typedef struct kbi_run {
     kbi_memory memory;
     kbi_measured m;
 } kbi_run;
+
+// An add-on's, or NULL: shows profilers which case runs, and its phase. It ends the range, and begins one of that name.
+static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
 static bool kbi_lost(const kbi_run* run) { // the device, by an error of this run's
@@ -7171,15 +6861,6 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     bool memory = strstr(error, "MemoryAllocation") != NULL;
     if (memory) kbi_raise(run, KB_FLAG_OOM); // of a call of the function's own: KB_ALLOC has said its own before
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
-}
-
-// The cause of what else went wrong in this case; each one after it would fail.
-static void kbi_stop_if_broken(kbi_run* run) {
-    const char* broken = run->backend->timing.broken ? run->backend->timing.broken() : NULL;
-    if (!broken) return;
-    kbi_raise(run, KB_FLAG_CUDA_ERROR);
-    kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
-    kbi_give_word(run, KB_FAILED);
 }
 
 // Whether this launch is timed alone, to be held against others.
@@ -7287,8 +6968,8 @@ typedef struct kbi_gpu {
     volatile unsigned* flag; // the gate: mapped host memory
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void *functions[KBI_F_COUNT], *empty[KBI_EMPTY_KERNELS];
-    unsigned empties; // launched so far
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty ones last
+    unsigned empties;                                           // launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
@@ -7428,18 +7109,7 @@ typedef struct kbi_insight { // what is being looked into
     kbi_verdict verdict;
 } kbi_insight;
 
-enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
-typedef void (*kbi_nvtx_function)(void);
-typedef struct kbi_nvtx { // slots that a tool's library fills with its functions
-    bool asked;
-    void* domain; // NULL: nobody listens
-    kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
-} kbi_nvtx;
-
 static struct kbi_lab {
-    double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
-    double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
-    int placement;                                                            // of the recipe, for the script
     kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
     double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
     bool told;                      // them
@@ -7454,7 +7124,6 @@ static struct kbi_lab {
     int folder;                 // in which calls begin; 0: not opened
     volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
     uintptr_t running;          // the case whose function is at work
-    kbi_nvtx nvtx;
     kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -7501,275 +7170,138 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>leftovers measure: what a function changed in its process: put back before the next one, or the process ends.
+  >>leftovers measure: what a function changed in its process, which ends then.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifndef __cplusplus
 extern char** environ; // strict standards hide it
 #endif
 
-#ifdef SIG_SETMASK
-#define KBI_SETMASK SIG_SETMASK
-#else
-#define KBI_SETMASK 2 // Linux
-#endif
-
-enum { KBI_LIMITS = 16 };           // RLIM_NLIMITS
-enum { KBI_FILES_LEFT = 64 };       // open files that a function may leave behind
-enum { KBI_MEMORY_LEFT_PART = 16 }; // and the part of the machine's memory
+// What a function can change of its process, as numbers that are compared.
+enum {
+    KBI_LEFT_UMASK,
+    KBI_LEFT_BLOCKED,
+    KBI_LEFT_LIMITS,
+    KBI_LEFT_CPUS,
+    KBI_LEFT_PRIORITY,
+    KBI_LEFT_LOCALE,
+    KBI_LEFT_VARIABLES,
+    KBI_LEFT_STANDARD,
+    KBI_LEFT_HANDLERS,
+    KBI_LEFT_COMPARED,
+    KBI_LEFT_THREADS = KBI_LEFT_COMPARED, // from here on: there may not be many more
+    KBI_LEFT_FILES,
+    KBI_LEFT_MEMORY,
+    KBI_LEFT_COUNT
+};
+typedef struct kbi_leftovers {
+    uint64_t of[KBI_LEFT_COUNT];
+} kbi_leftovers;
 
 // The process as it was before the first function ran.
 static struct kbi_before {
-    bool known, shared; // environ holds texts of variables
-    mode_t mode;        // umask
-    uint64_t blocked;
+    bool known;
     fenv_t floats;
-    uint64_t limits[KBI_LIMITS][2]; // soft, hard
-    kbi_cpus cpus;
-    int nice;
-    char *locale, **variables;
-    int64_t files[3][2];                    // device and inode of stdin, stdout, stderr; -1: closed
-    int next_file;                          // the lowest number that no file has
-    int64_t handlers[2], threads, resident; // kbi_status_look
+    kbi_leftovers state;
 } kbi_before;
 
-static void kbi_standard_file(int file, int64_t out[2]) {
-    struct stat about;
-    bool open = fstat(file, &about) == 0;
-    out[0] = open ? (int64_t)about.st_dev : -1;
-    out[1] = open ? (int64_t)about.st_ino : -1;
-}
-
-static int kbi_next_file(void) { // -1: there is none
-    int file = dup(2), other = file < 0 ? kbi_open_file("/dev/null", O_RDONLY) : -1;
-    int next = KBI_MAX(file, other);
-    if (next >= 0) close(next);
-    return next;
-}
-
-// A number of /proc/self/status, such as "Threads:"; KB_NONE: it is not there.
-static int64_t kbi_status_number(const char* status, const char* name, int base) {
+// A number of /proc/self/status, such as "Threads:"; 0: it is not there.
+static uint64_t kbi_status_number(const char* status, const char* name, int base) {
     const char* at = strstr(status, name);
-    return at && at > status && at[-1] == '\n' ? (int64_t)strtoull(at + strlen(name), NULL, base) : KB_NONE;
+    return at && at > status && at[-1] == '\n' ? strtoull(at + strlen(name), NULL, base) : 0;
 }
 
-// handlers: signals that are ignored, and caught, but for those that the C library takes when threads are started.
-static void kbi_status_look(int64_t handlers[2], int64_t* threads, int64_t* resident) {
-    const int64_t library = (int64_t)7 << 31;
+static kbi_leftovers kbi_leftovers_now(void) {
+    const uint64_t library = ~((uint64_t)7 << 31), start = 14695981039346656037u; // signals of the C library's threads
+    const char* locale = setlocale(LC_ALL, NULL);
+    kbi_leftovers now;
+    kbi_cpus cpus;
     char status[4096];
-    int file = kbi_open_file("/proc/self/status", O_RDONLY);
+    memset(&now, 0, sizeof now);
+    int file = kbi_open_file("/proc/self/status", O_RDONLY); // it has the lowest number that is free
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
-    handlers[0] = kbi_status_number(status, "SigIgn:", 16) & ~library;
-    handlers[1] = kbi_status_number(status, "SigCgt:", 16) & ~library;
-    *threads = kbi_status_number(status, "Threads:", 10);
-    *resident = kbi_status_number(status, "VmRSS:", 10) * 1024;
+    now.of[KBI_LEFT_FILES] = (uint64_t)file;
+    now.of[KBI_LEFT_THREADS] = kbi_status_number(status, "Threads:", 10);
+    now.of[KBI_LEFT_MEMORY] = kbi_status_number(status, "VmRSS:", 10) * 1024;
+    now.of[KBI_LEFT_BLOCKED] = kbi_status_number(status, "SigBlk:", 16);
+    now.of[KBI_LEFT_HANDLERS] = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
+                                (kbi_status_number(status, "SigCgt:", 16) & library);
+    const mode_t mode = umask(077);
+    umask(mode);
+    now.of[KBI_LEFT_UMASK] = mode;
+    now.of[KBI_LEFT_PRIORITY] = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    kbi_cpus_allowed(&cpus);
+    now.of[KBI_LEFT_CPUS] = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
+    now.of[KBI_LEFT_LOCALE] = kbi_hash(start, locale ? locale : "");
+#ifdef LC_GLOBAL_LOCALE
+    now.of[KBI_LEFT_LOCALE] ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+#endif
+    for (char** v = environ; v && *v; v++)
+        now.of[KBI_LEFT_VARIABLES] = kbi_hash_bytes(now.of[KBI_LEFT_VARIABLES], *v, strlen(*v) + 1);
+    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+        struct stat about;
+        bool open = fstat(i, &about) == 0;
+        int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
+        now.of[KBI_LEFT_STANDARD] = kbi_hash_bytes(now.of[KBI_LEFT_STANDARD], (const char*)which, sizeof which);
+    }
+    for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
+        uint64_t limit[2] = { 0, 0 };
+        syscall(SYS_prlimit64, 0, i, NULL, limit);
+        now.of[KBI_LEFT_LIMITS] = kbi_hash_bytes(now.of[KBI_LEFT_LIMITS], (const char*)limit, sizeof limit);
+    }
+    return now;
 }
-
-static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
 
 static void kbi_before_note(void) {
-    struct kbi_before* b = &kbi_before;
-    const char* locale = setlocale(LC_ALL, NULL);
-    size_t n = 0, bytes = locale ? strlen(locale) + 1 : 0;
-    b->known = true;
-    b->mode = umask(077);
-    umask(b->mode);
-    fegetenv(&b->floats);
-#ifdef SYS_rt_sigprocmask
-    syscall(SYS_rt_sigprocmask, 0, NULL, &b->blocked, sizeof b->blocked);
-#endif
-#ifdef SYS_prlimit64
-    for (int i = 0; i < KBI_LIMITS; i++) syscall(SYS_prlimit64, 0, i, NULL, b->limits[i]);
-#endif
-    kbi_cpus_allowed(&b->cpus);
-    b->nice = getpriority(PRIO_PROCESS, 0);
-    if (locale) b->locale = (char*)memcpy(kbi_grow(NULL, bytes), locale, bytes);
-    while (environ && environ[n]) n++;
-    b->variables = (char**)kbi_grow(NULL, sizeof(char*) * (n + 1));
-    for (size_t i = 0; i < n; i++) {
-        bytes = strlen(environ[i]) + 1;
-        b->variables[i] = (char*)memcpy(kbi_grow(NULL, bytes), environ[i], bytes);
-    }
-    b->variables[n] = NULL;
-    for (int i = 0; i < 3; i++) kbi_standard_file(i, b->files[i]);
-    b->next_file = kbi_next_file();
-    kbi_status_look(b->handlers, &b->threads, &b->resident);
+    kbi_before.known = true;
+    fegetenv(&kbi_before.floats);
+    kbi_before.state = kbi_leftovers_now();
 }
 
-static void kbi_variables_restore(void) {
-    char** was = kbi_before.variables;
-    size_t n = 0;
-    while (was[n] && environ && environ[n] && kbi_is(was[n], environ[n])) n++;
-    if (!was[n] && environ && !environ[n]) return;
-    while (was[n]) n++;
-    environ = (char**)memcpy(kbi_grow(NULL, sizeof(char*) * (n + 1)), was, sizeof(char*) * (n + 1));
-    kbi_before.shared = true;
-}
-
-// In the user's own process, which may change its state between two groups of cases.
-static void kbi_before_forget(void) {
-    struct kbi_before* b = &kbi_before;
-    for (size_t i = 0; b->known && !b->shared && b->variables[i]; i++) KBENCH_FREE(b->variables[i]);
-    if (b->known && !b->shared) KBENCH_FREE(b->variables);
-    KBENCH_FREE(b->locale);
-    memset(b, 0, sizeof *b);
-}
-
-// Puts back what can be put back for certain. NULL, or what cannot.
-static const char* kbi_before_restore(void) {
-    struct kbi_before* b = &kbi_before;
-    const char *locale = setlocale(LC_ALL, NULL), *why = NULL;
+// Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
+static void kbi_before_restore(void) {
     struct itimerval none;
-    kbi_cpus cpus;
     memset(&none, 0, sizeof none);
     setitimer(ITIMER_REAL, &none, NULL);
     setitimer(ITIMER_VIRTUAL, &none, NULL);
     setitimer(ITIMER_PROF, &none, NULL);
-    if (!b->known) return NULL;
-    umask(b->mode);
-    fesetenv(&b->floats);
-#ifdef SYS_rt_sigprocmask
-    syscall(SYS_rt_sigprocmask, KBI_SETMASK, &b->blocked, NULL, sizeof b->blocked);
-#endif
-#ifdef SYS_prlimit64
-    for (int i = 0; i < KBI_LIMITS; i++) {
-        uint64_t now[2];
-        if (syscall(SYS_prlimit64, 0, i, NULL, now) != 0 || memcmp(now, b->limits[i], sizeof now) == 0) continue;
-        if (syscall(SYS_prlimit64, 0, i, b->limits[i], NULL) != 0) why = "it lowered a limit of its process for good";
-    }
-#endif
-    if (kbi_cpus_allowed(&cpus) && memcmp(&cpus, &b->cpus, sizeof cpus) != 0 && !kbi_cpus_pin(&b->cpus))
-        why = "it changed the processors of its process for good";
-    if (getpriority(PRIO_PROCESS, 0) != b->nice && setpriority(PRIO_PROCESS, 0, b->nice) != 0)
-        why = "it lowered the priority of its process for good";
-#ifdef LC_GLOBAL_LOCALE
-    uselocale(LC_GLOBAL_LOCALE);
-#endif
-    if (b->locale && locale && !kbi_is(locale, b->locale)) setlocale(LC_ALL, b->locale);
-    kbi_variables_restore();
-    return why;
+    if (kbi_before.known) fesetenv(&kbi_before.floats);
 }
 
-// Puts back what can be, and looks at the rest. NULL: this process is as good as a fresh one for the next case; else
-// why it is not.
+static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
+
+// NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
-    const struct kbi_before* b = &kbi_before;
-    const char* why = kbi_before_restore();
-    int64_t handlers[2], threads, resident, physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    if (!b->known || why) return why;
-    for (int i = 0; i < 3; i++) {
-        int64_t now[2];
-        kbi_standard_file(i, now);
-        if (memcmp(now, b->files[i], sizeof now) != 0) return "it closed or replaced stdin, stdout or stderr";
-    }
-    int next = kbi_next_file();
-    if (b->next_file >= 0 && (next < 0 || next > b->next_file + KBI_FILES_LEFT)) return "it left files open";
-    kbi_status_look(handlers, &threads, &resident);
-    if (memcmp(handlers, b->handlers, sizeof handlers) != 0) return "it changed how signals are handled";
-    if (resident - b->resident > physical / KBI_MEMORY_LEFT_PART) return "it left memory allocated";
-    if (threads <= b->threads) return NULL;
+    static const char* const why[] = { "it changed the umask",
+                                       "it blocked signals",
+                                       "it changed the limits of its process",
+                                       "it changed the processors of its process",
+                                       "it changed the priority of its process",
+                                       "it changed the locale",
+                                       "it changed the environment",
+                                       "it closed or replaced stdin, stdout or stderr",
+                                       "it changed how signals are handled" };
+    enum { KBI_MOST_FILES = 64, KBI_MEMORY_PART = 16 }; // that it may leave open; and the part of the machine's memory
+    kbi_before_restore();
+    if (!kbi_before.known) return NULL;
+    const uint64_t* was = kbi_before.state.of;
+    const kbi_leftovers left = kbi_leftovers_now();
+    for (int i = 0; i < KBI_LEFT_COMPARED; i++)
+        if (left.of[i] != was[i]) return why[i];
+    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (left.of[KBI_LEFT_FILES] > was[KBI_LEFT_FILES] + KBI_MOST_FILES) return "it left files open";
+    if (left.of[KBI_LEFT_MEMORY] > was[KBI_LEFT_MEMORY] + physical / KBI_MEMORY_PART)
+        return "it left memory allocated";
+    if (left.of[KBI_LEFT_THREADS] <= was[KBI_LEFT_THREADS]) return NULL;
     int64_t ran = kbi_others_ran();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
     return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>nvtx      measure: names of cases and phases, for whatever profiler listens.
----------------------------------------------------------------------------------------------------------------*/
-
-// NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
-// library asks for a table of slots and puts its functions there. With none of it a range costs a comparison.
-enum {
-    KBI_NVTX_CORE2 = 5, // the module of ranges in a domain; its slots:
-    KBI_NVTX_START = 2,
-    KBI_NVTX_END = 3,
-    KBI_NVTX_REGISTER = 10,
-    KBI_NVTX_DOMAIN = 12
-};
-
-typedef struct kbi_nvtx_event { // nvtxEventAttributes_t
-    uint16_t version, size;
-    uint32_t category;
-    int32_t colour_is;
-    uint32_t colour;
-    int32_t payload_is, gap;
-    uint64_t payload;
-    int32_t message_is;
-    const void* message;
-} kbi_nvtx_event;
-
-static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* size) {
-    if (module < 1 || module >= KBI_NVTX_MODULES) return 0;
-    for (int i = 0; i < KBI_NVTX_SLOTS; i++) kbi_lab.nvtx.table[module][i] = &kbi_lab.nvtx.slots[module][i];
-    static const unsigned sizes[KBI_NVTX_MODULES] = { 0, 16, 9, 15, 7, 16, 7 };
-    *table = kbi_lab.nvtx.table[module];
-    if (size) *size = sizes[module];
-    return 1;
-}
-
-static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library tells its own
-
-static const void* kbi_nvtx_export(uint32_t id) {
-    static const struct {
-        size_t size;
-        int (*module)(int, kbi_nvtx_function***, unsigned*);
-    } functions = { sizeof functions, kbi_nvtx_module };
-    static const struct {
-        size_t size;
-        uint32_t version, gap;
-        void (*told)(uint32_t);
-    } versions = { sizeof versions, 3, 0, kbi_nvtx_told };
-    return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
-}
-
-// The library is looked for once in a process.
-static void kbi_nvtx_open(void) {
-    const char* path = getenv("NVTX_INJECTION64_PATH");
-    void* library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
-    int (*init)(const void* (*)(uint32_t)) = NULL;
-    void* (*domain)(const char*) = NULL;
-    kbi_lab.nvtx.asked = true;
-    if (library) kbi_find(library, "InitializeInjectionNvtx2", &init);
-    if (!init || !init(kbi_nvtx_export)) return;
-    memcpy(&domain, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_DOMAIN], sizeof domain);
-    if (domain) kbi_lab.nvtx.domain = domain("kbench");
-}
-
-// A range that others may overlap, since rivals take turns; 0: none. Tools take their options' texts for registered
-// ones, and read / [ ] * + , and @ in them as signs.
-static uint64_t kbi_nvtx_begin(const char* text, const char* colour_of) {
-    uint64_t (*start)(void*, const kbi_nvtx_event*);
-    void* (*enlist)(void*, const char*);
-    char name[512];
-    kbi_nvtx_event e;
-    if (!kbi_lab.nvtx.asked) kbi_nvtx_open();
-    memcpy(&start, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_START], sizeof start);
-    memcpy(&enlist, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_REGISTER], sizeof enlist);
-    if (!kbi_lab.nvtx.domain || !start) return 0;
-    snprintf(name, sizeof name, "%s", text);
-    for (char* p = name; (p = strpbrk(p, "@/[]*+,")) != NULL;) *p = ' ';
-    memset(&e, 0, sizeof e);
-    e.version = 3;
-    e.size = sizeof e;
-    e.colour_is = 1;
-    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, colour_of) & 0xbfbfbfu);
-    e.message = enlist ? enlist(kbi_lab.nvtx.domain, name) : NULL;
-    e.message_is = e.message ? 3 : 1;
-    if (!e.message) e.message = name;
-    return start(kbi_lab.nvtx.domain, &e);
-}
-
-static void kbi_nvtx_end(uint64_t* range) {
-    void (*end)(void*, uint64_t);
-    memcpy(&end, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_END], sizeof end);
-    if (*range && end) end(kbi_lab.nvtx.domain, *range);
-    *range = 0;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>host      measure: the cpu backend, and the tests' script backend, with their timers.
+  >>host      measure: the cpu backend, and the timer by the host's clock.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
@@ -7793,7 +7325,6 @@ static double kbi_clock_lattice(double* ns, int n) {
 }
 
 static double kbi_clock_step(void) {
-    const int64_t long_enough = 50000000;
     double ns[1000];
     volatile int spent = 0;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -7803,15 +7334,10 @@ static double kbi_clock_step(void) {
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
     if (step > 0) return step;
-    // coarse: the smallest difference of two readings
-    int64_t best = INT64_MAX, began = kbi_now();
-    for (int i = 0; i < 200 && (i < 3 || kbi_now() - began < long_enough); i++) {
-        int64_t a = kbi_now(), b = a;
-        for (int turns = 0; b == a && turns < 1 << 26; turns++) b = kbi_now();
-        if (b > a) best = KBI_MIN(best, b - a);
-        if (b == a) break; // it stands still
-    }
-    return best == INT64_MAX ? 1e9 : (double)best;
+    int64_t from = kbi_now(), to = from, next; // coarse: from one change to the next
+    while (to == from) to = kbi_now();
+    for (next = to; next == to;) next = kbi_now();
+    return (double)(next - to);
 }
 
 // Work behind this begins when that before it has ended.
@@ -7833,131 +7359,46 @@ static double kbi_measure_wall_bias(void) {
     return KBI_MAX(bias, 1e-3); // above 0: it is known
 }
 
-// The system is asked for the thread's time beside every run (kbi_wall_lost): what that leaves behind is in the bias.
-static int64_t kbi_pass_begin(kbi_run* run) {
-    (void)run;
-    kbi_lab.turn = kbi_turn_now();
-    return 1;
-}
-static void kbi_pass_end(kbi_run* run) {
-    run->alike.turns[0] += (double)(kbi_lab.wall_end - kbi_lab.wall_start);
-    kbi_lab.turn = kbi_turn_now();
-}
-static const kbi_timer kbi_pass_timer = { "wall", kbi_pass_begin, kbi_pass_end, NULL, true, true };
-
 // What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
-// since a mean is known more finely than the clock's step.
-KBI_SLOW_END
-KBI_OPTIMISE static double kbi_measure_pass_bias(const kbi_run* like) {
+// since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
+// before and after (kbi_wall_lost).
+static void kbi_pass_begin(void) {
+    kbi_lab.turn = kbi_turn_now();
+    kbi_lab.wall_start = kbi_now();
+    kbi_serialise();
+}
+static void kbi_pass_end(void) {
+    kbi_lab.wall_end = kbi_now();
+    kbi_lab.turn = kbi_turn_now();
+}
+static double kbi_measure_pass_bias(void) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
-    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof *run);
-    memset(run, 0, sizeof *run);
-    run->backend = like->backend, run->machine = like->machine, run->recipe = like->recipe, run->of = like->of;
-    run->kb.run = run;
-    run->sampling.timer = &kbi_pass_timer;
-    run->call.sampled = run->call.looped = true;
-    run->call.phase = KBI_PHASE_SAMPLE;
     for (int i = 0; i < KBI_STRETCHES; i++) {
-        run->alike.turns[0] = 0;
-        run->shown = kbi_now();
+        int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            run->call.ready = KBI_SAMPLE;
-            KBI_TIME(&run->kb, true) __asm__ __volatile__("" : : : "memory");
+            kbi_pass_begin();
+            __asm__ __volatile__("" : : : "memory");
+            kbi_pass_end();
+            sum += kbi_lab.wall_end - kbi_lab.wall_start;
         }
-        mean[i] = run->alike.turns[0] / (double)KBI_PASSES;
+        mean[i] = (double)sum / KBI_PASSES;
     }
-    KBENCH_FREE(run);
     return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
 }
-KBI_SLOW_BEGIN
 
-// How often a loop of KB_TIME's turns, as kbi_next says it: first so often, then no more.
-__attribute__((noinline)) static int64_t kbi_loop_turns(int64_t* turns) {
-    int64_t n = *turns;
-    *turns = 0;
-    return n;
-}
-
-#define KBI_TURN(nops)                                                                  \
-    case nops:                                                                          \
-        __asm__ __volatile__(".p2align 6\n\t.rept " #nops "\n\tnop\n\t.endr");          \
-        for (int64_t left = 0; left > 0 || (left = kbi_loop_turns(&turns)) > 0; --left) \
-            __asm__ __volatile__("# " #nops : : : "memory");                            \
-        break
-
-KBI_SLOW_END
-// KB_TIME's loop with nothing in it, so far behind the beginning of a line of the cache: ns a turn.
-KBI_OPTIMISE static double kbi_time_loop(int place, int64_t turns) {
-    int64_t began = kbi_now(), n = turns;
-    switch (place) {
-        KBI_TURN(0);
-        KBI_TURN(8);
-        KBI_TURN(16);
-        KBI_TURN(24);
-        KBI_TURN(32);
-        KBI_TURN(40);
-        KBI_TURN(48);
-        KBI_TURN(56);
-    }
-    return (double)(kbi_now() - began) / (double)n;
-}
-#undef KBI_TURN
-KBI_SLOW_BEGIN
-
-// A turn is a cycle, and two or four where its jump lies across two lines. Where the compiler puts the user's loop
-// nobody knows: what takes no longer than the slowest may be an empty one. kept: values that it keeps, half a cycle
-// each, which are loaded or stored.
-static double kbi_time_empty_loop(int64_t turns, int kept) {
-    double least = (double)INFINITY, most = 0;
-    for (int place = 0; place < 64; place += 8) {
-        double ns = kbi_time_loop(place, KBI_MAX(turns / 8, (int64_t)1));
-        least = KBI_MIN(least, ns), most = KBI_MAX(most, ns);
-    }
-    // 1.5 times of it, which the caller allows, are no more than 1.2 times the slowest
-    return KBI_MAX(least, 0.8 * most) + least * kept / 3;
-}
-
-// What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where
-// kb_keep stands, though an empty loop takes as long; unless all that is kept are constants that the compiler knew.
-static kbi_kept kbi_keeps(const kb_build* build, int line, int* places) {
-    int end = line + 100, constants = 0;
-    *places = 0;
+// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that the
+// compiler knew: then the compiler may have removed the block, or done its work in advance.
+static int32_t kbi_keeps(const kb_build* build, int line) {
+    int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
         if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
     for (const int32_t* m = build->marks; m < build->marks_end; m++) {
         if (*m % 2 || *m / 8 < line || *m / 8 >= end) continue;
-        *places += 1;
+        places++;
         constants += *m / 4 % 2;
     }
-    return !*places ? KBI_KEPT_NOTHING : constants == *places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
-}
-
-static void kbi_no_function(kb_stream stream, void* user) { (void)stream, (void)user; }
-
-// kb_loop's loop with a function that does nothing: ns a turn.
-static double kbi_time_empty_call(int64_t turns) {
-    volatile kb_function fn = kbi_no_function;
-    kb_function called = fn;
-    int64_t began = kbi_now();
-    for (int64_t left = turns; left > 0; --left) called(NULL, NULL);
-    return (double)(kbi_now() - began) / (double)turns;
-}
-
-// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind.
-static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
-    const int called_ns = 10,
-              loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
-    double loop[3];
-    int places = 0;
-    if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
-    kbi_kept kept =
-        run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
-    run->m.kept = (int32_t)kept;
-    for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
-        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs, KBI_MIN(places, 8));
-    run->m.loops++;
-    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
+    return !places ? KBI_KEPT_NOTHING : constants == places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -7976,11 +7417,7 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
-    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) {
-        const kbi_unit unit = run->call.unit;
-        kbi_lab.pass_bias = kbi_measure_pass_bias(run);
-        run->call.unit = unit;
-    }
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
@@ -8066,7 +7503,9 @@ static void kbi_wall_end(kbi_run* run) {
         run->m.empty = KBI_NO_SHAPE;
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
-    if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
+    if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
+        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
+                                       : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -8116,7 +7555,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
     m->boost = -1;
-    m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
+    m->simulated = kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
@@ -8148,54 +7587,9 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 // clang-format off
 #define KBI_HOST_MEMORY { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL }
 static const kbi_backend kbi_cpu = {
-    "cpu", false, false, kbi_cpu_open,
+    "cpu", false, kbi_cpu_open,
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    NULL
-};
-// clang-format on
-
-// The script backend, --device script: blocks run, and their times come from a function that the tests install before
-// kb_main. It may raise flags (1 << KB_FLAG_...), and an ERROR flag ends the case.
-static int64_t kbi_script_begin(kbi_run* run) { return (void)run, 1; }
-
-static void kbi_script_end(kbi_run* run) {
-    uint64_t flags = 0;
-    double ns = kbi_lab.script(run->of->name, run->call.unit == KBI_SAMPLE ? run->m.n : -1, &flags);
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        if (kb_flag_is_error((kb_flag)f))
-            kbi_stop(run, (kb_flag)f, "the script says so");
-        else
-            kbi_raise(run, (kb_flag)f);
-    }
-    run->m.bias_ns = run->m.floor_ns = 0;
-    kbi_add_sample(run, ns);
-}
-
-static const kbi_timer kbi_script_timer = { "events", kbi_script_begin, kbi_script_end, NULL, false, true };
-static const kbi_timer* kbi_script_choose(struct kbi_run* run) { return (void)run, &kbi_script_timer; }
-
-static void kbi_script_roof(kbi_machine* m, int which) {
-    double is = kbi_lab.script_roof ? kbi_lab.script_roof(which) : which == KBI_ROOF_COPY ? 1e12 : 0;
-    kbi_roof_put(&m->roofs, which, is, is, 0);
-}
-
-static bool kbi_script_open(kbi_machine* m, const kbi_recipe* recipe) {
-    kbi_machine_clear(m, "script");
-    kbi_lab.placement = recipe->placement;
-    m->l2 = 1 << 20;
-    if (kbi_nan(m->roofs.of[KBI_ROOF_COPY])) kbi_script_roof(m, KBI_ROOF_COPY);
-    return true;
-}
-
-// clang-format off
-static const kbi_backend kbi_scripted = {
-    "script", false, true, kbi_script_open,
-    KBI_HOST_MEMORY,
-    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     NULL
@@ -8207,19 +7601,12 @@ static const kbi_backend kbi_scripted = {
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
-// AddressSanitizer looks at what lies between allocations.
-#if defined(__SANITIZE_ADDRESS__)
-#define KBI_STAGES 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KBI_STAGES 0
-#endif
-#endif
-#ifndef KBI_STAGES
-#define KBI_STAGES 1
-#endif
+enum { KBI_STAGES = !(KBI_INSTRUMENTS & 1u) }; // AddressSanitizer looks at what lies between allocations
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
+
+// Plain host memory needs no GPU.
+static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
 
 // --- placement: where buffers lie decides 1 to 3 % of a small kernel's time, so processes whose times are put together
 // have theirs in different places
@@ -8240,16 +7627,6 @@ static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
     return placement % (16 * 4096 / 256) * 256;
 }
 
-static void kbi_memory_count(kbi_memory* m, kb_place place, int64_t bytes) {
-    if (place == KB_DEVICE) {
-        m->device += bytes;
-        m->device_peak = KBI_MAX(m->device_peak, m->device);
-    } else {
-        m->host += bytes;
-        m->host_peak = KBI_MAX(m->host_peak, m->host);
-    }
-}
-
 static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     int64_t now = kbi_free_bytes(b);
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
@@ -8257,15 +7634,11 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
 
 // --- what the block's outputs held before: put back for the last run, so that only that can have written them
 
-static const kbi_backend* kbi_block_home(const kbi_run* run, const kbi_block* block) {
-    return block->place == KB_HOST ? &kbi_cpu : run->backend;
-}
-
 // Whether a block holds what was kept of it, as far as 16 looks can tell.
 static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
-    const kbi_backend* b = kbi_block_home(run, block);
+    const kbi_backend* b = kbi_home(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < KBI_LOOKS; i++) {
         size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
@@ -8282,7 +7655,7 @@ static bool kbi_read_later(const kbi_memory* m, const kbi_block* block) {
 }
 
 static void kbi_hold_block(kbi_run* run, kbi_block* block) {
-    const kbi_backend* b = kbi_block_home(run, block);
+    const kbi_backend* b = kbi_home(run->backend, block->place);
     if (!block->held) {
         block->held = (char*)b->memory.alloc(block->place, block->bytes);
         if (!block->held) {
@@ -8318,26 +7691,20 @@ static bool kbi_put_back(kbi_run* run) {
         if (!block->held) continue;
         any = true;
         block->changed = !kbi_block_as_held(run, block);
-        kbi_block_home(run, block)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
+        kbi_home(run->backend, block->place)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
     }
     return any;
 }
 
-// Whether the last run was seen to write an output.
-static bool kbi_proven(const kbi_run* run) {
+// Whether the last run was seen to write an output; stale: whether it left one alone that earlier runs wrote.
+static bool kbi_last_run(const kbi_run* run, bool stale) {
     const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
     for (; block; block = block->next)
-        if (block->held && !kbi_block_as_held(run, block)) return true;
+        if (block->held && (!stale || block->changed) && kbi_block_as_held(run, block) == stale) return true;
     return false;
 }
 
-// Whether an output is what it was before the last run, though earlier ones wrote it.
-static bool kbi_stale(const kbi_run* run) {
-    const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
-    for (; block; block = block->next)
-        if (block->held && block->changed && kbi_block_as_held(run, block)) return true;
-    return false;
-}
+// --- the stage: the same buffers for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
 static size_t kbi_stage_at(size_t laid, size_t total) {
@@ -8363,98 +7730,35 @@ static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place
     return m->stage ? m->stage->base + m->at + at : NULL;
 }
 
-static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost);
-
-// The block that the call before had here, with what it left there; NULL: this one wants another.
-static kbi_block* kbi_memory_again(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes, char* staged) {
-    kbi_block* block = m->kept;
-    if (!block) return NULL;
-    if (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged) {
-        kbi_blocks_free(b, m, &m->kept, false);
-        return NULL;
+static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
+    for (int i = 0; i < n; i++) {
+        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
+        memories[i]->wings = NULL;
+        memories[i]->stage = NULL;
     }
-    m->kept = block->next;
-    return block;
-}
-
-static void kbi_check_guards(kbi_run* run, const kbi_block* last);
-
-// KB_SAMPLE's reset begins: what the resets before it took goes back, unless work that uses it is still to run, as that
-// behind a gate or in a captured graph. What the last one took is kept for the check behind the loop.
-static void kbi_memory_reset(kbi_run* run) {
-    kbi_memory* m = &run->memory;
-    const kbi_timer* timer = run->sampling.timer;
-    bool host = run->work.host || !run->backend->gpu;
-    kbi_block* taken = m->blocks;
-    if (!run->call.reset) {
-        run->call.reset = true;
-        m->before = m->blocks, m->laid_before = m->laid, m->taken_before = m->taken;
-    }
-    if (m->blocks == m->before || (!host && (!timer || timer->alone || run->sampling.open))) return;
-    kbi_check_guards(run, m->before);
-    kbi_block** end = &m->blocks;
-    while (*end != m->before) end = &(*end)->next;
-    *end = NULL;
-    m->blocks = m->before;
-    m->laid = m->laid_before, m->taken = m->taken_before;
-    kbi_blocks_free(run->backend, m, &taken, false);
-}
-
-static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
-    const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
-    size_t total = kbi_block_total(bytes);
-    char *staged = kbi_stage_place(b, m, place, total), *base = staged;
-    kbi_block* block = kbi_memory_again(b, m, place, bytes, staged);
-    if (block) {
-        block->ordinal = m->taken++;
-        block->next = m->blocks;
-        m->blocks = block;
-        return block->base + KBI_GUARD;
-    }
-    size_t shift = staged ? 0 : kbi_shift(host, m->placement, false);
-    if (!base) base = (char*)host->memory.alloc(place, total + shift);
-    if (!base) return NULL;
-    base += shift;
-    host->memory.set(base, KBI_GUARD_BYTE, total);
-    host->memory.set(base + KBI_GUARD, KBI_POISON, bytes);
-    block = (kbi_block*)kbi_grow(NULL, sizeof(kbi_block));
-    block->base = base;
-    block->bytes = bytes;
-    block->shift = shift;
-    block->place = place;
-    block->staged = staged != NULL;
-    block->changed = false;
-    block->ordinal = m->taken++;
-    block->held = NULL;
-    block->next = m->blocks;
-    m->blocks = block;
-    kbi_memory_count(m, place, (int64_t)bytes);
-    kbi_memory_look(b, m);
-    return base + KBI_GUARD;
+    if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
 // A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
 static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
-    size_t largest = 0;
+    size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
     s->backend = b;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->most);
     s->stride = kbi_stage_at(largest, largest);
     for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_stage_span(memories[i], s->stride));
     if (!s->size) return false;
-    size_t shift = kbi_shift(b, memories[0]->placement, true);
-    bool good = (s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift)) != NULL;
+    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift);
     s->base = (char*)((((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift);
-    for (int i = 0; i < n && n > 1 && good; i++)
-        if (memories[i]->most)
-            good = (memories[i]->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(memories[i], s->stride))) !=
-                   NULL;
-    for (int i = 0; i < n && good; i++) memories[i]->stage = s;
-    for (int i = 0; i < n && !good; i++) {
-        if (memories[i]->wings) b->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
+    bool good = s->allocated != NULL;
+    for (int i = 0; i < n && good; i++) {
+        kbi_memory* m = memories[i];
+        m->stage = s;
+        if (n < 2 || !m->most) continue;
+        m->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        good = m->wings != NULL;
     }
-    if (!good && s->allocated) b->memory.release(KB_DEVICE, s->allocated);
+    if (!good) kbi_stage_close(s, memories, n);
     return good;
 }
 
@@ -8468,44 +7772,19 @@ static void kbi_stage_enter(kbi_memory* m) {
     s->on = m;
 }
 
-static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
-    for (int i = 0; i < n; i++) {
-        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
-        memories[i]->stage = NULL;
-    }
-    s->backend->memory.release(KB_DEVICE, s->allocated);
-}
-
-// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
-// rounding to 256 bytes adds behind the block is guard, too.
-static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
-    static unsigned char bytes[KBI_GUARD + 256];
-    const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
-    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
-    host->memory.copy(bytes, block->base, KBI_GUARD);
-    for (int i = KBI_GUARD - 1; i >= 0; i--)
-        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
-    host->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
-    for (size_t i = 0; i < behind; i++)
-        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
-    return KB_NONE;
-}
+// --- blocks
 
 // lost: the device no longer answers, so only the list is freed.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost) {
     while (*list) {
         kbi_block* block = *list;
         *list = block->next;
-        kbi_memory_count(m, block->place, -(int64_t)block->bytes);
-        const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
-        if (block->held && (!lost || host == &kbi_cpu)) host->memory.release(block->place, block->held);
-        if (block->staged)
-            ; // the stage's
-        else if (block->place == KB_HOST)
-            kbi_cpu.memory.release(block->place, block->base - block->shift);
-        else if (!lost)
-            b->memory.release(block->place, block->base - block->shift);
+        *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
+        const kbi_backend* home = kbi_home(b, block->place);
+        if (!lost || home == &kbi_cpu) {
+            if (block->held) home->memory.release(block->place, block->held);
+            if (!block->staged) home->memory.release(block->place, block->base - block->shift);
+        }
         KBENCH_FREE(block);
     }
 }
@@ -8520,7 +7799,7 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
     if (m->copies <= 1) m->reached = 0; // the copies end after the first
 }
 
-// Leaves everything as it is for the next call of the body.
+// Leaves everything as it is for the next call of the function.
 static void kbi_memory_keep(kbi_run* run) {
     kbi_memory* m = &run->memory;
     while (m->blocks) { // the last one first
@@ -8534,23 +7813,83 @@ static void kbi_memory_keep(kbi_run* run) {
     m->taken = 0;
 }
 
+static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
+    const kbi_backend* home = kbi_home(b, place);
+    size_t total = kbi_block_total(bytes);
+    char* staged = kbi_stage_place(b, m, place, total);
+    kbi_block* block = m->kept; // what the call before had here, with what it left there; unless this one wants another
+    if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
+        kbi_blocks_free(b, m, &m->kept, false);
+        block = NULL;
+    }
+    if (block) {
+        m->kept = block->next;
+    } else {
+        size_t shift = staged ? 0 : kbi_shift(home, m->placement, false);
+        char* base = staged ? staged : (char*)home->memory.alloc(place, total + shift);
+        if (!base) return NULL;
+        block = (kbi_block*)kbi_grow(NULL, sizeof *block);
+        memset(block, 0, sizeof *block);
+        block->base = base + shift;
+        block->bytes = bytes, block->shift = shift;
+        block->place = place;
+        block->staged = staged != NULL;
+        home->memory.set(block->base, KBI_GUARD_BYTE, total);
+        home->memory.set(block->base + KBI_GUARD, KBI_POISON, bytes);
+        *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
+        m->device_peak = KBI_MAX(m->device_peak, m->device);
+        m->host_peak = KBI_MAX(m->host_peak, m->host);
+        kbi_memory_look(b, m);
+    }
+    block->ordinal = m->taken++;
+    block->next = m->blocks;
+    m->blocks = block;
+    return block->base + KBI_GUARD;
+}
+
+// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
+// rounding to 256 bytes adds behind the block is guard, too.
+static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
+    static unsigned char bytes[KBI_GUARD + 256];
+    const kbi_backend* home = kbi_home(b, block->place);
+    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
+    home->memory.copy(bytes, block->base, KBI_GUARD);
+    for (int i = KBI_GUARD - 1; i >= 0; i--)
+        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
+    home->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
+    for (size_t i = 0; i < behind; i++)
+        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
+    return KB_NONE;
+}
+
+static void kbi_check_guards(kbi_run* run) {
+    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
+        int64_t at = kbi_guard_broken(run->backend, b);
+        if (at == KB_NONE) continue;
+        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
+                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
+                 b->bytes);
+        return;
+    }
+}
+
+// --- what a function does with memory
+
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
     kbi_note_call(kb, "KB_ALLOC", false);
-    bool absent = KBI_CUDA && !run->backend->gpu && !run->backend->stands_in && place != KB_HOST;
-    if (absent && run->recipe->target != KBI_ON_CPU) {
+    if (KBI_CUDA && !run->backend->gpu && place != KB_HOST && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
         return NULL;
     }
-    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size)) {
+    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size))
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
-        return NULL;
-    }
-    if (place < KB_DEVICE || place > KB_PINNED) {
+    else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
-        return NULL;
-    }
+    else if (run->call.sampled && !run->call.over && run->call.unit == KBI_NO_UNIT)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it before");
+    if (kbi_failed(run)) return NULL;
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
     char text[40];
     if (!p) kbi_stop(run, KB_FLAG_OOM, "no room for %s", kbi_show_bytes((double)size * (double)count, text));
@@ -8560,9 +7899,10 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
 // The tracked block that p lies in, or NULL.
 static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
     const kbi_block* block = run->memory.blocks;
-    for (; block; block = block->next)
-        if ((const char*)p >= block->base + KBI_GUARD && (const char*)p < block->base + KBI_GUARD + block->bytes)
-            break;
+    for (; block; block = block->next) {
+        const char* begin = block->base + KBI_GUARD; // which an empty block has, too
+        if ((const char*)p == begin || ((const char*)p > begin && (const char*)p < begin + block->bytes)) break;
+    }
     return block;
 }
 
@@ -8570,15 +7910,16 @@ static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
 static void kbi_mark_read(kbi_run* run, const void* p) {
     kbi_memory* m = &run->memory;
     const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
-    int i = block ? block->ordinal : 64 * KBI_READ_WORDS;
-    m->unheld |= block && i >= 64 * KBI_READ_WORDS;
-    if (i >= 64 * KBI_READ_WORDS || (m->read[i / 64] >> i % 64 & 1) != 0) return;
+    if (!block || kbi_read_later(m, block)) return;
+    int i = block->ordinal;
+    m->unheld |= i >= 64 * KBI_READ_WORDS;
+    if (i >= 64 * KBI_READ_WORDS) return;
     m->read[i / 64] |= (uint64_t)1 << i % 64;
     m->read_bytes += (int64_t)block->bytes;
 }
 
-// Whether a body may do that with n things of this size there; the case is wrong where not. What kb_alloc did not give
-// has the size that the body says.
+// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did not
+// give has the size that the function says.
 static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -8594,22 +7935,35 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
     return run->m.status == KB_OK;
 }
 
-void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+static bool kbi_may_move(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, "kb_to_host", false);
-    if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
-        return;
+    kbi_note_call(kb, what, false);
+    return kbi_may(kb->run, what, memory, n, 1, "bytes") && kbi_may(kb->run, what, host, n, 1, "bytes");
+}
+
+void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+    if (!kbi_may_move(kb, "kb_to_host", from, host, bytes)) return;
     kbi_mark_read(kb->run, from);
     if (bytes) kb->run->backend->memory.copy(host, from, bytes);
 }
 
+void* kb_host_copy(kb_state* kb, const void* p) {
+    kbi_run* run = kb->run;
+    kbi_note_call(kb, "kb_host", false);
+    if (run->m.status != KB_OK) return NULL;
+    const kbi_block* block = kbi_block_of(run, p);
+    if (!block) {
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_host takes a pointer of KB_ALLOC, and this one is %s", p ? "not" : "NULL");
+        return NULL;
+    }
+    int64_t bytes = block->base + KBI_GUARD + block->bytes - (const char*)p;
+    void* copy = kb_alloc(kb, KB_HOST, 1, bytes);
+    if (copy) kb_to_host(kb, copy, p, (size_t)bytes);
+    return copy;
+}
+
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, "kb_from_host", false);
-    if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
-        !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
-        return;
-    if (bytes) kb->run->backend->memory.copy(to, host, bytes);
+    if (kbi_may_move(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -8637,7 +7991,7 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_lab.gpu.error;
 }
 
-static void* kbi_driver_function(const char* name, unsigned version) {
+static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050
@@ -8646,7 +8000,8 @@ static void* kbi_driver_function(const char* name, unsigned version) {
     (void)version;
     cudaError_t e = cudaGetDriverEntryPoint(name, &p, cudaEnableDefault, &found);
 #endif
-    return e == cudaSuccess && found == cudaDriverEntryPointSuccess ? p : NULL;
+    if (e != cudaSuccess || found != cudaDriverEntryPointSuccess) p = NULL;
+    memcpy(function, &p, sizeof p);
 }
 
 static void kbi_ptx_put(kbi_text* to); // stands behind the code
@@ -8668,9 +8023,9 @@ static void kbi_empty_put(kbi_text* to) {
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
     kbi_cu_load load;
     kbi_cu_function get;
-    void *p, *module = NULL;
-    p = kbi_driver_function("cuModuleLoadData", 12000), memcpy(&load, &p, sizeof p);
-    p = kbi_driver_function("cuModuleGetFunction", 12000), memcpy(&get, &p, sizeof p);
+    void* module = NULL;
+    kbi_driver_find("cuModuleLoadData", 12000, &load);
+    kbi_driver_find("cuModuleGetFunction", 12000, &get);
     int error = load && get ? load(&module, ptx) : -1;
     for (int i = 0; !error && i < n; i++) error = get(&functions[i], module, names[i]);
     return error;
@@ -8678,34 +8033,30 @@ static int kbi_load_module(const char* ptx, const char* const* names, int n, voi
 
 static bool kbi_load_functions(char why[200]) {
     enum { KBI_ALL = (int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS };
+    kbi_gpu* g = &kbi_lab.gpu;
     char empty[KBI_EMPTY_KERNELS][16];
     const char* names[KBI_ALL];
-    void *p, *found[KBI_ALL];
     kbi_cu_set set;
     kbi_text ptx = KBI_BLANK;
-    p = kbi_driver_function("cuLaunchKernel", 12000), memcpy(&kbi_lab.gpu.launch, &p, sizeof p);
-    p = kbi_driver_function("cuLaunchKernelEx", 12000), memcpy(&kbi_lab.gpu.launch_as, &p, sizeof p);
-    p = kbi_driver_function("cuFuncSetAttribute", 12000), memcpy(&set, &p, sizeof p);
-    p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_lab.gpu.wait_value, &p, sizeof p);
-    p = kbi_driver_function("cuStreamGetId", 12000), memcpy(&kbi_lab.gpu.number_of, &p, sizeof p);
+    kbi_driver_find("cuLaunchKernel", 12000, &g->launch);
+    kbi_driver_find("cuLaunchKernelEx", 12000, &g->launch_as);
+    kbi_driver_find("cuFuncSetAttribute", 12000, &set);
+    kbi_driver_find("cuStreamWaitValue32", 12000, &g->wait_value);
+    kbi_driver_find("cuStreamGetId", 12000, &g->number_of);
     kbi_ptx_put(&ptx);
     kbi_empty_put(&ptx);
-    for (int i = 0; i < KBI_F_COUNT; i++) names[i] = kbi_function_names[i];
-    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) {
-        snprintf(empty[i], sizeof empty[i], "kbi_empty_%d", i);
-        names[KBI_F_COUNT + i] = empty[i];
+    for (int i = 0; i < KBI_ALL; i++) {
+        if (i >= KBI_F_COUNT) snprintf(empty[i - KBI_F_COUNT], sizeof *empty, "kbi_empty_%d", i - KBI_F_COUNT);
+        names[i] = i < KBI_F_COUNT ? kbi_function_names[i] : empty[i - KBI_F_COUNT];
     }
-    int error = kbi_lab.gpu.launch ? kbi_load_module(ptx.s, names, KBI_ALL, found) : -1;
+    int error = g->launch ? kbi_load_module(ptx.s, names, KBI_ALL, g->functions) : -1;
     kbi_text_free(&ptx);
     if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
-    if (error) return false;
-    memcpy(kbi_lab.gpu.functions, found, sizeof kbi_lab.gpu.functions);
-    memcpy(kbi_lab.gpu.empty, found + KBI_F_COUNT, sizeof kbi_lab.gpu.empty);
-    for (int i = 0; i < KBI_EMPTY_KERNELS && set; i++) {
-        set(kbi_lab.gpu.empty[i], KBI_CU_MAX_SHARED, kbi_lab.gpu.max_shared);
-        set(kbi_lab.gpu.empty[i], KBI_CU_ANY_CLUSTER, 1);
+    for (int i = KBI_F_COUNT; i < KBI_ALL && set && !error; i++) {
+        set(g->functions[i], KBI_CU_MAX_SHARED, g->max_shared);
+        set(g->functions[i], KBI_CU_ANY_CLUSTER, 1);
     }
-    return true;
+    return !error;
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
@@ -8716,7 +8067,7 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
 // An empty kernel of that shape; false where this GPU has no such launch.
 static bool kbi_launch_empty(const kbi_shape* shape) {
     static void* arguments[4096 / sizeof(void*)];
-    void *f = kbi_lab.gpu.empty[shape->which], *all[] = { arguments };
+    void *f = kbi_lab.gpu.functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
     // each time to another line: some lie nearer to a multiprocessor than others
     arguments[0] = NULL;
@@ -9193,6 +8544,26 @@ static bool kbi_launch_end(void) {
     return kbi_lab.gpu.at >= kbi_lab.gpu.size;
 }
 
+// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
+// worth nothing but the watchdog's second; once may be a machine that stood still.
+static void kbi_gate_learn(void) {
+    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
+    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
+}
+
+// A launch of the harness's own, timed by itself, stands between these two; ns.
+static void kbi_single_begin(bool gated, bool cold) {
+    kbi_sample_open(gated, 1);
+    kbi_launch_begin(cold);
+}
+
+static double kbi_single_end(void) {
+    kbi_launch_end();
+    kbi_lab.gpu.at = 0;
+    kbi_gate_learn();
+    return kbi_lab.gpu.ns[0];
+}
+
 typedef struct kbi_graph { // the block captured once, and many times in a row
     cudaGraph_t one;       // what the audit captured
     cudaGraphExec_t many[2];
@@ -9217,14 +8588,23 @@ static bool kbi_wants_graph(const kbi_run* run) {
 }
 
 static int64_t kbi_events_begin(kbi_run* run) {
-    if (!run->sampling.open) {
+    kbi_sampling* s = &run->sampling;
+    char why[400];
+    if (!s->open) {
+        // Every other group of a case is recorded by CUPTI, on the same buffers, at the same clock.
+        if (run->recipe->timing == KBI_BY_BOTH) {
+            s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
+            if (!s->traced) kbi_cupti_close();
+            if (s->traced && !kbi_cupti_open())
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
+        }
         if (kbi_lab.cupti.open) kbi_cupti_forget(); // what set-up launched
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->place.settling > 0 || kbi_timed_alone(run)) size = 1;
-        kbi_sample_open(run->sampling.gated && run->work.nodes < KBI_GATE_NODES, size);
-        run->sampling.open = true;
-        run->sampling.stops = kbi_lab.stops;
+        kbi_sample_open(s->gated && run->work.nodes < KBI_GATE_NODES, size);
+        s->open = true;
+        s->stops = kbi_lab.stops;
     }
     kbi_launch_begin(run->recipe->mode == KBI_COLD);
     return 1;
@@ -9265,13 +8645,6 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
-// worth nothing but the watchdog's second; once may be a machine that stood still.
-static void kbi_gate_learn(void) {
-    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
-    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
-}
-
 /*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
     to the next, about alike for every kernel of the shape. So an empty kernel of the block's own shape is timed all
     along, in turn with the block.                                                                                   */
@@ -9279,13 +8652,10 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_lab.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_lab.gpu.ungated];
     double sorted[KBI_RECENT];
-    kbi_sample_open(gated, 1);
-    kbi_launch_begin(mode == KBI_COLD);
+    kbi_single_begin(gated, mode == KBI_COLD);
     kbi_launch_empty(&empty->shape);
-    kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    kbi_gate_learn();
-    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = kbi_lab.gpu.ns[0];
+    double ns = kbi_single_end();
+    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = ns;
     int n = (int)KBI_MIN(r->n, (int64_t)KBI_RECENT);
     if (!n) return NAN;
     memcpy(sorted, r->ns, sizeof(double) * (size_t)n);
@@ -9346,21 +8716,6 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     run->m.empty = run->work.empty;
     run->m.floor_ns = empty;
     run->m.step_ns = kbi_lab.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
-}
-
-static void kbi_events_end(kbi_run* run) {
-    bool gated = kbi_lab.gpu.gated;
-    int size = kbi_lab.gpu.size;
-    if (!kbi_sample_complete(run)) return;
-    double ns = kbi_sample_mean(size);
-    if (run->place.settling > 0 && run->call.unit == KBI_SAMPLE) {
-        kbi_add_sample(run, ns);
-        return;
-    }
-    run->sampling.launches = run->m.launches = size;
-    run->m.ungated = !gated && !kbi_copies_wait(run);
-    kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
-    kbi_add_sample(run, ns);
 }
 
 // --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
@@ -9461,7 +8816,7 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// --- CUPTI's durations instead of events ---
+// --- a group that has ended, by events or by CUPTI's durations ---
 
 // The mean of a group whose launches have all ended: the median of single launches differs from it, and is not what
 // events give. NaN: not all were recorded, and the group has to be taken again. Stream capture tells how many kernels
@@ -9481,85 +8836,62 @@ static double kbi_cupti_group(kbi_run* run, int size) {
     return n == size ? sum / size : (double)NAN;
 }
 
-static void kbi_cupti_end(kbi_run* run) {
-    int size = kbi_lab.gpu.size;
+static void kbi_launches_end(kbi_run* run) {
+    double sorted[KBI_TRACED];
+    kbi_sampling* s = &run->sampling;
+    const bool gated = kbi_lab.gpu.gated;
+    const int size = kbi_lab.gpu.size;
     if (!kbi_sample_complete(run)) return;
-    double ns = kbi_cupti_group(run, size);
-    run->m.bias_ns = run->m.floor_ns = 0;
+    double ns = s->traced ? kbi_cupti_group(run, size) : kbi_sample_mean(size);
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (!run->place.settling) run->sampling.launches = run->m.launches = size;
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) {
+        s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
+        int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
+        memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
+        kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
+        return;
+    }
+    if (!(run->place.settling > 0 && run->call.unit == KBI_SAMPLE)) {
+        s->launches = run->m.launches = size;
+        run->m.ungated = !s->traced && !gated && !kbi_copies_wait(run);
+        if (s->traced)
+            run->m.bias_ns = run->m.floor_ns = 0;
+        else
+            kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
+    }
     kbi_add_sample(run, ns);
 }
 
-// --- both in turn: every other group of a case is recorded by CUPTI, on the same stage, at the same clock ---
-
-static int64_t kbi_both_begin(kbi_run* run) {
-    kbi_sampling* s = &run->sampling;
-    char why[400];
-    if (!s->open) {
-        s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
-        if (!s->traced) kbi_cupti_close();
-        if (s->traced && !kbi_cupti_open())
-            kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
-    }
-    return kbi_events_begin(run);
-}
-
-static void kbi_both_end(kbi_run* run) {
-    double sorted[KBI_TRACED];
-    kbi_sampling* s = &run->sampling;
-    int size = kbi_lab.gpu.size;
-    if (!s->traced) {
-        kbi_events_end(run);
-        return;
-    }
-    if (!kbi_sample_complete(run)) return;
-    double ns = kbi_cupti_group(run, size);
-    if (kbi_failed(run) || kbi_nan(ns)) return;
-    s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
-    int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
-    memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
-    kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
-}
-
-static const kbi_timer kbi_cold_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_hot_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_rotate_timer = {
-    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
+static const kbi_timer kbi_gpu_timers[2][2] = {
+    // [by CUPTI][graphs of the block]
+    { { "events", kbi_events_begin, kbi_launches_end, NULL, false, false },
+      { "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
+    { { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false },
+      { "cupti", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
 };
-static const kbi_timer kbi_graph_timer = {
-    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
-};
-static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL, false, false };
-static const kbi_timer kbi_both_timers[] = {
-    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
-    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
-};
-static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_cupti_end, kbi_graph_alone, false,
-                                                 false };
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, graph = kbi_wants_graph(run);
+    const bool graph = kbi_wants_graph(run), both = recipe->timing == KBI_BY_BOTH;
+    bool open = false;
     char why[400];
     kbi_look_persisting();
-    if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
+    if (both) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
     if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph of them waits as a whole
-    if (waits || recipe->timing == KBI_BY_WALL) return &kbi_wall_timer;
-    if (recipe->timing == KBI_BY_CUPTI || recipe->timing == KBI_BY_BOTH) {
-        bool both = recipe->timing == KBI_BY_BOTH, open = kbi_cupti_open(); // now: opening it takes a while
+    if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
+        return &kbi_wall_timer;
+    if (both || recipe->timing == KBI_BY_CUPTI) {
+        open = kbi_cupti_open(); // now: opening it takes a while
         if (both) kbi_cupti_close();
-        if (open && both) return &kbi_both_timers[recipe->mode == KBI_HOT];
-        if (open && graph) return &kbi_cupti_graph_timer;
-        if (open && recipe->mode < KBI_ROTATE) return &kbi_cupti_timer;
         if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
-    if (graph) return recipe->mode == KBI_GRAPH ? &kbi_graph_timer : &kbi_rotate_timer;
-    if (recipe->mode == KBI_GRAPH)
+    if (open && both) return &kbi_gpu_timers[0][0];
+    if (!graph && recipe->mode == KBI_GRAPH)
         kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a function that can be captured, which this one is not");
-    if (recipe->mode == KBI_ROTATE)
+    if (!graph && recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
-    return recipe->mode == KBI_COLD ? &kbi_cold_timer : &kbi_hot_timer;
+    run->sampling.traced = open;
+    return &kbi_gpu_timers[open][graph];
 }
 #endif
 
@@ -9676,55 +9008,36 @@ static void kbi_truth_set(const kbi_truth* truth) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// What a captured block holds; within: copies that stay on the device.
-typedef struct kbi_seen {
-    size_t kernels, copies, within, sets, host, allocations, others;
-    bool has_kernel;
-    struct cudaKernelNodeParams first;
-    void* function;       // the driver's name of the first kernel, where it is all that is known
-    cudaGraphNode_t node; // its
+typedef struct kbi_seen {                                            // what a captured block holds
+    size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
+    cudaGraphNode_t node;                                            // of the first kernel
+    kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
 } kbi_seen;
 
-static bool kbi_copies_within(cudaGraphNode_t node) {
-    struct cudaMemcpy3DParms of;
-    bool known = cudaGraphMemcpyNodeGetParams(node, &of) == cudaSuccess;
-    cudaGetLastError();
-    return known && of.kind == cudaMemcpyDeviceToDevice;
-}
-
-static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* of) {
+// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another runtime.
+static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
-    void* p = kbi_driver_function("cuGraphKernelNodeGetParams", 11000);
-    memcpy(&get, &p, sizeof p);
-    memset(of, 0, sizeof *of);
-    return get && get(node, of) == 0;
-}
-
-// What a library with a runtime of its own launches, or Triton by the driver, is unknown to the runtime here.
-static void kbi_see_kernel(kbi_seen* seen, cudaGraphNode_t node) {
-    kbi_cu_kernel of;
-    seen->node = node;
-    seen->has_kernel = cudaGraphKernelNodeGetParams(node, &seen->first) == cudaSuccess;
-    if (seen->has_kernel) return;
-    cudaGetLastError();
-    if (!kbi_kernel_node(node, &of)) return;
-    struct cudaKernelNodeParams* k = &seen->first;
-    k->func = NULL, k->extra = NULL;
-    k->gridDim.x = of.grid[0], k->gridDim.y = of.grid[1], k->gridDim.z = of.grid[2];
-    k->blockDim.x = of.block[0], k->blockDim.y = of.block[1], k->blockDim.z = of.block[2];
-    k->sharedMemBytes = of.shared, k->kernelParams = of.given;
-    seen->function = of.function;
-    seen->has_kernel = true;
+    kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
+    memset(kernel, 0, sizeof *kernel);
+    return get && get(node, kernel) == 0;
 }
 
 static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
     enum cudaGraphNodeType type;
+    struct cudaMemcpy3DParms copy;
+    memset(&copy, 0, sizeof copy);
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (!seen->kernels++) kbi_see_kernel(seen, node);
+        if (seen->kernels++) break;
+        seen->node = node;
+        if (!kbi_kernel_node(node, &seen->first)) seen->first.function = NULL;
         break;
-    case cudaGraphNodeTypeMemcpy: seen->copies++, seen->within += kbi_copies_within(node); break;
+    case cudaGraphNodeTypeMemcpy:
+        seen->copies++;
+        seen->within +=
+            cudaGraphMemcpyNodeGetParams(node, &copy) == cudaSuccess && copy.kind == cudaMemcpyDeviceToDevice;
+        break;
     case cudaGraphNodeTypeHost: seen->host++; break;
     case cudaGraphNodeTypeMemAlloc:
     case cudaGraphNodeTypeMemFree: seen->allocations++; break;
@@ -9748,117 +9061,71 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     free(plain); // the demangler's own malloc
 }
 
-static void kbi_facts_of(kbi_measured* m, const struct cudaKernelNodeParams* k, int registers, int64_t local,
-                         int64_t shared, int blocks, const char* name) {
-    m->registers = registers;
-    m->local_bytes = local;
-    m->shared_bytes = shared + (int64_t)k->sharedMemBytes;
-    if (blocks >= 0)
-        m->occupancy = 100.0 * blocks * m->block[0] * m->block[1] * m->block[2] / kbi_lab.gpu.max_threads;
-    if (name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
-}
-
-static void kbi_facts_by_runtime(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads) {
-    struct cudaFuncAttributes a;
-    const char* name = NULL;
-    int blocks;
-    if (cudaFuncGetAttributes(&a, k->func) != cudaSuccess) return;
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) != cudaSuccess)
-        blocks = -1;
-#if CUDART_VERSION >= 12030
-    if (cudaFuncGetName(&name, k->func) != cudaSuccess) name = NULL;
-#endif
-    kbi_facts_of(m, k, a.numRegs, (int64_t)a.localSizeBytes, (int64_t)a.sharedSizeBytes, blocks, name);
-}
-
-static void kbi_facts_by_driver(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads, void* function) {
+// Name, launch shape, registers and occupancy of a kernel.
+static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
     kbi_cu_fits fits;
     kbi_cu_name name_of;
     const char* name = NULL;
-    int value[3] = { 0, 0, 0 }, blocks = -1;
-    void* p = kbi_driver_function("cuFuncGetAttribute", 12000);
-    memcpy(&get, &p, sizeof p);
-    p = kbi_driver_function("cuOccupancyMaxActiveBlocksPerMultiprocessor", 12000), memcpy(&fits, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetName", 12030), memcpy(&name_of, &p, sizeof p);
+    int value[3] = { 0, 0, 0 }, blocks = 0, threads = (int)(k->block[0] * k->block[1] * k->block[2]);
+    kbi_driver_find("cuFuncGetAttribute", 12000, &get);
+    kbi_driver_find("cuOccupancyMaxActiveBlocksPerMultiprocessor", 12000, &fits);
+    kbi_driver_find("cuFuncGetName", 12030, &name_of);
+    for (int i = 0; i < 3; i++) m->grid[i] = (int)k->grid[i], m->block[i] = (int)k->block[i];
     for (int i = 0; i < 3; i++)
-        if (!get || get(&value[i], which[i], function) != 0) return;
-    if (!fits || fits(&blocks, function, threads, k->sharedMemBytes) != 0) blocks = -1;
-    if (!name_of || name_of(&name, function) != 0) name = NULL;
-    kbi_facts_of(m, k, value[0], value[1], value[2], blocks, name);
-}
-
-// Name, launch shape, registers and occupancy of the first kernel, as far as the runtime or the driver knows it.
-static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams* k, void* function) {
-    m->grid[0] = (int)k->gridDim.x, m->grid[1] = (int)k->gridDim.y, m->grid[2] = (int)k->gridDim.z;
-    m->block[0] = (int)k->blockDim.x, m->block[1] = (int)k->blockDim.y, m->block[2] = (int)k->blockDim.z;
-    int threads = m->block[0] * m->block[1] * m->block[2];
-    if (k->func)
-        kbi_facts_by_runtime(m, k, threads);
-    else if (function)
-        kbi_facts_by_driver(m, k, threads, function);
-    cudaGetLastError();
+        if (!get || get(&value[i], which[i], k->function) != 0) return;
+    m->registers = value[0];
+    m->local_bytes = value[1];
+    m->shared_bytes = value[2] + (int64_t)k->shared;
+    if (fits && fits(&blocks, k->function, threads, k->shared) == 0)
+        m->occupancy = 100.0 * blocks * threads / kbi_lab.gpu.max_threads;
+    if (name_of && name_of(&name, k->function) == 0 && name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 }
 
 // Whether one of an argument's words is an address of device memory.
 static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     for (size_t at = 0; at + sizeof(void*) <= bytes; at += sizeof(void*)) {
-        struct cudaPointerAttributes of;
+        struct cudaPointerAttributes is;
         void* p;
         memcpy(&p, (const char*)argument + at, sizeof p);
-        if ((uintptr_t)p < 4096) continue;
-        bool known = cudaPointerGetAttributes(&of, p) == cudaSuccess;
-        cudaGetLastError();
-        if (known && (of.type == cudaMemoryTypeDevice || of.type == cudaMemoryTypeManaged)) return true;
+        if ((uintptr_t)p >= 4096 && cudaPointerGetAttributes(&is, p) == cudaSuccess &&
+            (is.type == cudaMemoryTypeDevice || is.type == cudaMemoryTypeManaged))
+            return true;
     }
     return false;
 }
 
-// Bytes of arguments, what they point to, and blocks of a cluster, as the driver knows them; what it does not tell is
-// left alone.
-static void kbi_node_shape(cudaGraphNode_t node, void** given, kbi_shape* shape) {
-    kbi_cu_kernel of;
+// The empty kernels whose launches are like the block's first: as many bytes of arguments and threads, as much shared
+// memory, in as many blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
+static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
+    const kbi_cu_kernel* k = &seen->first;
+    kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
     kbi_cu_get get;
     size_t offset = 0, size = 0, bytes = 0;
-    void* p = kbi_driver_function("cuFuncGetParamInfo", 12040);
-    memcpy(&argument, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetAttribute", 12000), memcpy(&get, &p, sizeof p);
-    if (!kbi_kernel_node(node, &of) || !of.function) return;
-    shape->writes = !argument;
-    for (size_t i = 0; argument && argument(of.function, i, &offset, &size) == 0; i++) {
+    if (machine->tool[0] || !k->function) return 0; // compute-sanitizer reports reads behind the last argument
+    kbi_driver_find("cuFuncGetParamInfo", 12040, &argument);
+    kbi_driver_find("cuFuncGetAttribute", 12000, &get);
+    shape.writes = !argument;
+    for (size_t i = 0; argument && argument(k->function, i, &offset, &size) == 0; i++) {
         bytes = offset + size;
-        if (!shape->writes) shape->writes = !given || kbi_points_to_memory(given[i], size);
+        if (!shape.writes) shape.writes = !k->given || kbi_points_to_memory(k->given[i], size);
     }
-    for (shape->which = 0; shape->which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape->which] < (int)bytes;)
-        shape->which++;
-    int across[3] = { 0, 0, 0 }; // the cluster that the kernel was compiled for
-    for (int i = 0; get && i < 3; i++)
-        if (get(&across[i], KBI_CU_CLUSTER_X + i, of.function) != 0) across[i] = 0;
-    shape->cluster = KBI_MAX(across[0], 1) * KBI_MAX(across[1], 1) * KBI_MAX(across[2], 1);
+    while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
+    for (int i = 0, across; get && i < 3; i++) // the cluster that the kernel was compiled for
+        if (get(&across, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(across, 1);
 #if CUDART_VERSION >= 11080
     cudaKernelNodeAttrValue launched; // and the one that it was launched with
     memset(&launched, 0, sizeof launched);
-    if (cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
-        shape->cluster =
-            KBI_MAX(shape->cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
-    cudaGetLastError();
+    if (cudaGraphKernelNodeGetAttribute(seen->node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
+        shape.cluster =
+            KBI_MAX(shape.cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
 #endif
-}
-
-// The empty kernels whose launches are like the block's first: as many threads, as much shared memory, in as many
-// blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
-static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
-    kbi_shape shape = { 1, 1, 0, 1, 0, 1 };
-    if (machine->tool[0] || !seen->has_kernel) return 0; // compute-sanitizer reports reads behind the last argument
-    shape.which = 1;                                     // unless the driver (from 12.4 on) tells
-    kbi_node_shape(seen->node, seen->first.kernelParams, &shape);
-    double blocks = (double)m->grid[0] * m->grid[1] * m->grid[2];
+    double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
-    shape.threads = m->block[0] * m->block[1] * m->block[2];
-    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE where the runtime does not know the kernel
+    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE if it is not known
     return kbi_empty_of(&shape);
 }
 
@@ -9868,15 +9135,14 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
+static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
+
 // Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
 // after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have
 // been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
 // SIDE_STREAM.
-enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
-
-static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
-
 static void kbi_look_beside(kbi_run* run, int64_t stream) {
+    enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
@@ -9889,9 +9155,10 @@ static void kbi_look_beside(kbi_run* run, int64_t stream) {
 }
 
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
-    run->work.nodes = (int64_t)(seen->kernels + seen->copies + seen->sets + seen->others + seen->allocations);
+    run->work.recorded = (int64_t)(seen->kernels + seen->copies + seen->sets);
+    run->work.nodes = run->work.recorded + (int64_t)(seen->others + seen->allocations);
     run->work.within = seen->within == seen->copies;
-    if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first, seen->function);
+    if (seen->first.function) kbi_kernel_facts(&run->m, &seen->first);
     run->work.empty = kbi_empty_like(seen, &run->m, run->machine);
     if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
@@ -9904,7 +9171,8 @@ static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
-static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed
+static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed; NULL: they cannot be read
+    if (cudaGraphGetNodes(graph, NULL, n) != cudaSuccess) return NULL;
     cudaGraphNode_t* nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (*n + 1));
     cudaGraphGetNodes(graph, nodes, n);
     return nodes;
@@ -9916,24 +9184,26 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
     for (size_t i = 0; i < n; i++) {
-        kbi_cu_kernel of;
+        kbi_cu_kernel kernel;
         enum cudaGraphNodeType type;
-        memset(&of, 0, sizeof of);
+        memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
-        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &of)) of.function = NULL;
+        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &kernel)) kernel.function = NULL;
         uint64_t h = 14695981039346656037u + (uint64_t)type;
-        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&of)[b]) * 1099511628211u;
+        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
         sum += h;
     }
     return sum;
 }
 
-// Whether the errors of a refused capture say no more than that.
+// Whether these errors, from inside of a capture and from its end, say no more than that it was refused.
 static bool kbi_refused_for_nothing(cudaError_t inside, cudaError_t end) {
-    const cudaError_t dull[] = { cudaSuccess, cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated };
-    bool in = false, out = false;
-    for (int i = 0; i < KBI_COUNT(dull); i++) in |= inside == dull[i], out |= end == dull[i];
-    return in && out && (inside != cudaSuccess || end != cudaSuccess);
+    const cudaError_t errors[2] = { inside, end };
+    for (int i = 0; i < 2; i++)
+        if (errors[i] != cudaSuccess && errors[i] != cudaErrorStreamCaptureUnsupported &&
+            errors[i] != cudaErrorStreamCaptureInvalidated)
+            return false;
+    return inside != cudaSuccess || end != cudaSuccess;
 }
 
 static void kbi_stop_refused(kbi_run* run) {
@@ -9960,57 +9230,50 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
 }
 
 static void kbi_gpu_audit_end(kbi_run* run) {
+    kbi_work* w = &run->work;
     cudaGraph_t graph = NULL;
-    run->work.again = false;
-    if (!run->work.captured) {
+    cudaGraphNode_t* nodes = NULL;
+    size_t n = 0;
+    w->again = false;
+    if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
         if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
-        if (run->work.refused && !run->work.again && !kbi_failed(run)) kbi_stop_refused(run);
+        if (w->refused && !w->again && !kbi_failed(run)) kbi_stop_refused(run);
         return;
     }
     cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    bool good = inside == cudaSuccess && end == cudaSuccess;
-    // nothing of a captured block runs; what does went to a stream that was not captured. Copies of a case that was
-    // looked at are not: of so many one may well wait for the host
-    if (good && !run->place.stand_in && !kbi_inspected(run)) kbi_look_beside(run, 0);
-    cudaGetLastError();
-    size_t n = 0;
-    kbi_seen seen;
-    seen.kernels = seen.copies = seen.within = seen.sets = seen.host = seen.allocations = seen.others = 0;
-    seen.has_kernel = false;
-    seen.function = NULL;
-    seen.node = NULL;
-    bool looks = !(run->work.expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
-    if (!good || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
-        // An inspection has seen more than the errors of a capture say. Without one the next runs are not captured,
-        // and show whether work goes on beside the stream.
-        if (kbi_inspected(run)) {
-            run->work.expect |= KB_EXPECT_NO_CAPTURE;
-            kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
-                    cudaGetErrorName(inside != cudaSuccess ? inside : end));
-        } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
-            run->work.refused = run->work.again = true;
-        } else {
-            kbi_audit_refused(run, inside, end);
-        }
-    } else if (looks && !run->work.again) {
-        cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
+    bool good = inside == cudaSuccess && end == cudaSuccess, inspected = kbi_inspected(run);
+    bool looks = !(w->expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
+    // Nothing of a captured block runs. What does went to a stream that was not captured. Copies of an inspected case
+    // are not checked: of so many one may well wait for the host.
+    if (good && !run->place.stand_in && !inspected) kbi_look_beside(run, 0);
+    if (good) nodes = kbi_nodes_of(graph, &n);
+    if (!nodes && inspected) { // which has seen more than the errors of a capture say
+        w->expect |= KB_EXPECT_NO_CAPTURE;
+        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+                cudaGetErrorName(inside != cudaSuccess ? inside : end));
+    } else if (!nodes && kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
+        w->refused = w->again =
+            true; // the next runs are not captured, and show whether work goes on beside the stream
+    } else if (!nodes) {
+        kbi_audit_refused(run, inside, end);
+    } else if (looks && !w->again) {
+        kbi_seen seen;
+        memset(&seen, 0, sizeof seen);
         for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
-        if (!run->machine->tool[0]) run->work.shape = kbi_shape_of(nodes, n);
-        KBENCH_FREE(nodes);
+        if (!run->machine->tool[0]) w->shape = kbi_shape_of(nodes, n);
         kbi_audit_seen(run, &seen);
-        run->work.recorded = (int64_t)(seen.kernels + seen.copies + seen.sets);
     }
+    KBENCH_FREE(nodes);
     cudaGetLastError();
-    if (!graph) return;
-    if (kbi_failed(run) || !looks || run->work.again) {
-        cudaGraphDestroy(graph);
-    } else { // kept for --rotate and mode graph
+    if (graph && looks && !w->again && !kbi_failed(run)) { // kept for --rotate and mode graph
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
         kept->one = graph;
-        run->work.graph = kept;
+        w->graph = kept;
+    } else if (graph) {
+        cudaGraphDestroy(graph);
     }
 }
 
@@ -10028,93 +9291,327 @@ static void kbi_gpu_audit_left(kbi_run* run) {
 
 // A launch behind the samples, captured as the first one was: it has to hold the same work.
 static void kbi_gpu_compare(kbi_run* run) {
-    cudaError_t inside = cudaGetLastError();
     cudaGraph_t graph = NULL;
-    cudaError_t end = cudaStreamEndCapture(run->kb.stream, &graph);
-    cudaGetLastError();
     size_t n = 0;
-    if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
+    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
+    cudaGraphNode_t* nodes = inside == cudaSuccess && end == cudaSuccess ? kbi_nodes_of(graph, &n) : NULL;
+    if (!nodes)
         kbi_audit_refused(run, inside, end);
-    } else {
-        cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
-        if (kbi_shape_of(nodes, n) != run->work.shape)
-            kbi_stop(run, KB_FLAG_WORK_CHANGED,
-                     "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
-        KBENCH_FREE(nodes);
-    }
+    else if (kbi_shape_of(nodes, n) != run->work.shape)
+        kbi_stop(run, KB_FLAG_WORK_CHANGED,
+                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
+    KBENCH_FREE(nodes);
     if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
 }
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI's callbacks in a run that is not timed.
+  >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
+// What a call of the CUDA API does, as bits.
+enum {
+    KBI_SUBMITS = 1 << 0, // work, to a stream
+    KBI_KERNEL = 1 << 1,  // and CUPTI gives the kernel's name
+    KBI_COPIES = 1 << 2,
+    KBI_ALLOCATES = 1 << 3,
+    KBI_RECORDS = 1 << 4,         // object: an event, or the address that a stream writes
+    KBI_STREAM_WAITS = 1 << 5,    // object: as above
+    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or asks whether it is done
+    KBI_HOST_EVENT = 1 << 7,      // likewise for object
+    KBI_HOST_ALL = 1 << 8,        // likewise for all streams
+    KBI_HOST_WAITS = 7 << 6,      // one of these three
+    KBI_CREATES = 1 << 9,         // a stream
+    KBI_BEGINS_CAPTURE = 1 << 10, // of a stream
+    KBI_ENDS_CAPTURE = 1 << 11,
+    KBI_HOST_FUNCTION = 1 << 12, // runs in a stream
+    KBI_UNCAPTURED = 1 << 13,    // stream capture refuses the call, or changes what it does
+};
+enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles to which the driver gives a meaning
+enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 18 };
+
+typedef struct kbi_cuda_call { // a call of the CUDA API; they are listed in the order in which they returned
+    int32_t kind, number;      // what it does; its place among the block's calls, from 1
+    int32_t error;             // 0: the call succeeded
+    int32_t blocking;          // whether the stream that it creates waits for the legacy default stream
+    uint64_t stream, object;
+    const char* name;
+    char kernel[80]; // "": it launches none
+    int32_t place;   // of its stream in kbi_stream_order, if it submitted work that runs
+    bool begun;      // whether that work waits for the begin of the timed span
+    int64_t work;    // its number among the works of its stream, from 1; 0: it submitted none
+} kbi_cuda_call;
+
+// --- whether kb->stream waits for the work of these calls ---
+
+// The work that ends before the next operation of a stream, or of the host, begins: how many works of each stream.
+enum { KBI_STREAMS = 64 };
+typedef struct kbi_front {
+    int64_t done[KBI_STREAMS];
+    bool begun;       // the begin of the timed span on kb->stream, too
+    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
+} kbi_front;
+
+typedef struct kbi_stream_mark { // an event, or an address that a stream writes
+    uint64_t object;
+    kbi_front front;
+} kbi_stream_mark;
+
+static struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
+    kbi_front host, of[KBI_STREAMS];
+    uint64_t stream[KBI_STREAMS];
+    bool blocking[KBI_STREAMS];
+    int64_t works[KBI_STREAMS];
+    int n;
+    uint32_t captures;
+    bool legacy, full; // the block uses the legacy default stream; there were more streams than that
+    kbi_stream_mark* marks;
+    int64_t n_marks;
+} kbi_stream_order;
+
+static void kbi_front_join(kbi_front* to, const kbi_front* from) {
+    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
+    to->begun |= from->begun;
+}
+
+static int kbi_order_add(uint64_t stream, bool blocking) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
+    o->stream[o->n] = stream;
+    o->blocking[o->n] = blocking;
+    return o->n++;
+}
+
+// The front of a stream for its next operation. The stream follows what the host has waited for; the legacy default
+// stream and blocking streams wait for each other.
+static kbi_front* kbi_order_front(uint64_t stream) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    const bool legacy = stream == KBI_STREAM_LEGACY;
+    int at = o->n - 1;
+    while (at >= 0 && o->stream[at] != stream) at--; // the latest one: a handle may be given out again
+    if (at < 0) {                                    // the stream is older than the block
+        unsigned flags = cudaStreamNonBlocking;
+        if (o->legacy && !legacy) cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags);
+        cudaGetLastError();
+        at = kbi_order_add(stream, !(flags & cudaStreamNonBlocking));
+    }
+    kbi_front_join(&o->of[at], &o->host);
+    for (int i = 0; i < o->n; i++)
+        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
+            kbi_front_join(&o->of[at], &o->of[i]);
+    return &o->of[at];
+}
+
+static void kbi_order_call(kbi_cuda_call* c) {
+    enum { KBI_HAS_OBJECT = KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_EVENT };
+    enum { KBI_HAS_STREAM = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE };
+    struct kbi_stream_order* o = &kbi_stream_order;
+    kbi_stream_mark* mark = NULL; // of the object; NULL: the block did not record it
+    for (int64_t i = 0; i < o->n_marks && c->kind & KBI_HAS_OBJECT; i++)
+        if (o->marks[i].object == c->object) mark = &o->marks[i];
+    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, c->blocking != 0);
+    for (int i = 0; i < o->n && c->kind & KBI_HOST_ALL; i++) kbi_front_join(&o->host, &o->of[i]);
+    if (c->kind & KBI_HOST_EVENT && mark) kbi_front_join(&o->host, &mark->front);
+    if (!(c->kind & (KBI_HAS_STREAM | KBI_ENDS_CAPTURE))) return;
+    kbi_front* f = kbi_order_front(c->stream);
+    const uint32_t capture = f->capture;
+    if (c->kind & KBI_SUBMITS && !capture) {
+        c->place = (int32_t)(f - o->of);
+        c->begun = f->begun;
+        c->work = f->done[c->place] = ++o->works[c->place];
+    }
+    if (c->kind & KBI_RECORDS && !mark) {
+        o->marks = (kbi_stream_mark*)kbi_grow(o->marks, sizeof *mark * (size_t)(o->n_marks + 1));
+        mark = &o->marks[o->n_marks++];
+        mark->object = c->object;
+    }
+    if (c->kind & KBI_RECORDS) mark->front = *f;
+    if (c->kind & KBI_STREAM_WAITS && mark && mark->front.capture)
+        f->capture = mark->front.capture;
+    else if (c->kind & KBI_STREAM_WAITS && mark)
+        kbi_front_join(f, &mark->front);
+    if (c->kind & KBI_HOST_STREAM) kbi_front_join(&o->host, f);
+    if (c->kind & KBI_BEGINS_CAPTURE) f->capture = ++o->captures;
+    if (!(c->kind & KBI_ENDS_CAPTURE) || !capture) return;
+    for (int i = 0; i < o->n; i++)
+        if (o->of[i].capture == capture) o->of[i].capture = 0;
+    for (int64_t i = 0; i < o->n_marks; i++)
+        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof(kbi_front));
+}
+
+// --- what the calls mean for the time of the block ---
+
+// "cudaLaunchKernel of spin, 2nd call in the block".
+static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
+    static const char* const ends[] = { "th", "st", "nd", "rd" };
+    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
+    snprintf(out, 200, "%.60s%s%s, %d%s call in the block", c->name, *c->kernel ? " of " : "", c->kernel, c->number,
+             ends[teens || last > 3 ? 0 : last]);
+    return out;
+}
+
+KBI_PRINTF(4, 5)
+static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
+    char call[200];
+    va_list list;
+    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
+    v->flag = (int32_t)flag;
+    va_start(list, format);
+    kbi_vfit(v->message, n, sizeof v->message, format, list);
+    va_end(list);
+    return true;
+}
+
+static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, int kinds) { // NULL: there is none
+    for (int64_t i = 0; i < n; i++)
+        if (calls[i].kind & kinds) return &calls[i];
+    return NULL;
+}
+
+// An error that the block's function may have swallowed; one of a query says only that work is left.
+static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
+    for (int64_t i = 0; i < n; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
+        bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
+        if (!c->error || c->kind == 0 || query) continue;
+        return kbi_verdict_give(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
+                                cudaGetErrorName((cudaError_t)c->error),
+                                allocates ? "and allocation is timed" : "so its work is missing from the time");
+    }
+    return false;
+}
+
+// Work that kb->stream does not wait for, or that can begin before the timed span does.
+static bool kbi_judge_order(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, bool strict) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    bool wrong = false;
+    memset(o, 0, sizeof *o);
+    for (int64_t i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
+    o->of[kbi_order_add(stream, true)].begun = true;
+    for (int64_t i = 0; i < n; i++)
+        if (!calls[i].error) kbi_order_call(&calls[i]);
+    const kbi_front* end = kbi_order_front(stream);
+    for (int64_t i = 0; i < n && !o->full && !wrong; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
+        if (!c->work) continue;
+        if (strict && c->stream == KBI_STREAM_LEGACY)
+            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+        else if (end->done[c->place] < c->work || !c->begun)
+            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                     end->done[c->place] < c->work ? "kb->stream does not wait for"
+                                                                   : "does not wait for kb->stream");
+    }
+    KBENCH_FREE(o->marks);
+    return wrong;
+}
+
+// Where nothing submits work, the capture says so: libraries may have ways of their own.
+static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
+    const kbi_cuda_call *allocates = kbi_call_first(calls, n, KBI_ALLOCATES), *copies, *waits;
+    copies = kbi_call_first(calls, n, KBI_COPIES), waits = kbi_call_first(calls, n, KBI_HOST_WAITS);
+    if (allocates && !(expect & KB_EXPECT_ALLOC))
+        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, allocates, ": allocation is timed");
+    if (copies && !(expect & KB_EXPECT_TRANSFER))
+        return kbi_verdict_give(v, KB_FLAG_TRANSFER, copies, ": a copy is timed");
+    return waits && kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, waits, ": the host waits inside the timed block");
+}
+
+// What the record says of a block that capture would refuse, or change.
+static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
+    for (int64_t i = 0, named = 0; i < n && named < 4; i++) {
+        const size_t at = strlen(v->note);
+        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
+        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
+        named++;
+    }
+    if (*v->note)
+        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
+                v->captures ? "" : ": its calls were inspected, and it was not captured");
+}
+
+// A block that may wait or allocate is timed by the host's clock up to the end of all work. With KB_EXPECT_NO_CAPTURE,
+// work on the default stream is allowed if kb->stream waits for it.
+static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
+    memset(v, 0, sizeof *v);
+    v->known = 1;
+    v->flag = -1;
+    v->captures = !kbi_call_first(calls, n, KBI_UNCAPTURED);
+    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && calls[i].kind & (KBI_SUBMITS | KBI_COPIES);
+    bool wrong = kbi_judge_errors(v, calls, n, expect) ||
+                 (!by_host && kbi_judge_order(v, calls, n, stream, strict)) ||
+                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
+    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
+}
+
+// --- the calls, as CUPTI's callbacks tell of them ---
+
 // The driver's functions that submit, order, wait or allocate, and where in CUPTI's structures of their parameters
 // (generated_cuda_meta.h) the stream and the event or address lie, in bytes; KBI_NOWHERE: it has none. The runtime's
 // functions call these.
 enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
-    int8_t kind, stream, object;
+    int16_t kind;
+    int8_t stream, object;
 } kbi_driver_call;
 
 // clang-format off
 static const kbi_driver_call kbi_driver_calls[] = {
-    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_CALL_LAUNCH, 40, KBI_NOWHERE },
-    { "cuLaunchKernelEx", KBI_CALL_LAUNCH, KBI_IN_CONFIG, KBI_NOWHERE },
-    { "cuLaunchGridAsync", KBI_CALL_LAUNCH, 16, KBI_NOWHERE },
-    { "cuGraphLaunch", KBI_CALL_GRAPH, 8, KBI_NOWHERE },
-    { "cuLaunchHostFunc cuStreamAddCallback", KBI_CALL_HOST, 0, KBI_NOWHERE },
-    { "cuMemPrefetchAsync_v2", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
-    { "cuMemPrefetchAsync", KBI_CALL_PREFETCH, 24, KBI_NOWHERE },
-    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_CALL_PREFETCH, 56, KBI_NOWHERE },
-    { "cuMemDiscardBatchAsync cuMemBatchDecompressAsync", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
-    { "cuStreamAttachMemAsync", KBI_CALL_PREFETCH, 0, KBI_NOWHERE },
-    { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync "
-      "cuMemcpy3DBatchAsync_v2", KBI_CALL_COPY, 24, KBI_NOWHERE },
-    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_CALL_COPY, 32, KBI_NOWHERE },
-    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_CALL_COPY, 8, KBI_NOWHERE },
-    { "cuMemcpyPeerAsync", KBI_CALL_COPY, 40, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync_v2", KBI_CALL_COPY, 56, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync", KBI_CALL_COPY, 64, KBI_NOWHERE },
-    { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA "
-      "cuMemcpyAtoH cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer "
-      "cuMemcpyPeer", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_CALL_SET, 24, KBI_NOWHERE },
-    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_CALL_SET, 40, KBI_NOWHERE },
+    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, KBI_NOWHERE },
+    { "cuLaunchKernelEx", KBI_SUBMITS | KBI_KERNEL, KBI_IN_CONFIG, KBI_NOWHERE },
+    { "cuLaunchGridAsync", KBI_SUBMITS | KBI_KERNEL, 16, KBI_NOWHERE },
+    { "cuGraphLaunch", KBI_SUBMITS | KBI_UNCAPTURED, 8, KBI_NOWHERE },
+    { "cuLaunchHostFunc cuStreamAddCallback", KBI_SUBMITS | KBI_HOST_FUNCTION, 0, KBI_NOWHERE },
+    { "cuStreamAttachMemAsync", KBI_SUBMITS | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuMemPrefetchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 24, KBI_NOWHERE },
+    { "cuMemPrefetchAsync_v2 cuMemDiscardBatchAsync cuMemBatchDecompressAsync",
+      KBI_SUBMITS | KBI_UNCAPTURED, 32, KBI_NOWHERE },
+    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 56, KBI_NOWHERE },
+    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_SUBMITS | KBI_COPIES, 8, KBI_NOWHERE },
+    { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync cuMemcpy3DBatchAsync_v2",
+      KBI_SUBMITS | KBI_COPIES, 24, KBI_NOWHERE },
+    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_SUBMITS | KBI_COPIES, 32, KBI_NOWHERE },
+    { "cuMemcpyPeerAsync", KBI_SUBMITS | KBI_COPIES, 40, KBI_NOWHERE },
+    { "cuMemcpyBatchAsync_v2", KBI_SUBMITS | KBI_COPIES, 56, KBI_NOWHERE },
+    { "cuMemcpyBatchAsync", KBI_SUBMITS | KBI_COPIES, 64, KBI_NOWHERE },
+    { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA cuMemcpyAtoH "
+      "cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer cuMemcpyPeer",
+      KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_SUBMITS, 24, KBI_NOWHERE },
+    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_SUBMITS, 40, KBI_NOWHERE },
     { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
-      KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuEventRecord cuEventRecordWithFlags", KBI_CALL_RECORD, 8, 0 },
-    { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_CALL_RECORD, 0, 8 },
-    { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_CALL_WAIT, 0, 8 },
-    { "cuCtxSynchronize", KBI_CALL_SYNC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamSynchronize", KBI_CALL_SYNC_STREAM, 0, KBI_NOWHERE },
-    { "cuStreamQuery", KBI_CALL_QUERY_STREAM, 0, KBI_NOWHERE },
-    { "cuEventSynchronize", KBI_CALL_SYNC_EVENT, KBI_NOWHERE, 0 },
-    { "cuEventQuery", KBI_CALL_QUERY_EVENT, KBI_NOWHERE, 0 },
-    { "cuMemAllocAsync", KBI_CALL_ALLOC_LATER, 16, KBI_NOWHERE },
-    { "cuMemAllocFromPoolAsync", KBI_CALL_ALLOC_LATER, 24, KBI_NOWHERE },
-    { "cuMemFreeAsync", KBI_CALL_ALLOC_LATER, 8, KBI_NOWHERE },
-    { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost "
-      "cuMemHostAlloc cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap "
-      "cuMemUnmap cuArrayCreate cuArray3DCreate cuArrayDestroy", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CALL_CREATE, KBI_NOWHERE, 0 },
-    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_CALL_BEGIN_CAPTURE, 0, KBI_NOWHERE },
-    { "cuStreamEndCapture", KBI_CALL_END_CAPTURE, 0, KBI_NOWHERE },
+      KBI_SUBMITS, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuEventRecord cuEventRecordWithFlags", KBI_RECORDS, 8, 0 },
+    { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_RECORDS, 0, 8 },
+    { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_STREAM_WAITS, 0, 8 },
+    { "cuCtxSynchronize", KBI_HOST_ALL | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuStreamSynchronize cuStreamQuery", KBI_HOST_STREAM | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuEventSynchronize cuEventQuery", KBI_HOST_EVENT | KBI_UNCAPTURED, KBI_NOWHERE, 0 },
+    { "cuMemFreeAsync", KBI_ALLOCATES, 8, KBI_NOWHERE },
+    { "cuMemAllocAsync", KBI_ALLOCATES, 16, KBI_NOWHERE },
+    { "cuMemAllocFromPoolAsync", KBI_ALLOCATES, 24, KBI_NOWHERE },
+    { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost cuMemHostAlloc "
+      "cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap cuMemUnmap cuArrayCreate "
+      "cuArray3DCreate cuArrayDestroy", KBI_ALLOCATES | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CREATES, KBI_NOWHERE, 0 },
+    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_BEGINS_CAPTURE | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuStreamEndCapture", KBI_ENDS_CAPTURE, 0, KBI_NOWHERE },
 };
 // clang-format on
 
-// Functions of the runtime whose errors mean that something is missing from the block, also where the driver was not
-// reached. Others are asked what is so, and may say that it is not.
+// Functions of the runtime whose errors mean that something is missing from the block, also if the driver was not
+// reached. Other functions only ask, and may answer by an error.
 static const char* const kbi_runtime_calls[] = { "cudaLaunch",      "cudaMemcpy",           "cudaMemset",
                                                  "cudaMemPrefetch", "cudaGraphLaunch",      "cudaGraphInstantiate",
                                                  "cudaEventRecord", "cudaStreamWait",       "cudaMalloc",
                                                  "cudaFree",        "cudaHostAlloc",        "cudaDeviceSynchronize",
                                                  "cudaEventSync",   "cudaStreamSynchronize" };
 
-enum { KBI_CALLS_LIMIT = 1 << 20 };
 typedef struct kbi_api_call { // CUpti_CallbackData
     int32_t exits, gap;
     const char* name;
@@ -10129,8 +9626,6 @@ static struct kbi_calls { // of the block that is being inspected
     int32_t number; // of the calls so far
     bool on, lost;  // lost: there were too many
     volatile char busy;
-    kbi_text kernels; // their names, each ended by a zero; a call's kernel is 1 more than an offset in it meanwhile
-    size_t latest;    // of them
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
@@ -10150,24 +9645,21 @@ static bool kbi_has_word(const char* words, const char* word) {
 
 // "cuMemAlloc" of "cuMemAlloc_v2_ptsz"; own: the default stream is the thread's own.
 static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
-    char plain[64];
+    char plain[64], *end;
     snprintf(plain, sizeof plain, "%s", name);
-    char* end = strstr(plain, "_pt");
-    *own = end != NULL;
-    if (end) *end = 0;
+    *own = (end = strstr(plain, "_pt")) != NULL;
     for (int cut = 0; cut < 2; cut++) {
+        if (end) *end = 0;
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
             if (kbi_has_word(kbi_driver_calls[i].names, plain)) return &kbi_driver_calls[i];
         end = strstr(plain, "_v");
-        if (!end) return NULL;
-        *end = 0;
     }
     return NULL;
 }
 
 static uint64_t kbi_word_at(const void* from, int offset) {
     uint64_t word = 0;
-    if (offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
+    if (from && offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
     return word;
 }
 
@@ -10179,24 +9671,21 @@ static void kbi_calls_lock(void) {
 }
 static void kbi_calls_unlock(void) { __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE); }
 
-static void kbi_call_keep(const kbi_cuda_call* c, const char* symbol) {
+static void kbi_call_keep(kbi_cuda_call* c, const char* symbol) {
     struct kbi_calls* all = &kbi_calls;
-    kbi_calls_lock();
-    if (all->n >= KBI_CALLS_LIMIT) {
-        all->lost = true;
-    } else {
-        if (all->n == all->capacity) {
-            all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
-            all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
-        }
-        kbi_cuda_call* kept = &all->of[all->n++];
-        *kept = *c;
-        if (symbol && (!all->kernels.n || !kbi_is(all->kernels.s + all->latest, symbol))) {
-            all->latest = all->kernels.n;
-            kbi_put(&all->kernels, symbol, strlen(symbol) + 1);
-        }
-        kept->kernel = symbol ? (const char*)(uintptr_t)(all->latest + 1) : NULL;
+    char plain[512];
+    if (symbol && *symbol) {
+        kbi_kernel_name(plain, sizeof plain, symbol);
+        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's begins
+        snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
     }
+    kbi_calls_lock();
+    all->lost |= all->n >= KBI_CALLS_LIMIT;
+    if (all->n == all->capacity && !all->lost) {
+        all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
+        all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
+    }
+    if (!all->lost) all->of[all->n++] = *c;
     kbi_calls_unlock();
 }
 
@@ -10204,6 +9693,8 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     kbi_cuda_call c;
     bool own = false;
     const kbi_driver_call* known = kbi_driver_call_of(api->name, &own);
+    const void* config =
+        known && known->stream == KBI_IN_CONFIG ? (const void*)(uintptr_t)kbi_word_at(api->parameters, 0) : NULL;
     if (!known) return;
     memset(&c, 0, sizeof c);
     c.kind = known->kind;
@@ -10211,19 +9702,14 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     c.name = kbi_outer.name ? kbi_outer.name : api->name;
     c.number = kbi_outer.name ? kbi_outer.number : __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
     c.object = kbi_word_at(api->parameters, known->object);
-    if (known->stream == KBI_IN_CONFIG) {
-        const void* config = (const void*)(uintptr_t)kbi_word_at(api->parameters, 0);
-        if (config) c.stream = kbi_word_at(config, KBI_CONFIG_STREAM);
-    } else {
-        c.stream = kbi_word_at(api->parameters, known->stream);
-    }
-    if (c.kind == KBI_CALL_CREATE && !c.error) {
-        c.blocking = !((unsigned)kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
+    c.stream = config ? kbi_word_at(config, KBI_CONFIG_STREAM) : kbi_word_at(api->parameters, known->stream);
+    if (c.kind == KBI_CREATES && !c.error) {
+        c.blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
         c.stream = kbi_word_at((const void*)(uintptr_t)c.object, 0);
     } else if (!c.stream) {
         c.stream = own ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
     }
-    kbi_call_keep(&c, c.kind == KBI_CALL_LAUNCH ? api->symbol : NULL);
+    kbi_call_keep(&c, c.kind & KBI_KERNEL ? api->symbol : NULL);
 }
 
 // An error of the driver's that the runtime made up for is none.
@@ -10238,14 +9724,14 @@ static void kbi_runtime_returned(const kbi_api_call* api) {
         if (error)
             d->error = error, reached = true;
         else
-            d->kind = KBI_CALL_OTHER;
+            d->kind = 0;
     }
     kbi_calls_unlock();
     for (int i = 0; i < KBI_COUNT(kbi_runtime_calls); i++)
         matters |= strncmp(api->name, kbi_runtime_calls[i], strlen(kbi_runtime_calls[i])) == 0;
     if (!error || reached || !matters) return;
     memset(&c, 0, sizeof c);
-    c.kind = KBI_CALL_FAILED;
+    c.kind = KBI_UNCAPTURED;
     c.error = error;
     c.name = api->name;
     c.number = kbi_outer.number;
@@ -10270,106 +9756,57 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
 }
 
 static bool kbi_inspect_open(kb_state* kb) {
-    kbi_run* run = kb->run;
     kbi_verdict* v = &kbi_lab.insight.verdict;
     kbi_cupti* c = &kbi_lab.cupti;
     char why[400];
-    (void)run;
     int error = 0;
-    if (!kbi_cupti_load() || !c->subscribe || !c->follow) {
-        snprintf(v->note, sizeof v->note, "%.300s", kbi_cupti_shut(why));
-        return false;
-    }
-    if (!kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
-    if (error) {
-        kbi_calls.subscriber = NULL;
-        snprintf(v->note, sizeof v->note, "%.300s", kbi_cupti_why("cuptiSubscribe", error, why));
-        return false;
-    }
-    return true;
+    (void)kb;
+    bool here = kbi_cupti_load() && c->subscribe && c->follow;
+    if (here && !kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
+    if (error) kbi_calls.subscriber = NULL;
+    if (!here || error)
+        snprintf(v->note, sizeof v->note, "%.300s",
+                 here ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
+    return here && !error;
+}
+
+// The callbacks of driver and runtime.
+static void kbi_inspect_switch(bool on) {
+    if (!on) kbi_calls.on = false;
+    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(on, kbi_calls.subscriber, domain);
+    if (on) kbi_calls.on = true;
 }
 
 static int64_t kbi_inspect_begin(kb_state* kb) {
-    kbi_run* run = kb->run;
-    (void)run;
+    (void)kb;
     cudaDeviceSynchronize();
     kbi_calls.n = 0;
     kbi_calls.number = 0;
     kbi_calls.lost = false;
-    kbi_calls.kernels.n = 0;
     memset(&kbi_outer, 0, sizeof kbi_outer);
-    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(1, kbi_calls.subscriber, domain);
-    kbi_calls.on = true;
+    kbi_inspect_switch(true);
     return 1;
 }
 
 static bool kbi_inspect_end(kb_state* kb) {
-    kbi_run* run = kb->run;
-    (void)run;
-    kbi_calls.on = false;
-    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(0, kbi_calls.subscriber, domain);
+    (void)kb;
+    kbi_inspect_switch(false);
     cudaGetLastError(); // one that a call left is in the list
     return false;
 }
 
-// Whether a stream that was there before the block waits for the legacy default stream.
-static int kbi_stream_blocks(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
-    unsigned flags = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (calls[i].kind == KBI_CALL_CREATE && calls[i].stream == stream) return 0; // it may be gone
-    if (stream == KBI_STREAM_LEGACY) return 0;
-    bool known = cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags) == cudaSuccess;
-    cudaGetLastError();
-    return known && !(flags & cudaStreamNonBlocking);
-}
-
-// The kernels' names as people write them, in place of where their symbols lie.
-static void kbi_calls_name(struct kbi_calls* all, kbi_text* names) {
-    uintptr_t symbol = 0, at = 0;
-    char plain[512];
-    for (int64_t i = 0; i < all->n; i++) {
-        uintptr_t of = (uintptr_t)all->of[i].kernel;
-        if (of && of != symbol) {
-            kbi_kernel_name(plain, sizeof plain, all->kernels.s + of - 1);
-            symbol = of, at = names->n + 1;
-            const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's says
-            size_t length = 1 + strcspn(name + 1, "(<");
-            kbi_put(names, name, length);
-            kbi_put(names, "", 1);
-        }
-        if (of) all->of[i].kernel = (const char*)at;
-    }
-    for (int64_t i = 0; i < all->n; i++)
-        if (all->of[i].kernel) all->of[i].kernel = names->s + (uintptr_t)all->of[i].kernel - 1;
-}
-
 static void kbi_inspect_close(kb_state* kb) {
+    const struct kbi_calls* all = &kbi_calls;
     kbi_run* run = kb->run;
-    struct kbi_calls* all = &kbi_calls;
     kbi_verdict* v = &kbi_lab.insight.verdict;
-    kbi_text names = KBI_BLANK;
-    uint64_t latest = 0;
-    int blocking = 0;
-    bool legacy = false;
     cudaDeviceSynchronize();
-    kbi_calls_name(all, &names);
-    for (int64_t i = 0; i < all->n; i++) legacy |= all->of[i].stream == KBI_STREAM_LEGACY;
-    for (int64_t i = 0; i < all->n; i++) {
-        kbi_cuda_call* c = &all->of[i];
-        if (c->error) c->says = cudaGetErrorName((cudaError_t)c->error);
-        if (!legacy || c->kind == KBI_CALL_CREATE) continue;
-        if (c->stream != latest) latest = c->stream, blocking = kbi_stream_blocks(all->of, all->n, latest);
-        c->blocking = blocking;
-    }
     if (!kbi_failed(run))
         kbi_streams_judge(v, all->of, all->n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
     else if (!kbi_lost(run)) // what followed an error says nothing
         v->known = kbi_judge_errors(v, all->of, all->n, run->work.expect);
-    if (all->lost) {
-        v->known = 0, v->flag = -1;
-        snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
-    }
-    kbi_text_free(&names);
+    if (!all->lost) return;
+    v->known = 0, v->flag = -1;
+    snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
 }
 
 static const kb_instrument* kbi_inspect_instrument(void) {
@@ -10553,13 +9990,9 @@ static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b
 static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
     double ns[6], scratch[6];
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_sample_open(true, 1);
-        kbi_launch_begin(true);
+        kbi_single_begin(true, true);
         kbi_stream_memory(which, by, a, b, size);
-        kbi_launch_end();
-        kbi_lab.gpu.at = 0;
-        kbi_gate_learn();
-        ns[i] = kbi_lab.gpu.ns[0] - bias;
+        ns[i] = kbi_single_end() - bias;
     }
     return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
 }
@@ -10609,13 +10042,9 @@ static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everythin
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
-    kbi_sample_open(true, 1);
-    kbi_launch_begin(cold);
+    kbi_single_begin(true, cold);
     kbi_launch(KBI_F_READ, 1, 32, arguments);
-    kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    kbi_gate_learn();
-    return kbi_lab.gpu.ns[0];
+    return kbi_single_end();
 }
 
 // How much of an L2's worth of data is gone after the eviction: 0, it reads as what was just read; 1, as what a buffer
@@ -10899,7 +10328,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
-    m->core = !run->backend->stands_in && (run->work.host || !run->backend->gpu);
+    m->core = run->work.host || !run->backend->gpu;
     const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
@@ -11050,7 +10479,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
 
 // clang-format off
 static const kbi_backend kbi_cuda = {
-    "cuda", true, false, kbi_gpu_open_measured,
+    "cuda", true, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_broken, kbi_gpu_abandon,
       kbi_gpu_roof },
@@ -11082,7 +10511,7 @@ void kb_not_found(kb_state* kb, const char* format, ...) {
 
 // The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
-    const kbi_backend* b = recipe->target == KBI_ON_SCRIPT ? &kbi_scripted : &kbi_cpu;
+    const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
     if (recipe->target == KBI_ON_GPU) b = &kbi_cuda;
 #endif
@@ -11103,7 +10532,7 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
         if (kbi_nan(m->roofs.of[i]) && b->timing.roof) b->timing.roof(m, i);
-        if (kbi_nan(m->core.of[i]) && !b->stands_in) kbi_core_roof(&m->core, i);
+        if (kbi_nan(m->core.of[i])) kbi_core_roof(&m->core, i);
     }
 }
 
@@ -11113,100 +10542,60 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
 
 // What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
 // past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has learnt
-// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once. Over the samples
-// of one case 1.08 is the most that was seen (the 95 % quantile over the 5 % one, 262 cases on an H200).
-static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5;
+// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
+static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
-static const double kbi_shrunk_least_ns = 1000;
 
-// The last samples, less the bias; and, where ten blocks of samples fall without a stop, the first ones.
-static double kbi_alike_late(const kbi_run* run, double bias, double* first) {
-    double blocks[KBI_STATS_BLOCKS];
-    int64_t n = run->m.n;
+// The samples, where ten blocks of them fall without a stop; and the second to fourth launch of the warm-up, at the clock
+// of the samples, against these. It is said when the function has returned: its outputs may show for certain what times
+// only suggest.
+static void kbi_look_for_shrinking(kbi_run* run) {
+    const kbi_alike* a = &run->alike;
+    const int64_t n = run->m.n;
+    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
+    char was[40], is[40];
+    if (n <= 0 || kbi_failed(run)) return;
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
-    double late = kbi_median_of(run->m.samples, n, scratch) - bias;
+    double first = 0, last = KBI_MAX(kbi_median_of(run->m.samples, n, scratch) - bias, 0);
     bool falls = n >= 30;
     if (falls) kbi_block_medians(run->m.samples, n, scratch, blocks);
     for (int i = 1; i < KBI_STATS_BLOCKS && falls; i++) falls = blocks[i] < blocks[i - 1];
+    if (falls) first = blocks[0] - bias, last = KBI_MAX(blocks[KBI_STATS_BLOCKS - 1] - bias, 0);
     KBENCH_FREE(scratch);
-    *first = falls ? blocks[0] - bias : 0;
-    return KBI_MAX(falls ? blocks[KBI_STATS_BLOCKS - 1] - bias : late, 0);
-}
-
-// The second to fourth launch of the warm-up, as the shortest of them would be at the clock of the samples, less the
-// bias; 0 where they say nothing.
-static double kbi_alike_early(const kbi_run* run, double bias) {
-    const kbi_alike* a = &run->alike;
-    double early = INFINITY;
-    if (a->n < KBI_EARLY || run->sampling.timer->alone) return 0;
-    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i]);
-    bool slower = kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock;
-    return (early - bias) * (slower ? a->clock / run->m.sm_clock : 1);
-}
-
-// Said when the body has returned: its outputs may show for certain what times only suggest.
-static void kbi_look_for_shrinking(kbi_run* run) {
-    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, first = 0;
-    char was[40], is[40];
-    if (run->m.n <= 0 || kbi_failed(run)) return;
-    double late = kbi_alike_late(run, bias, &first), early = kbi_alike_early(run, bias);
+    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i] - bias);
+    if (kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock)
+        early *= a->clock / run->m.sm_clock;
+    bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
     double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
-    kbi_show_time(late * 1e-6, is);
-    if (first > kbi_shrunk_samples * late)
+    if (first > kbi_shrunk_samples * last)
+        snprintf(run->alike.differ, sizeof run->alike.differ, "a launch took %s in the first samples, ever less in the "
+                 "others, and %s in the last ones", kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
+    else if (warm && early > much * last + kbi_shrunk_least_ns)
         snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "a launch took %s in the first samples, ever less, and %s in the last ones",
-                 kbi_show_time(first * 1e-6, was), is);
-    else if (early > much * late + kbi_shrunk_least_ns)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was), is);
+                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
+                 kbi_show_time(last * 1e-6, is));
 }
 
-// Of launches in a row: 2 where every second one takes so much longer than the others, or they than it; 3 and 4 alike;
-// 0 where there is no such turn.
-static int kbi_alike_turns(const double* ns, int n, double bias, double much, double least) {
-    for (int p = 2; p <= 4; p++)
+// Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
+static void kbi_look_for_turns(kbi_run* run, const double* ns) {
+    bool host = run->sampling.timer->by_clock;
+    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
+    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
+    double much = host ? kbi_turn_host : kbi_turn_gpu;
+    if (!kbi_finite(bias)) bias = 0;
+    for (int p = 2; p <= 4 && !run->alike.differ[0]; p++)
         for (int which = 0; which < p; which++) {
-            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 };
-            for (int i = 0; i < n; i++) {
+            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // of the others, and of this one
+            for (int i = 0; i < KBI_TURNS; i++) {
                 int in = i % p == which;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
                 high[in] = KBI_MAX(high[in], ns[i] - bias);
             }
             for (int in = 0; in < 2; in++)
-                if (low[in] > much * high[!in] && low[in] - high[!in] > least) return p;
+                if (low[in] > much * high[!in] && low[in] - high[!in] > least)
+                    snprintf(run->alike.differ, sizeof run->alike.differ,
+                             "one launch in %d takes another time than the others, again and again", p);
         }
-    return 0;
-}
-
-static void kbi_look_for_turns(kbi_run* run, const double* ns) {
-    bool host = run->sampling.timer->by_clock;
-    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
-    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
-    int turn =
-        kbi_alike_turns(ns, KBI_TURNS, kbi_finite(bias) ? bias : 0, host ? kbi_turn_host : kbi_turn_gpu, least);
-    if (turn)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "one launch in %d takes another time than the others, again and again", turn);
-}
-
-enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
-
-// How many of the first runs of a slot belong to the slot before: those that differ from the second half of it by more
-// than half a percent, and by more than that half scatters. ends: they end before that half, and not by chance.
-static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs, bool* ends) {
-    double mean[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
-    int n = runs / 2, settling = n;
-    for (int i = 0; i < runs; i++) {
-        double each[KBI_TRIALS];
-        for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
-        mean[i] = kbi_median_of(each, KBI_TRIALS, scratch);
-    }
-    double steady = kbi_median_of(mean + n, n, scratch);
-    for (int i = 0; i < n; i++) half[i] = fabs(mean[n + i] - steady);
-    double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
-    while (settling > 0 && fabs(mean[settling - 1] - steady) <= scatter) settling--;
-    *ends = settling < n || fabs(kbi_median_of(mean + n - n / 4, n / 4, scratch) - steady) <= scatter;
-    return settling;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -11367,7 +10756,26 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     return left > 0 && kbi_precision_of(run->m.samples, n) * (left + bias) / left <= r->precision;
 }
 
-// --- units ---
+// --- phases ---
+
+// For profilers: the case, and the phase that it enters. Copies of a case are not shown.
+static void kbi_phase_show(kbi_run* run) {
+    static const char* const names[] = { "check", "audit",   "warm-up", "samples",     "turns",
+                                         "compare", "prove", "look inside", NULL };
+    if (run->place.stand_in || !kbi_show_range) return;
+    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
+    kbi_show_range(&run->ranges[1], names[run->call.phase], "phase");
+}
+
+static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
+    run->call.phase = phase;
+    kbi_phase_show(run);
+    run->call.phase_began = run->call.window.begin = kbi_now();
+    if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
+    if (phase != KBI_PHASE_SAMPLE) return;
+    run->sampling.load = kbi_load_now("/proc");
+    kbi_note_clock(run, kbi_clock_mhz(run));
+}
 
 // The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
 static void kbi_warm_begin(kbi_run* run) {
@@ -11384,58 +10792,32 @@ static void kbi_warm_begin(kbi_run* run) {
         kb_note(&run->kb, "not audited: cannot be captured");
 }
 
-// For profilers: which case this is, and what it is at from here on. Copies of it are at nothing of their own.
-static void kbi_phase_show(kbi_run* run) {
-    static const char* const names[] = { "check", "audit",   "warm-up", "samples",
-                                         "turns", "compare", "prove",   "look inside" };
-    if (run->place.stand_in) return;
-    if (!run->range) run->range = kbi_nvtx_begin(run->of->name, run->of->entry->operation);
-    kbi_nvtx_end(&run->call.shown);
-    if (run->call.phase < KBI_PHASE_DONE) run->call.shown = kbi_nvtx_begin(names[run->call.phase], "phase");
-}
-
-static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
-    run->call.phase = phase;
-    kbi_phase_show(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
-    if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
-    if (phase != KBI_PHASE_SAMPLE) return;
-    run->sampling.load = kbi_load_now("/proc");
-    kbi_note_clock(run, kbi_clock_mhz(run));
-}
-
 // Whether the block is captured once.
 static bool kbi_wants_audit(const kbi_run* run) {
     bool unseen = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE)) != 0;
     return run->backend->capture.begin && !run->work.host && !unseen && run->recipe->audit;
 }
 
-// Whether it is run once more only to look whether the device goes on behind it.
-static bool kbi_wants_look(const kbi_run* run) {
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    bool inspected = run->work.verdict && run->work.verdict->known;
-    return run->backend->capture.begin && !run->work.host && !waits && !inspected && !run->place.stand_in;
-}
-
-// What the inspection has found decides, before the block is run here.
-static void kbi_stop_condemned(kbi_run* run) {
+// What the inspection of this block's calls found; NULL: there was none.
+static const kbi_verdict* kbi_findings(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
-    bool known = v && v->known && !run->work.host && run->recipe->audit;
-    if (known && v->flag >= 0) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
+    return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Whether the block is run for the audit; one that capture refuses is not captured.
+// Whether the block is run for the audit; one that capture refuses is not captured. One that is neither captured nor
+// inspected runs once more to show whether the device goes on behind it.
 static bool kbi_audit_begins(kbi_run* run) {
-    const kbi_verdict* v = run->work.verdict;
-    bool known = v && v->known && !run->work.host && run->recipe->audit;
+    const kbi_verdict* v = kbi_findings(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
-    if (known && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
-    if (known && !v->captures && kbi_wants_audit(run)) {
+    if (v && run->recipe->audit && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
+    if (v && !v->captures && kbi_wants_audit(run)) {
         run->work.expect |= KB_EXPECT_NO_CAPTURE;
         run->work.nodes = v->work;
         return false;
     }
-    return kbi_wants_audit(run) || kbi_wants_look(run);
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->place.stand_in;
+    return kbi_wants_audit(run) || looks;
 }
 
 // The loop is about to be entered, and KB_SAMPLE's first reset has not run.
@@ -11459,33 +10841,27 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
+// --- which unit comes next; KBI_NO_UNIT: look again ---
+
+// Runs a unit of a timer that needs no block, or says which unit the block runs for.
+static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
+    if (!run->sampling.timer->alone) return unit;
     run->call.unit = unit;
     run->call.warm_units += unit == KBI_WARM;
     run->sampling.timer->alone(run);
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
+    return KBI_NO_UNIT;
 }
 
-// Rests until the conductor lets it go on. false: the body has to return, and to be called again.
+// Rests until the conductor lets it go on. false: the function has to return, and to be called again.
 static bool kbi_rest(kbi_run* run) {
     run->place.resting = !run->place.fiber;
     if (run->place.fiber) kbi_fiber_rest(run->place.fiber);
     return !run->place.resting;
 }
 
-// At the end of its slot a run rests until it is given another, or told that it is enough.
-static bool kbi_slot_is_full(const kbi_run* run) {
-    bool full = !run->place.settling && run->m.n >= run->place.slot_end;
-    return run->place.order == KBI_SLOT && full && !run->sampling.open;
-}
-
-static bool kbi_wants_sample(kbi_run* run) {
-    if (run->place.order == KBI_BY_ITSELF) return !kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began));
-    return run->place.order != KBI_FINISH;
-}
-
-// Warm-up, but first what the conductor wants. KBI_NO_UNIT: look again.
+// Warm-up, but first what the conductor wants.
 static kbi_unit kbi_choose_warm(kbi_run* run) {
     if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
     if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
@@ -11495,27 +10871,27 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
         kbi_phase_enter(run, KBI_PHASE_SAMPLE);
-    else if (run->sampling.timer->alone)
-        kbi_sample_alone(run, KBI_WARM);
     else
-        return KBI_WARM;
+        return kbi_timed_unit(run, KBI_WARM);
     return KBI_NO_UNIT;
 }
 
+// At the end of its slot a run rests until it is given another, or told that it is enough.
 static kbi_unit kbi_choose_sample(kbi_run* run) {
-    if (kbi_slot_is_full(run) && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!run->sampling.open && !kbi_wants_sample(run)) {
-        if (run->place.order == KBI_BY_ITSELF) { // now: the clock falls, and throttling ends, when the device idles
-            kbi_note_clock(run, kbi_clock_mhz(run));
-            kbi_sense(run);
-            kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
-        }
-        kbi_look_for_shrinking(run);
-        kbi_phase_enter(run, KBI_PHASE_TURNS);
-    } else if (run->sampling.timer->alone)
-        kbi_sample_alone(run, KBI_SAMPLE);
-    else
-        return KBI_SAMPLE;
+    const kbi_place* place = &run->place;
+    const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
+    bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
+    if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
+    if (!between || !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began))
+                            : place->order == KBI_FINISH))
+        return kbi_timed_unit(run, KBI_SAMPLE);
+    if (alone) { // now: the clock falls, and throttling ends, when the device idles
+        kbi_note_clock(run, kbi_clock_mhz(run));
+        kbi_sense(run);
+        kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
+    }
+    kbi_look_for_shrinking(run);
+    kbi_phase_enter(run, KBI_PHASE_TURNS);
     return KBI_NO_UNIT;
 }
 
@@ -11541,43 +10917,36 @@ static kbi_unit kbi_choose_turn(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Whether what later launches submit can be held against the audit: several in a row, so that none hides that works
-// every second time.
-static bool kbi_compares(const kbi_run* run) {
-    return run->backend->capture.compare && run->work.shape && !kbi_only_checked(run) && !run->place.stand_in;
-}
-
-// A function that gives back new memory at each call gave some behind the samples that nothing was run to fill.
-static bool kbi_left_unrun(const kbi_run* run) { return run->work.called && run->alike.compared > 0; }
-
 static kbi_phase kbi_after_audit(const kbi_run* run) {
     return run->call.last == KBI_PHASE_INSIDE ? KBI_PHASE_INSIDE : KBI_PHASE_WARM;
 }
 
-// The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
+// The next unit of this call of the function, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
+    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->place.stand_in;
     while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->place.resting && run->call.phase <= run->call.last)
         switch (run->call.phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
             if (run->work.again || kbi_audit_begins(run))
                 unit = KBI_AUDITED;
-            else if (!kbi_failed(run))
+            else
                 kbi_phase_enter(run, kbi_after_audit(run));
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_TURNS: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE:
-            if (kbi_compares(run) && run->alike.compared++ < KBI_COMPARISONS)
+        case KBI_PHASE_COMPARE: // several launches in a row with the audit, so that none hides that works at times
+            if (compares && run->work.shape && run->alike.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             else
                 kbi_phase_enter(run, KBI_PHASE_PROVE);
             break;
         case KBI_PHASE_PROVE:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            if (kbi_put_back(run) || kbi_left_unrun(run)) unit = KBI_PROVED;
+            // a function that gives back new memory at each call gave some when nothing was run to fill it
+            if (kbi_put_back(run) || (run->work.called && run->alike.compared > 0)) unit = KBI_PROVED;
             break;
         case KBI_PHASE_INSIDE:
             if (kbi_inside_wants(run))
@@ -11590,18 +10959,21 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
     return unit;
 }
 
+// --- a unit begins, and ends ---
+
 static void kbi_mark(kbi_run* run, bool begin) {
     if (run->call.looks == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
     if (run->call.looks && !begin) run->call.looks--;
 }
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
+    const kbi_verdict* v = kbi_findings(run);
     run->call.unit = unit;
     run->call.called = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
-        kbi_stop_condemned(run);
+        if (v && v->flag >= 0 && run->recipe->audit) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
         kbi_inspect_first(run, true);
         kbi_mark(run, true);
         return kbi_failed(run) ? 0 : 1;
@@ -11622,23 +10994,23 @@ static void kbi_unit_end(kbi_run* run) {
         kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
                  "the timed block calls %s, whose time would count as the block's; call it before or after the block",
                  called);
-    if (unit == KBI_CHECKED) {
+    switch (unit) {
+    case KBI_CHECKED:
         kbi_mark(run, false);
         kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_lab.wall_start;
         if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
-    } else if (unit == KBI_AUDITED) {
+        break;
+    case KBI_AUDITED:
         run->backend->capture.end(run);
         if (!run->work.again) kbi_phase_enter(run, kbi_after_audit(run));
-    } else if (unit == KBI_COMPARED) {
-        run->backend->capture.compare(run);
-    } else if (unit == KBI_PROVED) {
-        kbi_stop_on_error(run, "in the last run of the timed block");
-    } else if (unit == KBI_INSIDE) {
-        kbi_inside_end(run);
-    } else if (unit != KBI_CAPTURED) {
-        run->sampling.timer->end(run);
+        break;
+    case KBI_COMPARED: run->backend->capture.compare(run); break;
+    case KBI_PROVED: kbi_stop_on_error(run, "in the last run of the timed block"); break;
+    case KBI_INSIDE: kbi_inside_end(run); break;
+    case KBI_CAPTURED: break;
+    default: run->sampling.timer->end(run);
     }
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
@@ -11648,7 +11020,7 @@ static void kbi_unit_end(kbi_run* run) {
 static bool kbi_can_run(kbi_run* run, bool host) {
     if (run->m.status != KB_OK) return false;
     run->work.host = host;
-    if (host || run->backend->gpu || !KBI_CUDA || run->backend->stands_in) return true;
+    if (host || run->backend->gpu || !KBI_CUDA) return true;
     kb_skip(&run->kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
     return false;
 }
@@ -11685,8 +11057,8 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
 
 bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
-    if (run->m.status != KB_OK) return false;
-    if (run->call.unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
+    // left by break: kbi_body_ended says so
+    if (run->m.status != KB_OK || run->call.unit != KBI_NO_UNIT) return false;
     if (run->call.ready != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
     if (run->call.over || (run->call.looped && !run->call.sampled))
@@ -11695,7 +11067,6 @@ bool kbi_sample(kb_state* kb) {
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
     run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
-    if (run->call.ready != KBI_NO_UNIT) kbi_memory_reset(run);
     if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
     return run->call.ready != KBI_NO_UNIT;
 }
@@ -11709,25 +11080,17 @@ void kbi_leave(kb_state* kb) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>calls     measure: the calls of a body that make a case: one that is checked, one that is measured.
+  >>calls     measure: the calls of a function that make a case: one that is checked, one that is measured.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What follows from a word, as what a library throws that finds no GPU, takes none away.
+// What follows from a skip or a failure, as what a library throws that finds no GPU, takes none away.
 void kbi_threw(kb_state* kb, const char* what) {
-    if (kb->run->m.status != KB_OK) return;
-    kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
-             what ? what : " that is no std::exception");
+    if (kb->run->m.status == KB_OK)
+        kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
+                 what ? what : " that is no std::exception");
 }
 
-static void kbi_call_guarded(kbi_run* run, kb_body body) {
-    const kb_build* build = run->of->entry->build;
-    if (build && build->call)
-        build->call(body, &run->kb);
-    else
-        body(&run->kb);
-}
-
-// Each call begins in the folder where the program was started, and with the process as the first one found it.
+// Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
 static void kbi_call_clear(void) {
     if (!kbi_before.known) kbi_before_note();
     kbi_before_restore();
@@ -11748,19 +11111,21 @@ static void kbi_stray(void) {
 
 // Calls a case's function. A process that it forked has to end in it: one that returns would go on as if it measured.
 static void kbi_call_function(kbi_run* run) {
-    volatile pid_t here = getpid();
-    uintptr_t of = (uintptr_t)run->of;
-    if (run->of->desc) { // the process is somebody else's, with its own timers, folder and children
-        kbi_call_guarded(run, run->of->entry->body);
-        return;
-    }
-    kbi_call_clear();
+    const kb_entry* entry = run->of->entry;
+    const volatile pid_t here = getpid();
+    const uintptr_t of = (uintptr_t)run->of;
+    const bool own = !run->of->desc; // else the process is somebody else's, with its own timers, folder and children
+    if (own) kbi_call_clear();
     kbi_lab.running = of;
-    if (!kbi_lab.strays) {
+    if (own && !kbi_lab.strays) {
         void* p = mmap(NULL, sizeof *kbi_lab.strays, PROT_READ | PROT_WRITE, MAP_SHARED | KBI_MAP_ANONYMOUS, -1, 0);
         if (p != MAP_FAILED) kbi_lab.strays = (volatile uintptr_t*)p;
     }
-    kbi_call_guarded(run, run->of->entry->body);
+    if (entry->build && entry->build->call)
+        entry->build->call(entry->body, &run->kb);
+    else
+        entry->body(&run->kb);
+    if (!own) return;
     if (getpid() != here) kbi_stray();
     if (!kbi_lab.strays || *kbi_lab.strays != of) return;
     *kbi_lab.strays = 0;
@@ -11768,13 +11133,11 @@ static void kbi_call_function(kbi_run* run) {
 }
 
 static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
-    run->call.phase = first;
-    run->call.last = last;
-    run->call.unit = run->call.ready = KBI_NO_UNIT;
-    run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
-    run->call.reset = false;
+    const kbi_body_call before = run->call;
+    memset(&run->call, 0, sizeof run->call);
+    run->call.phase = first, run->call.last = last;
+    run->call.fresh = before.fresh, run->call.looks = before.looks, run->call.mark = before.mark;
     run->sampling.batch = 1;
-    run->call.fills = run->call.zeros = 0;
     kbi_phase_show(run);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
     if (run->call.fresh) return; // in the memory of the call before
@@ -11791,18 +11154,6 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Of the blocks before last in the list; NULL: of all.
-static void kbi_check_guards(kbi_run* run, const kbi_block* last) {
-    for (kbi_block* b = run->memory.blocks; b != last; b = b->next) {
-        int64_t at = kbi_guard_broken(run->backend, b);
-        if (at == KB_NONE) continue;
-        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
-                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
-                 b->bytes);
-        return;
-    }
-}
-
 // Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
 // far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes say
 // nothing of the data.
@@ -11813,8 +11164,8 @@ static bool kbi_all_constant(const kbi_run* run) {
     memset(poison, KBI_POISON, sizeof poison);
     for (const kbi_block* block = run->memory.blocks; block; block = block->next)
         for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
-            const kbi_backend* b = block->place == KB_HOST ? &kbi_cpu : run->backend;
-            b->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
+            kbi_home(run->backend, block->place)
+                ->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
             if (memcmp(seen, poison, sizeof seen) == 0) continue;
             if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
             any = true;
@@ -11822,18 +11173,26 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
+// What is left to say when the function has returned: early exits, guards, leaks; then its memory goes back.
 static void kbi_body_ended(kbi_run* run) {
+    const kbi_backend* b = run->backend;
+    const bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
-    if (in_flight && run->backend->timing.abandon) run->backend->timing.abandon();
-    kbi_nvtx_end(&run->call.shown);
+    if (in_flight && b->timing.abandon) b->timing.abandon();
+    if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
-    if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
+    if (run->call.ready != KBI_NO_UNIT && run->m.status == KB_OK)
+        kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
-    kbi_stop_if_broken(run);
+    const char* broken = b->timing.broken ? b->timing.broken() : NULL;
+    if (broken) { // the cause of what else went wrong in this case; each one after it would fail
+        kbi_raise(run, KB_FLAG_CUDA_ERROR);
+        kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
+        kbi_give_word(run, KB_FAILED);
+    }
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
     // another call is to follow with other inputs in the memory of this one
@@ -11843,36 +11202,47 @@ static void kbi_body_ended(kbi_run* run) {
                 "not proven that the last launch wrote the outputs: what they held could not be set back before it");
     if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
-    if (!lost) kbi_check_guards(run, NULL);
-    bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
-    if (!lost && first && kbi_all_constant(run)) run->m.constant = 1;
-    if (!lost && run->work.graph) run->backend->capture.forget(run);
+    if (!lost) {
+        kbi_check_guards(run);
+        if (first && kbi_all_constant(run)) run->m.constant = 1;
+        if (run->work.graph) b->capture.forget(run);
+    }
     run->memory.keeps = keeps;
     if (keeps)
         kbi_memory_keep(run);
     else
-        kbi_memory_free(run->backend, &run->memory, lost);
-    int64_t left = kbi_free_bytes(run->backend);
+        kbi_memory_free(b, &run->memory, lost);
+    int64_t left = kbi_free_bytes(b);
     if (left != KB_NONE && !lost && !keeps && !run->place.in_turn)
         run->m.leaked =
             KBI_MAX(run->memory.free_before - left, (int64_t)0) / (run->call.fresh ? 2 : 1); // of two calls
 }
 
-static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe) {
+static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe,
+                         const kbi_case* c) {
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
-    run->backend = b;
-    run->machine = machine;
-    run->recipe = recipe;
-    run->work.expect = recipe->expect;
+    run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
+    run->work.expect = c->desc ? c->desc->expect : recipe->expect;
+    run->work.called = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
     run->began = kbi_now();
     kbi_lab.kept = kbi_lab.lost = 0;
+    run->kb.run = run;
     run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
     run->kb.gpu = b->gpu;
     run->kb.seed = recipe->seed;
-    run->kb.run = run;
+    run->kb.operation = c->entry->operation, run->kb.implementation = c->entry->implementation;
+    run->kb.direction = c->direction;
+    run->kb.dtype = c->dtype;
+    run->kb.user = c->entry->user;
+    const kb_build* build = kbi_build_of(c->entry);
+    run->m.debug_build = !build->optimised || build->instruments || kbi_instruments_here();
+    if (!c->desc) return;
+    if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
+    if (c->desc->flops > 0) run->m.flops = c->desc->flops;
+    if (c->desc->items > 0) run->m.items = c->desc->items;
 }
 
 static void kbi_run_finish(kbi_run* run) {
@@ -11882,25 +11252,15 @@ static void kbi_run_finish(kbi_run* run) {
     }
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
-    kbi_nvtx_end(&run->range);
+    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->began);
     kbi_want_roofs(run);
 }
 
-static void kbi_run_case(kbi_run* run, const kbi_case* c) {
-    run->of = c;
-    run->kb.operation = c->entry->operation;
-    run->kb.implementation = c->entry->implementation;
-    run->kb.direction = c->direction;
-    run->kb.dtype = c->dtype;
-    run->kb.user = c->entry->user;
-    run->work.called = c->entry->returns;
-    run->m.debug_build = kbi_debug_build(c->entry);
-    if (!c->desc) return;
-    run->work.expect = c->desc->expect;
-    if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
-    if (c->desc->flops > 0) run->m.flops = c->desc->flops;
-    if (c->desc->items > 0) run->m.items = c->desc->items;
+static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
+    kbi_body_begins(run, first, last);
+    kbi_call_function(run);
+    kbi_body_ended(run);
 }
 
 // --fresh: one more run and check with inputs from another seed, where the call before left its own and its outputs.
@@ -11914,9 +11274,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.verified = -1;
     run->kb.seed = seed;
     run->call.fresh = true;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-    kbi_call_function(run);
-    kbi_body_ended(run);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
     run->call.fresh = false;
     run->kb.seed = run->recipe->seed;
     run->work = work;
@@ -11928,13 +11286,11 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call of a body: one run of the block, and its check. Device memory that is missing afterwards is a leak
+// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a leak
 // if it goes missing a second time: the first call may have loaded code.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
-        kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-        kbi_call_function(run);
-        kbi_body_ended(run);
+        kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
         kbi_fresh_call(run, run->recipe->seed + 1, "before the samples");
         if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
@@ -11956,10 +11312,8 @@ static void kbi_measure_call(kbi_run* run) {
 // A call of its own for those who look into the block, and time nothing: to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
-    kbi_call_function(run);
-    kbi_body_ended(run);
-    kbi_nvtx_end(&run->range);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
+    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
 
@@ -12103,7 +11457,7 @@ static bool kbi_checks_now(kbi_run* run) {
 
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
-    if (passed && !run->m.proven) run->m.proven = kbi_proven(run);
+    if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
     return passed;
@@ -12131,7 +11485,7 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
     bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && kbi_stale(run))
+    if (!c.passed && kbi_last_run(run, true))
         kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
     else if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
@@ -12166,7 +11520,7 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_check_done(run, passed, error, tolerance);
-    if (!passed && kbi_stale(run))
+    if (!passed && kbi_last_run(run, true))
         kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it; %s",
                  text);
     else if (!passed)
@@ -12223,30 +11577,27 @@ void kb_expect(kb_state* kb, unsigned expectations) {
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_SLOTS = 64 + 1 };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_ARMS = 64, KBI_SLOTS = KBI_ARMS + 1 };
 
-typedef struct kbi_arm { // a case of the group, with its body suspended
+typedef struct kbi_arm { // a case of the group, with its function suspended
     kbi_run run;
     int index; // of the case in the plan
     kbi_fiber fiber;
     struct kbi_arm* replicas; // --rotate
     int n_replicas;
-    bool over;                   // failed, or its body has returned
+    bool over;                   // failed, or its function has returned
     double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
 } kbi_arm;
 
 typedef struct kbi_contest {
-    kbi_arm** arms; // the first is the baseline
-    kbi_arm* equal; // a second instance of the baseline, with a rival's slots: what an equal one looks like; or NULL
-    int n, rounds;
-    int settling; // runs of the block that settle it in its slot
-    kbi_stage* stage;
+    kbi_arm* arms[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
+    int n, slots;             // without the control; with it, if there is one
+    int rounds;
+    int settling; // runs of the block at the begin of a slot that are no samples
+    bool staged;  // all run on the same buffers
     const kbi_sink* sink;
     const kbi_recipe* recipe;
 } kbi_contest;
-
-static int kbi_contest_slots(const kbi_contest* c) { return c->n + (c->equal != NULL); }
-static kbi_arm* kbi_contest_arm(const kbi_contest* c, int i) { return i < c->n ? c->arms[i] : c->equal; }
 
 static void kbi_arm_main(void* p) {
     kbi_arm* a = (kbi_arm*)p;
@@ -12265,6 +11616,17 @@ static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
         kbi_arm_main(a);
 }
 
+// The same case once more: a copy for --rotate, or the baseline's control. It was checked, and its results are nobody's.
+static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
+    const kbi_run* run = &first->run;
+    memset(a, 0, sizeof *a);
+    kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
+    a->run.work.verdict = run->work.verdict;
+    a->run.sink = run->sink, a->run.index = -1;
+    a->run.place.stand_in = true;
+    a->index = first->index;
+}
+
 // --rotate: how often data of so many bytes has to be there to exceed L2 twice; 0: there is none.
 static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
@@ -12277,56 +11639,40 @@ static int kbi_copies_planned(const kbi_run* run) {
     return n > 1 && n <= KBI_REPLICAS ? (int)n : 1;
 }
 
-// The next copy goes to its place on the stage; it has none where the second call allocates otherwise than the first.
-static void kbi_copy_place(kbi_arm* a, kbi_memory* copy, int which) {
-    kbi_memory* first = &a->run.memory;
-    if (!first->stage) return;
-    first->strayed |= which >= first->copies;
-    if (which >= first->copies) return;
-    copy->first = first;
-    copy->stage = first->stage;
-    copy->most = first->most;
-    copy->at = (size_t)which * first->stage->stride;
-}
-
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
 // captured blocks then run in turn, so that no launch finds its data in cache.
 static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
-    int64_t bytes = a->run.memory.device, n = kbi_copies_of(&a->run, bytes);
+    kbi_memory* first = &a->run.memory;
+    int64_t n = kbi_copies_of(&a->run, first->device);
     // on a stage they are in what was allocated
-    int64_t room = a->run.memory.stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
+    int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
-    if (n < 2 || n > KBI_REPLICAS || n * bytes > room) {
-        if (n < 2)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
-        else if (n > KBI_REPLICAS)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD,
-                     "it takes %lld copies of this data to exceed L2 twice; at most %d rotate", (long long)n,
-                     KBI_REPLICAS);
-        else
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for the %lld copies of it that exceed L2 twice",
-                     (long long)n);
-        return;
-    }
+    if (n < 2)
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
+    else if (n > KBI_REPLICAS || n * first->device > room)
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
+                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, if there is memory for them",
+                 (long long)n, KBI_REPLICAS);
+    if (kbi_failed(&a->run)) return;
     a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
-    memset(a->replicas, 0, sizeof(kbi_arm) * (size_t)(n - 1));
     for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
-        kbi_arm* copy = &a->replicas[i];
-        kbi_run_init(&copy->run, a->run.backend, a->run.machine, a->run.recipe);
-        kbi_run_case(&copy->run, a->run.of);
-        copy->run.work.verdict = a->run.work.verdict;
-        kbi_copy_place(a, &copy->run.memory, i + 1);
-        copy->index = a->index;
+        kbi_arm* copy = &a->replicas[a->n_replicas++];
+        kbi_memory* memory = &copy->run.memory;
+        kbi_arm_again(copy, a);
+        if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
+            first->strayed = true;
+        } else if (first->stage) {
+            memory->first = first, memory->stage = first->stage, memory->most = first->most;
+            memory->at = (size_t)(i + 1) * first->stage->stride;
+        }
         copy->run.place.order = KBI_HOLD;
-        copy->run.place.stand_in = true;
         copy->run.place.in_turn = true;
         copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        if (copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
-            return;
-        }
-        a->n_replicas++;
-        kbi_go_on(c, copy);
+        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy);
+        if (copy->over)
+            kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
+        else
+            kbi_go_on(c, copy);
         if (kbi_failed(&copy->run) || !copy->run.work.graph)
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
     }
@@ -12347,7 +11693,28 @@ static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
     }
 }
 
-static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
+// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
+static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+    kbi_place* place = &a->run.place;
+    bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
+    place->in_turn = c->n > 1 || many;
+    place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
+    place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    if (a->over)
+        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
+    else
+        kbi_go_on(c, a);
+    if (!many || a->over) return;
+    kbi_arm_replicate(c, a);
+    kbi_arm_capture(c, a);
+    place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    kbi_go_on(c, a);
+}
+
+static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
+    a->run.place.order = KBI_FINISH;
+    if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
         a->replicas[i].run.place.order = KBI_FINISH;
         if (!a->replicas[i].over) kbi_go_on(c, &a->replicas[i]);
@@ -12357,6 +11724,7 @@ static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
     KBENCH_FREE(a->replicas);
     a->replicas = NULL;
     a->n_replicas = 0;
+    kbi_fiber_free(&a->fiber);
 }
 
 // A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
@@ -12364,14 +11732,13 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
-    a->run.place.slot_end = from + (a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1
-                                        ? 1
-                                        : 8); // launches are a slot by themselves
+    bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // launches are a slot by themselves
+    a->run.place.slot_end = from + (one ? 1 : 8);
     if (c->recipe->samples) a->run.place.slot_end = KBI_MIN(a->run.place.slot_end, c->recipe->samples);
     if (a->run.place.slot_end == from) return NAN;
     a->run.place.settling = c->settling;
     kbi_go_on(c, a);
-    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
+    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
     if (kbi_failed(&a->run) || n <= 0) return NAN;
     memcpy(slot, a->run.m.samples + from, sizeof(double) * (size_t)n);
     return kbi_trimmed(slot, (int)n, (int)n / 8);
@@ -12395,9 +11762,9 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 static double kbi_contest_width(const kbi_contest* c) {
     double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
     const kbi_arm* base = c->arms[0];
-    for (int i = 1; i < kbi_contest_slots(c); i++) {
+    for (int i = 1; i < c->slots; i++) {
         double median, lo, hi;
-        const kbi_arm* a = kbi_contest_arm(c, i);
+        const kbi_arm* a = c->arms[i];
         if (a->over || base->over) continue;
         for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
@@ -12409,88 +11776,43 @@ static double kbi_contest_width(const kbi_contest* c) {
 static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
-    bool each = true;
-    for (int i = 0; i < c->n; i++) // all look in the same rounds, those in which the contest may be resolved
-        c->arms[i]->run.sampling.next_look = c->rounds % 8 ? INT64_MAX : 0;
-    for (int i = 0; i < c->n; i++)
+    bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
+    for (int i = 0; i < c->n; i++) {
+        c->arms[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
         if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, time)) each = false;
+    }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
     if (r->samples || kbi_only_checked(&c->arms[0]->run)) return each;
     if (r->rounds) return c->rounds >= r->rounds;
     if (time >= r->max_time && (kbi_contest_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
-    bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
+    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
-// Slots of so many runs for one of the contest, each after somebody else. false: the device is lost.
-static bool kbi_slots_try(kbi_contest* c, int which, int runs, double ns[KBI_TRIALS][KBI_TRIAL_LONG]) {
-    int slots = kbi_contest_slots(c);
-    kbi_arm* a = kbi_contest_arm(c, which);
-    for (int t = 0; t < KBI_TRIALS && !a->over; t++) {
-        kbi_arm* other = kbi_contest_arm(c, (which + 1 + t % (slots - 1)) % slots);
-        for (int k = 0; k < 2; k++) {
-            kbi_arm* now = k ? a : other;
-            if (now->over) continue;
-            now->run.place.slot_end = now->run.m.n;
-            now->run.place.settling = k ? runs : 1;
-            now->run.place.settled = k ? ns[t] : NULL;
-            kbi_go_on(c, now);
-            now->run.place.settled = NULL;
-            if (kbi_lost(&now->run)) return false;
-        }
-    }
-    return true;
-}
-
-// Tries slots before any counts. false: the device is lost.
-static bool kbi_contest_settle(kbi_contest* c) {
-    double ns[KBI_TRIALS][KBI_TRIAL_LONG];
-    int slots = kbi_contest_slots(c), settling = 1;
-    bool slow = false, steady = false;
-    for (int i = 0; i < c->n; i++) {
-        slow |= c->arms[i]->run.work.estimate_ns > 500000;
-        steady |= !c->arms[i]->run.sampling.timer || c->arms[i]->run.sampling.timer->steady;
-    }
-    c->settling = 0;
-    if (steady || kbi_only_checked(&c->arms[0]->run)) return true;
-    for (int i = 0; i < slots && !slow; i++) {
-        kbi_arm* a = kbi_contest_arm(c, i);
-        bool ends = true;
-        int its = 0;
-        for (int runs = KBI_TRIAL_RUNS; runs <= KBI_TRIAL_LONG; runs *= 2) { // once more, where they may not be all
-            if (!kbi_slots_try(c, i, runs, ns)) return false;
-            its = a->over ? 0 : kbi_settling_of(ns, runs, &ends);
-            if (its < runs / 2) break;
-        }
-        settling = KBI_MAX(settling, its);
-        if (!a->over && !ends) // of the baseline's equal the baseline says it
-            kb_note(&c->arms[i < c->n ? i : 0]->run.kb,
-                    "after %d runs of a turn, which do not count, it still changes", its);
-    }
-    c->settling = settling;
-    return true;
-}
-
-static void kbi_contest_rounds_run(kbi_contest* c) {
-    int order[KBI_SLOTS], slots = kbi_contest_slots(c);
-    int64_t began = kbi_now() - kbi_lab.stood;
-    for (c->rounds = 0; c->rounds < KBI_ROUNDS_LIMIT;) {
-        int live = 0;
-        kbi_slot_order(order, slots, c->rounds, c->recipe->seed);
-        for (int k = 0; k < slots; k++) {
-            kbi_arm* a = kbi_contest_arm(c, order[k]);
-            a->ns[c->rounds] = kbi_slot(c, a);
-            if (kbi_lost(&a->run)) return;
-        }
-        c->rounds++;
-        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
-        if (!live || kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9)) return;
-    }
-}
-
 static void kbi_contest_rounds(kbi_contest* c) {
-    if (kbi_contest_settle(c)) kbi_contest_rounds_run(c);
-    for (int i = 0; i < c->n; i++) // now, before bodies look at their results and the device idles
+    int order[KBI_SLOTS], live = c->n;
+    bool lost = false, enough = false;
+    c->settling = 4; // what the slot before left in caches and predictors is gone by then; a long run outlasts it
+    for (int i = 0; i < c->n; i++) {
+        const kbi_run* run = &c->arms[i]->run;
+        if (run->work.estimate_ns > 500000) c->settling = KBI_MIN(c->settling, 1);
+        if (!run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run)) c->settling = 0;
+    }
+    int64_t began = kbi_now() - kbi_lab.stood;
+    while (live && !lost && !enough) {
+        kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
+        for (int k = 0; k < c->slots && !lost; k++) {
+            kbi_arm* a = c->arms[order[k]];
+            a->ns[c->rounds] = kbi_slot(c, a);
+            lost = kbi_lost(&a->run);
+        }
+        if (lost) break;
+        c->rounds++;
+        live = 0;
+        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
+        enough = kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
+    }
+    for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
         if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
     for (int i = 0; i < c->n; i++) {
         kbi_run* run = &c->arms[i]->run;
@@ -12505,50 +11827,27 @@ static void kbi_arm_keep_rounds(const kbi_contest* c, kbi_arm* a) {
     if (c->n < 2 || kbi_failed(run)) return;
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
-    if (a == c->arms[0] && c->equal) run->m.control_ns = kbi_copy_reals(c->equal->ns, c->rounds);
+    if (a == c->arms[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->arms[c->n]->ns, c->rounds);
     // who called no KB_ALLOC has none of its data there, and what it brought nobody knows
-    run->m.stage = c->stage != NULL && !run->memory.strayed && run->memory.most > 0;
+    run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
     run->m.arms = c->n;
     run->m.contest = c->arms[0]->index;
 }
 
-// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
-static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
-    const kbi_recipe* r = c->recipe;
-    bool many = r->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
-    a->run.place.in_turn = c->n > 1 || many;
-    a->run.place.fiber = a->run.place.in_turn && !a->run.work.called ? &a->fiber : NULL;
-    a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-    a->over = a->run.place.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
-    if (a->over)
-        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
-    else
-        kbi_go_on(c, a);
-    if (many && !a->over) {
-        kbi_arm_replicate(c, a);
-        kbi_arm_capture(c, a);
-        a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-        kbi_go_on(c, a);
-    }
-}
-
-// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost.
+// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost, and the
+// others stay where they are, since the process ends.
 static bool kbi_contest_run(kbi_contest* c) {
-    int slots = kbi_contest_slots(c);
     bool good = true;
-    for (int i = 0; i < slots && good; i++) {
-        kbi_arm_start(c, kbi_contest_arm(c, i));
-        good = !kbi_lost(&kbi_contest_arm(c, i)->run);
+    for (int i = 0; i < c->slots && good; i++) {
+        kbi_arm_start(c, c->arms[i]);
+        good = !kbi_lost(&c->arms[i]->run);
     }
     if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < slots; i++) // the others stay where they are: the process ends
-        if (kbi_lost(&kbi_contest_arm(c, i)->run)) good = false;
-    for (int i = slots - 1; i >= 0; i--) { // the equal one first: it has nothing to say
-        kbi_arm* a = kbi_contest_arm(c, i);
-        a->run.place.order = KBI_FINISH;
-        if (kbi_lost(&a->run)) good = false;
-        if (!a->over && good) kbi_go_on(c, a);
-        if (good) kbi_arm_replicas_end(c, a), kbi_arm_keep_rounds(c, a), kbi_fiber_free(&a->fiber);
+    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->arms[i]->run);
+    for (int i = c->slots - 1; i >= 0 && good; i--) { // the control first: it has nothing to say
+        kbi_arm_end(c, c->arms[i]);
+        kbi_arm_keep_rounds(c, c->arms[i]);
+        good = !kbi_lost(&c->arms[i]->run);
     }
     return good;
 }
@@ -12563,11 +11862,11 @@ typedef struct kbi_room {
     int64_t device, host, largest; // bytes; of the largest stage
 } kbi_room;
 
-static kbi_room kbi_room_of(kbi_arm** arms, int n, bool equal) {
+static kbi_room kbi_room_of(kbi_arm** arms, int n, bool control) {
     kbi_room r = { 0, 0, 0 };
     size_t largest = 0;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, arms[i]->run.memory.most);
-    for (int i = 0; i < n + equal; i++) {
+    for (int i = 0; i < n + control; i++) {
         const kbi_run* run = &arms[i % n]->run;
         int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
         int64_t copies = KBI_MAX(run->memory.copies, 1), all = copies * run->m.memory;
@@ -12585,64 +11884,46 @@ static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
     return KBI_STAGES && !run->machine->tool[0] && largest > 0 && largest <= most;
 }
 
-// The baseline once more. It was checked; nobody asks it.
-static kbi_arm* kbi_equal_of(const kbi_arm* baseline) {
-    kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
-    const kbi_run* of = &baseline->run;
-    memset(a, 0, sizeof *a);
-    kbi_run_init(&a->run, of->backend, of->machine, of->recipe);
-    kbi_run_case(&a->run, of->of);
-    a->run.work = of->work;
-    a->run.memory.most = of->memory.most;
-    a->run.memory.copies = of->memory.copies;
-    a->run.sink = of->sink, a->run.index = -1;
-    a->run.place.stand_in = true;
-    a->index = baseline->index;
-    return a;
-}
-
-static bool kbi_contest_staged(kbi_contest* c, int64_t largest) {
-    kbi_stage stage;
-    kbi_memory* memories[KBI_SLOTS];
-    const kbi_backend* b = c->arms[0]->run.backend;
-    int n = kbi_contest_slots(c);
-    for (int i = 0; i < n; i++) memories[i] = &kbi_contest_arm(c, i)->run.memory;
-    bool staged = kbi_stage_wanted(&c->arms[0]->run, largest) && kbi_stage_open(&stage, b, memories, n);
-    c->stage = staged ? &stage : NULL;
-    bool good = kbi_contest_run(c);
-    if (staged && good) kbi_stage_close(&stage, memories, n);
-    return good;
-}
-
 // Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
 static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
-    int64_t free_now = n ? kbi_free_bytes(arms[0]->run.backend) : KB_NONE;
-    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    bool equal = n > 1; // whoever says how many samples there are asks of each rival, and gets no less sure a verdict
+    const kbi_backend* b = arms[0]->run.backend;
+    int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     for (int i = 0; i < n; i++) arms[i]->run.memory.copies = kbi_copies_planned(&arms[i]->run);
-    kbi_room room = kbi_room_of(arms, n, equal);
+    kbi_room room = kbi_room_of(arms, n, n > 1);
     int64_t device = room.device + room.largest;
     if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
     bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || (n && arms[0]->run.work.called)), good = true;
+    bool together = fits && (KBI_FIBERS || arms[0]->run.work.called), good = true;
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
+        kbi_stage stage;
+        kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
-        c.arms = arms + i;
-        c.n = together ? n : 1;
-        c.equal = together && equal ? kbi_equal_of(arms[0]) : NULL;
+        c.n = c.slots = together ? n : 1;
+        memcpy(c.arms, arms + i, sizeof *arms * (size_t)c.n);
+        if (c.n > 1) {
+            kbi_arm* control = c.arms[c.slots++] = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+            kbi_arm_again(control, arms[0]);
+            control->run.work = arms[0]->run.work;
+            control->run.memory.most = arms[0]->run.memory.most;
+            control->run.memory.copies = arms[0]->run.memory.copies;
+        }
         c.sink = sink;
         c.recipe = recipe;
-        good = kbi_contest_staged(&c, room.largest);
-        for (int j = 0; j < c.n; j++)
-            if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
-        if (c.equal && good) kbi_measured_free(&c.equal->run.m), KBENCH_FREE(c.equal);
+        for (int k = 0; k < c.slots; k++) memories[k] = &c.arms[k]->run.memory;
+        c.staged = kbi_stage_wanted(&arms[0]->run, room.largest) && kbi_stage_open(&stage, b, memories, c.slots);
+        good = kbi_contest_run(&c);
+        if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
+        for (int k = 0; k < c.n; k++)
+            if (good || c.arms[k]->over) kbi_arm_result(c.arms[k], sink);
+        if (c.slots > c.n && good) kbi_measured_free(&c.arms[c.n]->run.m), KBENCH_FREE(c.arms[c.n]);
     }
     return good;
 }
 
-// Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
+// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found right.
+// false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
@@ -12652,46 +11933,32 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         if (!wanted[i]) continue;
         kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
         memset(a, 0, sizeof *a);
-        kbi_run_init(&a->run, b, machine, recipe);
-        kbi_run_case(&a->run, &cases[first + i]);
+        kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
-        a->index = first + i;
-        a->run.sink = sink, a->run.index = a->index;
+        a->run.sink = sink, a->run.index = a->index = first + i;
         sink->enter(sink->to, a->index);
+        if (recipe->inside) {
+            kbi_inside* in = kbi_inside_call(&a->run);
+            good = !kbi_lost(&a->run);
+            sink->inside(sink->to, a->index, in);
+            KBENCH_FREE(in);
+            kbi_measured_free(&a->run.m);
+            KBENCH_FREE(a);
+            continue;
+        }
         kbi_check_call(&a->run);
-        bool fine = a->run.m.status == KB_OK;
-        good = fine || !kbi_lost(&a->run);
-        if (fine)
+        if (a->run.m.status == KB_OK) {
             arms[count++] = a;
-        else
-            kbi_arm_result(a, sink), KBENCH_FREE(a);
+            continue;
+        }
+        good = !kbi_lost(&a->run);
+        kbi_arm_result(a, sink);
+        KBENCH_FREE(a);
     }
-    for (int i = 0; i < count && good; i += 64) // as many at once
-        good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), recipe, sink);
+    for (int i = 0; i < count && good; i += KBI_ARMS)
+        good = kbi_contest_all(arms + i, KBI_MIN(count - i, (int)KBI_ARMS), recipe, sink);
     for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
     KBENCH_FREE(arms);
-    return good;
-}
-
-// Looks into the marked cases, which have been measured and found right. false: as above.
-static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b,
-                             kbi_machine* machine, int first, int n, const char* wanted, const kbi_sink* sink) {
-    bool good = true;
-    for (int i = 0; i < n && good; i++) {
-        kbi_run* run = wanted[i] ? (kbi_run*)kbi_grow(NULL, sizeof *run) : NULL;
-        if (!run) continue;
-        kbi_run_init(run, b, machine, recipe);
-        kbi_run_case(run, &cases[first + i]);
-        if (recipe->verdicts) run->work.verdict = &recipe->verdicts[i];
-        run->sink = sink, run->index = first + i;
-        sink->enter(sink->to, first + i);
-        kbi_inside* in = kbi_inside_call(run);
-        good = !kbi_lost(run);
-        sink->inside(sink->to, first + i, in);
-        KBENCH_FREE(in);
-        kbi_measured_free(&run->m);
-        KBENCH_FREE(run);
-    }
     return good;
 }
 
@@ -12800,14 +12067,17 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
         ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    bool empty = usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven;
-    if (empty && (m->kept == KBI_KEPT_NOTHING || m->kept == KBI_KEPT_CONSTANTS)) {
+    // A turn of an empty loop takes up to 2 ns, of an empty function 4 ns; and more beside a busy neighbour.
+    static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 }; // by kbi_kept
+    bool empty = usable && s.median > 0 && s.median <= empty_ms[m->kept] && !m->proven;
+    if (empty && m->kept <= KBI_KEPT_CONSTANTS) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
-        r->message = m->kept
+        r->message = m->kept == KBI_KEPT_CONSTANTS
                          ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
                            "advance; kb_keep(x) of an input, before the work, hides x from it"
-                         : "no longer than an empty loop: nothing of the block is left, or too little to be timed";
+                         : "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
+                           "removed the work; kb_keep(x) of its result keeps it";
         return;
     }
     if (!usable || !(s.median > 0)) {
@@ -12817,8 +12087,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
                             : "the clock gave a time that is none";
         return;
     }
-    kbi_sources from = { &s, NULL, NULL, NULL, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_STATS, &s);
     r->samples_ms.of = ms;
     r->samples_ms.n = m->n;
     kbi_judge_process_ms(r, &s.median, 1);
@@ -13422,8 +12691,10 @@ static void kbi_record_facts(kb_result* r, const kbi_facts* f) {
 
 static void kbi_record_identity(kb_result* r, const kbi_case* c) {
     kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
-    kbi_sources from = { NULL, NULL, NULL, NULL, c };
-    kbi_result_take(r, &from);
+    r->name = kbi_arena_text(r->owned, c->name);
+    r->operation = kbi_arena_text(r->owned, c->entry->operation);
+    r->direction = kbi_arena_text(r->owned, c->direction);
+    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
     r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
     if (c->entry->rung) r->rung = c->entry->rung;
     if (c->place) r->place = c->place;
@@ -13476,8 +12747,8 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
 
 static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
     kbi_record_counters(r, m->counters, m->n_counters);
-    kbi_sources from = { NULL, m, NULL, NULL, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_MEASURED, m);
+    r->wall_ms = m->wall_ns * 1e-6;
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
     if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
@@ -13492,8 +12763,7 @@ static void kbi_record_measured(kb_result* r, const kbi_measured* m) {
 }
 
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
-    kbi_sources from = { NULL, NULL, machine, NULL, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_MACHINE, machine);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
     for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE; i++) {
@@ -13512,9 +12782,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     } else if (machine->why[0]) {
         r->no_gpu = kbi_arena_text(r->owned, machine->why);
     } else {
-        r->no_gpu = kbi_is(machine->backend, "script") ? "scripted"
-                    : KBI_CUDA                         ? "--device cpu"
-                                                       : "built without CUDA";
+        r->no_gpu = KBI_CUDA ? "--device cpu" : "built without CUDA";
     }
 }
 
@@ -13684,8 +12952,8 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
 }
 
 static void kbi_record_session(kb_result* r, const kbi_session* s) {
-    kbi_sources from = { NULL, NULL, NULL, s, NULL };
-    kbi_result_take(r, &from);
+    kbi_result_take(r, KBI_OF_RUN, s);
+    r->command = kbi_arena_text(r->owned, s->command);
     kbi_record_facts(r, &s->facts);
     r->kbench_version = KBENCH_VERSION;
     r->schema = KBI_SCHEMA;
@@ -13790,62 +13058,51 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>columns   render: what render is told beside the records, and what stands in a column.
+  >>columns   render: what render is told beside the records, widths of text, and what stands in a column.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // What render is told beside the records.
 typedef struct kbi_how {
     FILE* out;
     int width;
-    bool colour, utf8, verbose, quiet, counters; // what was counted of cases stands below them
+    bool colour, utf8, verbose, quiet, counters; // counters: what was counted in a case stands below its row
     const char *sort, *columns; // as on the command line; NULL: as measured, and what the records have
 } kbi_how;
 
-// Whether that is a terminal that knows colours and how to clear a line.
+// Whether this is a terminal that knows colours and how to clear a line.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
 // A terminal's own, else what COLUMNS says.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
-    const char* said = getenv("COLUMNS");
+    const char* columns = getenv("COLUMNS");
     bool known = ioctl(fileno(f), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    long width = known ? KBI_MAX((int)size.ws_col, 40) : said ? strtol(said, NULL, 10) : 0;
+    long width = known ? KBI_MAX((int)size.ws_col, 40) : columns ? strtol(columns, NULL, 10) : 0;
     return width >= 40 && width <= 1000 ? (int)width : 80;
-}
-
-static bool kbi_is_set(const char* name) { // in the environment, to something that does not deny it
-    const char* value = getenv(name);
-    return value && *value && !kbi_is(value, "0");
 }
 
 // "always" and "never" decide; else what the environment asks for, and last what f is.
 static bool kbi_colour(FILE* f, const char* when) {
+    static const char* const forced[] = { "CLICOLOR_FORCE", "FORCE_COLOR" };
     if (when && !kbi_same_name(when, "auto")) return kbi_same_name(when, "always");
     if (getenv("NO_COLOR") && *getenv("NO_COLOR")) return false;
-    return kbi_is_set("CLICOLOR_FORCE") || kbi_is_set("FORCE_COLOR") || kbi_terminal(f);
-}
-
-// What the locale says, without its library: whether more than ASCII can be drawn.
-static bool kbi_locale_utf8(void) {
-    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
-    for (int i = 0; i < KBI_COUNT(names); i++) {
-        const char *locale = getenv(names[i]), *set = locale ? strchr(locale, '.') : NULL;
-        if (!locale || !*locale) continue; // the next has the say
-        return set && (tolower((unsigned char)set[1]) == 'u' && tolower((unsigned char)set[2]) == 't' &&
-                       tolower((unsigned char)set[3]) == 'f' && set[4 + (set[4] == '-')] == '8');
-    }
-    return false;
+    for (int i = 0; i < KBI_COUNT(forced); i++)
+        if (getenv(forced[i]) && *getenv(forced[i]) && !kbi_is(getenv(forced[i]), "0")) return true;
+    return kbi_terminal(f);
 }
 
 static void kbi_how_default(kbi_how* how, FILE* out) {
+    static const char* const names[] = { "LC_ALL", "LC_CTYPE", "LANG" }; // the first that is set decides
+    const char* locale = NULL;
+    for (int i = 0; i < KBI_COUNT(names) && (!locale || !*locale); i++) locale = getenv(names[i]);
     memset(how, 0, sizeof *how);
     how->out = out;
     how->width = kbi_terminal_width(out);
     how->colour = kbi_colour(out, NULL);
-    how->utf8 = kbi_locale_utf8();
+    how->utf8 = locale && (strstr(locale, "UTF") || strstr(locale, "utf"));
 }
 
-// Columns of a character of n bytes: two where the script is written in squares, none for marks upon the one before.
+// Columns of a character of n bytes: 2 for scripts written in squares, 0 for marks on the character before.
 static int kbi_character_width(const char* s, int n) {
     static const struct {
         unsigned from, to;
@@ -13860,7 +13117,7 @@ static int kbi_character_width(const char* s, int n) {
     return 1;
 }
 
-// The bytes of s, of n, that take no more than so many columns; used: how many those take.
+// The bytes of s, of n, that take no more than so many columns; used: how many columns they take.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t at = 0;
     *used = 0;
@@ -13878,38 +13135,20 @@ static int kbi_width(const char* s, size_t n) { // of n bytes, in columns
     kbi_fitting(s, n, 1 << 30, &used);
     return used;
 }
-static int kbi_text_width(const char* s) { return kbi_width(s, strlen(s)); }
 
-// Adds a text, cut in its middle where it takes more than so many columns: names differ at either end.
+// Adds a text, cut in its middle when it takes more than so many columns: names differ at either end.
 static void kbi_cut(kbi_text* t, const char* s, int columns) {
-    size_t n = strlen(s), tail = n;
+    size_t n = strlen(s), tail = 0;
     int used, width = kbi_width(s, n);
-    if (width <= columns) {
-        kbi_puts(t, s);
-        return;
+    bool whole = columns < 5 || width <= columns;
+    kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
+    if (whole) return;
+    for (int room = columns - 3 - used; width > room;) {
+        int bytes = KBI_MAX(kbi_utf8((const unsigned char*)s + tail), 1);
+        width -= kbi_character_width(s + tail, bytes);
+        tail += (size_t)bytes;
     }
-    kbi_put(t, s, kbi_fitting(s, n, columns < 5 ? columns : (columns - 2) / 2, &used));
-    if (columns < 5) return;
-    kbi_puts(t, "...");
-    for (int left = columns - 3 - used; tail > 0;) { // back over whole characters
-        size_t begin = tail - 1;
-        while (begin > 0 && (s[begin] & 0xc0) == 0x80) begin--;
-        int wide = kbi_width(s + begin, tail - begin);
-        if (wide > left) break;
-        left -= wide;
-        tail = begin;
-    }
-    kbi_puts(t, s + tail);
-}
-
-static void kbi_param_text(kbi_text* s, const kb_param* p) {
-    char number[40];
-    if (p->type == KB_AXIS_STRINGS)
-        kbi_clean(s, p->s ? p->s : "");
-    else if (p->type == KB_AXIS_REALS)
-        kbi_puts(s, kbi_number(p->r, number));
-    else
-        kbi_putf(s, "%lld", (long long)p->i);
+    kbi_putf(t, "...%s", s + tail);
 }
 
 // --- a column under a heading ---
@@ -13922,8 +13161,8 @@ typedef struct kbi_cell { // a column under the heading above
     bool utf8;
 } kbi_cell;
 
-// The unit for all of these: the largest in which all have a digit before the point. One larger yet where the others
-// would have more than five, as long as that loses nothing of the smallest.
+// The unit for all of these: the largest in which all have a digit before the point. One larger yet when the others
+// would have more than five, as long as this loses nothing of the smallest.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     double most = 0, least = INFINITY, before = 0; // before: the scale of the unit below
     for (int i = 0; i < n; i++) {
@@ -13961,7 +13200,7 @@ static const char* kbi_show_count(double x, char out[40]) {
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// A share of the whole as a bar of so many columns; what is beyond the whole is the whole.
+// A share of the whole as a bar of so many columns; more than the whole is the whole.
 static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
     int parts = utf8 ? 8 : 1, filled = (int)(KBI_MIN(KBI_MAX(share, 0.0), 1.0) * columns * parts + 0.5);
     for (int i = 0; i < columns; i++, filled -= parts) {
@@ -13977,41 +13216,38 @@ static void kbi_share_bar(kbi_text* s, double share, int columns, bool utf8) {
 // Text of a field of a record in its column, "-" for none.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
+    int column = cell->what.column;
     const kbi_key* key = cell->what.key;
     const char* words = kbi_field_words(r, key);
     double x = kbi_shown_number(r, &cell->what);
-    if (!words && !kbi_finite(x))
-        kbi_puts(s, cell->what.column == KBI_COLUMN_BAR ? "" : "-");
-    else if (cell->what.column == KBI_COLUMN_SPREAD)
-        kbi_puts(s, kbi_show_percent(x, out));
-    else if (cell->what.column == KBI_COLUMN_ROOF)
-        kbi_puts(s, kbi_show_percent(x / 100, out));
-    else if (cell->what.column == KBI_COLUMN_MEMORY)
-        kbi_puts(s, x > 0 ? kbi_digits(x * cell->scale, 3, out) : "-");
-    else if (cell->what.column == KBI_COLUMN_BAR)
+    if (words)
+        kbi_clean(s, words);
+    else if (!kbi_finite(x) || (column == KBI_COLUMN_MEMORY && x <= 0))
+        kbi_puts(s, column == KBI_COLUMN_BAR ? "" : "-");
+    else if (column == KBI_COLUMN_SPREAD || column == KBI_COLUMN_ROOF)
+        kbi_puts(s, kbi_show_percent(column == KBI_COLUMN_ROOF ? x / 100 : x, out));
+    else if (column == KBI_COLUMN_BAR)
         kbi_share_bar(s, x / 100, cell->width, cell->utf8);
-    else if (cell->what.column == KBI_COLUMN_INTERVAL)
+    else if (column == KBI_COLUMN_INTERVAL)
         kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
-    else if (cell->what.column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
+    else if (column == KBI_COLUMN_SPEEDUP) // = and ~ stand for what the number alone would not say
         kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
                  r->verdict == KB_EQUIVALENT   ? "="
                  : r->verdict == KB_UNRESOLVED ? "~"
                                                : "");
-    else if (words)
-        kbi_clean(s, words);
-    else if (key->kind == KBI_KIND_whole)
-        kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
     else if (cell->what.counter[0])
         kbi_puts(s, kbi_show_count(x, out));
+    else if (key->kind == KBI_KIND_whole && column != KBI_COLUMN_MEMORY)
+        kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
     else { // four digits, or as many as have room behind the zeros of a small number
-        int digits = 4;
+        int digits = column == KBI_COLUMN_MEMORY ? 3 : 4;
         while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
         kbi_puts(s, out);
     }
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>lines     render: the table being written: its state, and text laid out in its width.
+  >>table     render: the terminal table: text laid out in its width, columns, rows, and what stands under them.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_CONTEST 0x80000000u // beside the bits of columns: room for who won
@@ -14021,15 +13257,15 @@ enum {
     KBI_LABEL_MIN = 8,
     KBI_WIDE = 100,      // a line so long has room for more columns
     KBI_WINNER_ROOM = 9, // " fastest?"
-    KBI_MARK_ROOM = 4    // " UV+": of a flag, and that there are more
+    KBI_MARK_ROOM = 4,   // " UV+": of a flag, and that there are more
+    KBI_AXES_NAMES = 14, // longer names of several axes stand once above the rows
+    KBI_WINNERS_ALL = 30 // operations whose winner is told in any event
 };
 
 // Who won how many of an operation's groups, and by how much: what the summary is made of.
 typedef struct kbi_wins {
-    char operation[96], winner[64], over[64]; // winner empty: nobody surely
-    char perhaps[64];                         // who then did best in the last of them
+    char operation[96], winner[64], over[64]; // winner empty: none is significant
     int groups;
-    bool various;                  // over another one each time
     double least, most, low, high; // speedups, and how far their intervals reach; NAN: none is known
 } kbi_wins;
 
@@ -14040,7 +13276,6 @@ typedef struct kbi_table {
     int n_chosen, n_order;
     bool bare;                   // records alone, without their machine
     bool alone;                  // the heading above is that of operations with one case each
-    bool by;                     // rows under it leave out the names of their axes
     bool equivalent, unresolved; // such verdicts were shown
     bool cold;                   // a share of the memory's bandwidth, of a cold case on a GPU, was shown
     bool apart;                  // a case was measured without interleaved rounds
@@ -14050,7 +13285,7 @@ typedef struct kbi_table {
     int n_cells, label;     // label: width of the first column
     int most_label;         // what it could be
     unsigned wanted;        // a bit for each of kbi_columns that the heading above was made for
-    uint64_t heading, axes; // hashes: the operation above; axes that rows leave out, 0: none
+    uint64_t heading, axes; // hashes: the operation above; the axes that rows have no names of, 0: none
     uint64_t machine;       // of the line above; 0: none
     int64_t ok, failed, skipped;
     int64_t flagged[KB_FLAG_COUNT]; // cases beside, or in place of, whose number it stands
@@ -14068,29 +13303,14 @@ static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     if (how->sort) t->n_order = kbi_shown_parse("sort", how->sort, t->order);
 }
 
-// Wrapping may have put "::" at the start of a line, which a CI system's log would obey.
 static void kbi_table_flush(kbi_table* t) {
-    for (const char *s = t->text.n ? t->text.s : "", *piece; *s;) {
-        char spelled[16];
-        size_t n = strcspn(s, "\n"), before = 0;
-        while (before < n && kbi_starts_on(true, s[before])) before++;
-        fwrite(s, 1, before, t->how.out);
-        if (before < n) {
-            const char* p = s + before;
-            size_t first = kbi_piece(&p, *p == ':', &piece, spelled);
-            fwrite(piece, 1, first, t->how.out);
-            fwrite(p, 1, n - (size_t)(p - s), t->how.out);
-        }
-        s += n;
-        if (*s) fputc(*s++, t->how.out);
-    }
+    fwrite(t->text.n ? t->text.s : "", 1, t->text.n, t->how.out);
     fflush(t->how.out);
     kbi_text_free(&t->text);
     kbi_arena_free(&t->scratch);
 }
 
-// These last until the table is flushed. What was put into a text, which is freed; a format; a text as it may be shown;
-// its columns that have room.
+// These last until the table is flushed: a text, which is freed; a format; a text as it may be shown.
 static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
     const char* kept = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
     kbi_text_free(text);
@@ -14112,12 +13332,6 @@ static const char* kbi_table_clean(kbi_table* t, const char* s) {
     return kbi_table_keep(t, &text);
 }
 
-static const char* kbi_table_cut(kbi_table* t, const char* s, int columns) {
-    kbi_text text = KBI_BLANK;
-    kbi_cut(&text, s, columns);
-    return kbi_table_keep(t, &text);
-}
-
 static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
@@ -14129,13 +13343,20 @@ static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     return n + room;
 }
 
+static void kbi_table_cut(kbi_table* t, int width, const char* s) { // at the left, and no longer
+    kbi_text text = KBI_BLANK;
+    kbi_cut(&text, s, width);
+    kbi_table_pad(t, -width, kbi_table_keep(t, &text));
+}
+
 static void kbi_table_line_end(kbi_table* t) { // without spaces before it
     while (t->text.n && t->text.s[t->text.n - 1] == ' ') t->text.s[--t->text.n] = 0;
     kbi_puts(&t->text, "\n");
 }
 
 // Text in words, wrapped under an indent, in a line that holds so many columns already. A word that is longer than the
-// line is parted.
+// line is parted. Each part is cleaned again: wrapping may have put "::" at the start of a line, which a CI system's
+// log would obey.
 static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
@@ -14144,7 +13365,7 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
         int before = at ? gap : indent, used;
         size_t fits = kbi_fitting(s, n, KBI_MAX(t->how.width - at - before, 1), &used);
         kbi_putf(&t->text, "%*s", before, "");
-        kbi_put(&t->text, s, fits);
+        kbi_clean(&t->text, kbi_arena_text_n(&t->scratch, s, fits));
         at += before + used;
         s += fits;
         s += strspn(s, " ");
@@ -14155,20 +13376,6 @@ static void kbi_table_hang(kbi_table* t, int at, int indent, const char* text) {
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
 
 // --- what was counted of a case, below its row ---
-
-// What is remarked of it; on a line of its own, and first, what binds it.
-static void kbi_table_message(kbi_table* t, const char* message) {
-    const char* bound = strncmp(message, "bound by ", 9) == 0 ? message : strstr(message, "; bound by ");
-    int before = bound ? (int)(bound - message) : 0;
-    if (!bound) {
-        kbi_table_wrap(t, 4, message);
-        return;
-    }
-    bound += before ? 2 : 0;
-    const char* behind = strstr(bound, "; ");
-    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s", behind ? (int)(behind - bound) : (int)strlen(bound), bound));
-    kbi_table_wrap(t, 4, kbi_table_text(t, "%.*s%s", before, message, behind ? behind + (before ? 0 : 2) : ""));
-}
 
 // Three digits and a prefix; in full what is whole and small, and what has a unit that nobody here knows.
 static void kbi_table_count(kbi_text* s, double x, const char* unit) {
@@ -14190,23 +13397,22 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) {
     }
 }
 
-// Those that are not 0, in columns, each from top to bottom.
+// Counters that are not 0, in columns, each from top to bottom.
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     enum { KBI_INDENT = 4, KBI_GAP = 3, KBI_MOST = 4 };
-    size_t size = sizeof(char*) * (size_t)(r->counters.n + 1);
-    const char **names = (const char**)kbi_arena_alloc(&t->scratch, size),
-               **values = (const char**)kbi_arena_alloc(&t->scratch, size);
-    int n = 0, name = 0, value = 0; // the widest
+    size_t size = sizeof(char*) * (size_t)(2 * r->counters.n + 1);
+    const char** cells = (const char**)kbi_arena_alloc(&t->scratch, size); // name, value, name, ...
+    int n = 0, name = 0, value = 0;                                        // the widest
     for (int64_t i = 0; i < r->counters.n; i++) {
         const char* raw = r->counters.of[i].name;
         double x = kbi_object_number(&r->counters, raw);
         kbi_text text = KBI_BLANK;
         if (!kbi_finite(x) || !(fabs(x) > 0) || !*raw) continue;
         kbi_table_count(&text, x, kbi_object_text(&r->counter_units, raw));
-        names[n] = kbi_table_clean(t, raw);
-        values[n] = kbi_table_keep(t, &text);
-        name = KBI_MAX(name, kbi_text_width(names[n]));
-        value = KBI_MAX(value, kbi_text_width(values[n]));
+        value = KBI_MAX(value, kbi_width(text.s, text.n));
+        cells[2 * n] = kbi_table_clean(t, raw);
+        cells[2 * n + 1] = kbi_table_keep(t, &text);
+        name = KBI_MAX(name, kbi_width(cells[2 * n], strlen(cells[2 * n])));
         n++;
     }
     name = KBI_MIN(name, KBI_MAX(t->how.width - KBI_INDENT - 1 - value, 8));
@@ -14214,32 +13420,16 @@ static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     columns = KBI_MAX(1, KBI_MIN(columns, (int)KBI_MOST));
     int rows = (n + columns - 1) / columns;
     for (int i = 0; i < rows; i++) {
-        kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
         for (int k = i; k < n; k += rows) {
-            kbi_table_pad(t, -name, kbi_table_cut(t, names[k], name));
-            kbi_puts(&t->text, " ");
-            kbi_table_pad(t, value, values[k]);
-            kbi_putf(&t->text, "%*s", (int)KBI_GAP, "");
+            kbi_putf(&t->text, "%*s", (int)(k == i ? KBI_INDENT : KBI_GAP), "");
+            kbi_table_cut(t, name, cells[2 * k]);
+            kbi_table_pad(t, value + 1, cells[2 * k + 1]);
         }
         kbi_table_line_end(t);
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>table     render: the terminal table: groups, columns and rows.
----------------------------------------------------------------------------------------------------------------*/
-
 // --- groups: which records belong together ---
-
-static bool kbi_same_param(const kb_param* a, const kb_param* b) {
-    kbi_text x = KBI_BLANK, y = KBI_BLANK;
-    kbi_param_text(&x, a);
-    kbi_param_text(&y, b);
-    bool same = kbi_is(a->name, b->name) && kbi_is(x.s ? x.s : "", y.s ? y.s : "");
-    kbi_text_free(&x);
-    kbi_text_free(&y);
-    return same;
-}
 
 static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
@@ -14247,49 +13437,14 @@ static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
 
 // Whether two differ in nothing but the implementation, and come from one run on one device.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
-    if (a->planned == KB_NONE || b->planned == KB_NONE || !kbi_is(a->run_id, b->run_id)) return false;
-    if (a->device != b->device || a->params.n != b->params.n || !kbi_same_operation(a, b)) return false;
-    for (int64_t i = 0; i < a->params.n; i++) {
-        bool found = false;
-        for (int64_t j = 0; j < b->params.n && !found; j++)
-            found = kbi_same_param(&a->params.of[i], &b->params.of[j]);
-        if (!found) return false;
-    }
-    return true;
+    return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
+           kbi_same_operation(a, b) && kbi_same_params(a->params.of, a->params.n, b->params.of, b->params.n);
 }
 
-// An operation that has no other case shares its heading; a record of no plan does likewise.
+// An operation that has no other case shares its heading; a record of no plan does as well.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 // --- columns ---
-
-// Whether a joule is told in operations: where these are what limits, or all that is known. Else in bytes.
-static bool kbi_table_by_flops(const kb_result* r) {
-    bool memory = r->roof && kbi_roof_is_memory(r->roof);
-    return kbi_finite(r->flops_per_joule) && !(memory && kbi_finite(r->bytes_per_joule));
-}
-
-// Which of the table's own columns these records have something for.
-static unsigned kbi_table_wants(const kbi_table* t, const kb_result* const* rows, int n) {
-    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
-    bool wide = t->how.width >= KBI_WIDE;
-    if (wide) wanted |= 1u << KBI_COLUMN_SAMPLES;
-    for (int i = 0; i < n; i++) {
-        const kb_result* r = rows[i];
-        if (kbi_finite(r->bytes) || kbi_finite(r->throughput_gbps)) wanted |= 1u << KBI_COLUMN_GBPS;
-        if (kbi_finite(r->flops) || kbi_finite(r->gflops)) wanted |= 1u << KBI_COLUMN_GFLOPS;
-        if (kbi_finite(r->items_per_second)) wanted |= 1u << KBI_COLUMN_ITEMS;
-        if (kbi_finite(r->gpu_efficiency)) wanted |= 1u << KBI_COLUMN_ROOF | (unsigned)wide << KBI_COLUMN_BAR;
-        if (r->memory_bytes > 0) wanted |= 1u << KBI_COLUMN_MEMORY;
-        if (kbi_finite(r->energy_mj)) wanted |= 1u << KBI_COLUMN_ENERGY;
-        if (kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_FLOP_J;
-        if (kbi_finite(r->bytes_per_joule) && !kbi_table_by_flops(r)) wanted |= 1u << KBI_COLUMN_BYTE_J;
-        if (kbi_finite(r->speedup)) wanted |= 1u << KBI_COLUMN_SPEEDUP;
-        if (kbi_finite(r->speedup_low)) wanted |= (unsigned)wide << KBI_COLUMN_INTERVAL;
-        if (r->baseline) wanted |= KBI_CONTEST;
-    }
-    return wanted;
-}
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
     kbi_text text = KBI_BLANK;
@@ -14304,103 +13459,110 @@ static void kbi_table_cell(kbi_table* t, kbi_shown what, const kb_result* const*
     cell->scale = 1;
     cell->utf8 = t->how.utf8;
     cell->title = kbi_shown_title(&cell->what);
-    cell->width = what.column < 0 ? KBI_MAX(kbi_text_width(kbi_table_clean(t, cell->title)), 8)
-                                  : kbi_columns[what.column].width;
+    cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
     kbi_cell_unit(cell, rows, n);
-    for (int i = 0; i < n && what.column < 0; i++)
-        cell->width = KBI_MAX(cell->width, kbi_text_width(kbi_table_value(t, cell, rows[i])));
+    for (int i = -1; i < n && what.column < 0; i++) {
+        const char* s = i < 0 ? kbi_table_clean(t, cell->title) : kbi_table_value(t, cell, rows[i]);
+        cell->width = KBI_MAX(cell->width, kbi_width(s, strlen(s)));
+    }
 }
 
-static int kbi_table_label_room(const kbi_table* t) { // of the first column, if names are not long
-    return KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
-}
-
-// What stands beside the first column.
-static int kbi_table_beside(const kbi_table* t, unsigned columns) {
-    int used = KBI_MARK_ROOM + (columns & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0);
-    for (int i = 0; i < t->n_chosen; i++) used += t->cells[i].width + 1;
-    for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
-        if (columns >> i & 1) used += kbi_columns[i].width + 1;
-    return used;
-}
-
-// Columns for these records, with a first column as wide as label if it may be, and as need if it must. Where the line
-// is too short for all of them those that say least are left out, the first of these first.
+// Columns for these records, with a first column as wide as label if it may be, and as need if it must. When the line
+// is too short for all of them, those that say least are left out, in the order of kbi_columns[].drop.
 static void kbi_table_columns(kbi_table* t, unsigned wanted, const kb_result* const* rows, int n, int label,
                               int need) {
+    int used = KBI_MARK_ROOM + (wanted & KBI_CONTEST ? (int)KBI_WINNER_ROOM : 0), columns = KBI_COUNT(kbi_columns);
     need = KBI_MAX(KBI_MIN(need, KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1)), (int)KBI_LABEL_MIN);
     t->wanted = wanted;
     t->n_cells = 0;
-    for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n);
-    for (int drop = 1; drop < KBI_COUNT(kbi_columns) && !t->n_chosen; drop++)
-        for (int i = 0; i < KBI_COUNT(kbi_columns) && kbi_table_beside(t, wanted) + need > t->how.width; i++)
-            if (kbi_columns[i].drop == drop) wanted &= ~(1u << i);
-    for (int i = 0; i < KBI_COUNT(kbi_columns) && !t->n_chosen; i++)
+    for (int i = 0; i < t->n_chosen; i++) kbi_table_cell(t, t->chosen[i], rows, n), used += t->cells[i].width + 1;
+    if (t->n_chosen) wanted = 0;
+    for (int i = 0; i < columns; i++) used += wanted >> i & 1 ? kbi_columns[i].width + 1 : 0;
+    for (int drop = 1; drop < columns; drop++)
+        for (int i = 0; i < columns && used + need > t->how.width; i++)
+            if (kbi_columns[i].drop == drop && wanted >> i & 1)
+                wanted &= ~(1u << i), used -= kbi_columns[i].width + 1;
+    for (int i = 0; i < columns; i++)
         if (wanted >> i & 1) kbi_table_cell(t, kbi_shown_column(i), rows, n);
-    t->most_label =
-        KBI_MAX(KBI_MIN(t->how.width - kbi_table_beside(t, wanted), KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
-    t->label = KBI_MIN(KBI_MAX(kbi_table_label_room(t), label), t->most_label);
+    t->most_label = KBI_MAX(KBI_MIN(t->how.width - used, KBI_LABEL + KBI_LABEL_MORE), (int)KBI_LABEL_MIN);
+    int room = KBI_LABEL + KBI_MAX(0, KBI_MIN(t->how.width - 80, (int)KBI_LABEL_MORE));
+    t->label = KBI_MIN(KBI_MAX(room, label), t->most_label);
 }
 
 // --- the first column ---
 
-// The axes of a record, "rows=16 cols=4096"; or "16x4096" with their names in axes, false if not all are numbers.
-static bool kbi_table_params(kbi_text* s, kbi_text* axes, const kb_result* r) {
-    bool numbers = true;
+// The axes of a record, "rows=16 cols=4096"; when the names are long, "16x4096", and the names are in axes, else "".
+static const char* kbi_table_shape(kbi_table* t, const kb_result* r, const char** axes) {
+    kbi_text full = KBI_BLANK, values = KBI_BLANK, names = KBI_BLANK;
+    bool brief = axes != NULL;
+    int n = 0;
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
-        bool elsewhere = kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS);
-        if (elsewhere) continue;
-        numbers &= p->type != KB_AXIS_STRINGS;
-        if (s->n) kbi_puts(s, axes ? "x" : " ");
-        if (axes && axes->n) kbi_puts(axes, " x ");
-        kbi_clean(axes ? axes : s, p->name);
-        if (!axes) kbi_puts(s, "=");
-        kbi_param_text(s, p);
+        if (kbi_is(p->name, "dtype") || (kbi_is(p->name, "dir") && p->type == KB_AXIS_STRINGS)) continue;
+        kbi_putf(&names, "%s%s", n ? " x " : "", p->name);
+        kbi_putf(&full, "%s%s=", n ? " " : "", p->name), kbi_param_text(&full, p);
+        kbi_puts(&values, n++ ? "x" : ""), kbi_param_text(&values, p);
+        brief = brief && p->type != KB_AXIS_STRINGS;
     }
-    return s->n && numbers;
+    brief = brief && n > 1 && names.n >= KBI_AXES_NAMES;
+    if (axes) *axes = brief ? kbi_table_clean(t, names.s) : "";
+    const char* shape = kbi_table_clean(t, brief ? values.s : full.s);
+    kbi_text_free(&full), kbi_text_free(&values), kbi_text_free(&names);
+    return shape;
 }
 
-static const char* kbi_table_names(kbi_table* t, const kb_result* r, bool contest, bool shape) {
-    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !shape);
-    const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
-                            named ? r->implementation : NULL, contest ? NULL : r->dtype };
-    kbi_text names = KBI_BLANK;
-    for (int i = 0; i < KBI_COUNT(parts); i++)
-        if (parts[i]) kbi_clean(&names, parts[i]), kbi_puts(&names, " ");
-    while (names.n && names.s[names.n - 1] == ' ') names.n--;
-    return kbi_table_keep(t, &names);
-}
-
-// What a row begins with: the implementation, and the shape when no line above says it; where that is long, the shape
-// without the names of its axes, which are left in axes and then stand once above the row. Room: where it is still too
-// long, the names are cut, since the shape is what rows differ in; 0: there is enough.
-static const char* kbi_table_label(kbi_table* t, const char** axes, const kb_result* r, bool contest, int room) {
-    kbi_text full = KBI_BLANK, numbers = KBI_BLANK, by = KBI_BLANK;
-    if (!contest) kbi_table_params(&full, NULL, r);
-    const char *names = kbi_table_names(t, r, contest, full.n > 0), *shape = kbi_table_keep(t, &full);
-    int indent = t->alone ? 0 : 1, wide = kbi_text_width(names), between = *names && *shape ? 1 : 0;
+// What a row begins with: the implementation, and the shape when no line above says it.
+static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool contest, const char** axes) {
     *axes = "";
-    if (!contest && r->params.n > 1 &&
-        (t->by || indent + wide + between + kbi_text_width(shape) > kbi_table_label_room(t))) {
-        t->by = kbi_table_params(&numbers, &by, r);
-        const char *said = kbi_table_keep(t, &numbers), *above = kbi_table_keep(t, &by);
-        if (t->by) shape = said, *axes = above;
-    }
-    int left = room - indent - between - kbi_text_width(shape);
-    names = kbi_table_cut(t, names, !room || left < 5 ? wide : left);
-    return kbi_table_text(t, "%s%s%s", names, between ? " " : "", shape);
+    const char* shape = contest ? "" : kbi_table_shape(t, r, axes);
+    bool named = contest || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
+    const char* parts[] = { t->alone ? r->operation : NULL, t->alone ? r->direction : NULL,
+                            named ? r->implementation : NULL, contest ? NULL : r->dtype, shape };
+    kbi_text label = KBI_BLANK;
+    for (int i = 0; i < KBI_COUNT(parts); i++)
+        if (parts[i] && *parts[i]) kbi_puts(&label, label.n ? " " : ""), kbi_puts(&label, parts[i]);
+    return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
 // --- lines ---
 
-// The names of the columns, beside the operation's own name when it has more than one case.
-static void kbi_table_heading(kbi_table* t, const kb_result* r) {
-    const char* name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
-                                      r->direction ? r->direction : "");
+// A new heading for each operation (those with a single case share one), and when other columns, other units or a
+// wider first column are needed.
+static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
+    const kb_result* r = rows[0];
+    const char *axes, *name = kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
+                                             r->direction ? r->direction : "");
+    bool alone = kbi_table_single(r), numbers = false, reads = true;
+    uint64_t heading = kbi_hash(0, name);
+    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == heading);
+    unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD;
+    int longest = same ? t->label : 0;
+    t->alone = alone;
+    for (int i = 0; i < n; i++) {
+        const char* label = kbi_table_label(t, rows[i], contest, &axes);
+        longest = KBI_MAX(longest, kbi_width(label, strlen(label)) + !alone);
+        numbers |= rows[i]->status == KB_OK;
+        if (rows[i]->baseline) wanted |= KBI_CONTEST;
+        for (int c = 0; c < KBI_COUNT(kbi_columns); c++) {
+            double x = kbi_field_number(rows[i], kbi_key_named(kbi_columns[c].key));
+            if (!kbi_finite(x) || (kbi_columns[c].wide && t->how.width < KBI_WIDE)) continue;
+            if (x > 0 || c != KBI_COLUMN_MEMORY) wanted |= 1u << c;
+        }
+    }
+    if (wanted >> KBI_COLUMN_FLOP_J & 1) // a joule is told in bytes if memory is what limits, else in operations
+        wanted &= ~(1u << (r->roof && kbi_roof_is_memory(r->roof) ? KBI_COLUMN_FLOP_J : KBI_COLUMN_BYTE_J));
+    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
+    t->heading = heading;
+    bool fits = longest <= t->label || t->label == t->most_label;
+    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
+    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
+    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
+    t->axes = 0;
+    kbi_text cut = KBI_BLANK;
+    kbi_cut(&cut, alone ? "" : kbi_table_clean(t, name), t->how.width);
     kbi_puts(&t->text, "\n");
     kbi_table_colour(t, "\033[1m");
-    int used = kbi_table_pad(t, -t->label, kbi_table_cut(t, t->alone ? "" : kbi_table_clean(t, name), t->how.width));
+    int used = kbi_table_pad(t, -t->label, kbi_table_keep(t, &cut));
     kbi_table_colour(t, "\033[0m");
     if (used > t->label) kbi_putf(&t->text, "\n%*s", t->label, "");
     for (int i = 0; i < t->n_cells; i++) {
@@ -14412,51 +13574,10 @@ static void kbi_table_heading(kbi_table* t, const kb_result* r) {
     kbi_table_line_end(t);
 }
 
-// A new heading for each operation (those with a single case share one), and where other columns, other units or a
-// wider first column are needed.
-static void kbi_table_follow(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
-    const kb_result* r = rows[0];
-    const char* axes;
-    bool alone = kbi_table_single(r), numbers = false, reads = true;
-    uint64_t operation = kbi_hash(kbi_hash(14695981039346656037u, r->operation ? r->operation : ""), "/");
-    operation = kbi_hash(operation, r->direction ? r->direction : "");
-    bool same = t->n_cells && (alone ? t->alone : !t->alone && t->heading == operation);
-    unsigned wanted = kbi_table_wants(t, rows, n);
-    int longest = same ? t->label : 0;
-    t->alone = alone;
-    t->by = same && t->by;
-    for (int i = 0; i < n; i++) {
-        numbers |= rows[i]->status == KB_OK;
-        int label = kbi_text_width(kbi_table_label(t, &axes, rows[i], contest, 0)) + (alone ? 0 : 1);
-        longest = KBI_MAX(longest, label);
-    }
-    for (int i = 0; i < t->n_cells; i++) reads &= kbi_cell_reads(&t->cells[i], rows, n);
-    t->heading = operation;
-    bool fits = longest <= t->label || t->label == t->most_label;
-    if (same && !fits) longest = (longest + 7) / 8 * 8; // the next may be longer still
-    if (same && (!numbers || (reads && fits && (t->n_chosen || !(wanted & ~t->wanted))))) return;
-    kbi_table_columns(t, same ? wanted | t->wanted : wanted, rows, n, longest, same ? t->label : longest);
-    kbi_table_heading(t, r);
-    t->axes = 0;
-}
-
-// The marks of the flags that stand beside a number: as many as have room, and a + where there are more.
-static void kbi_table_marks(kbi_table* t, const kb_result* r, int used) {
-    int left = 0, room = (t->how.width - used) / 3;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) left += r->flags >> f & 1 && *kbi_flags[f].mark;
-    if (left > room) room = (t->how.width - used - 1) / 3;
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
-        t->flagged[f]++;
-        if (room-- > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark), left--;
-    }
-    if (left > 0) kbi_puts(&t->text, t->text.s[t->text.n - 1] >= 'A' ? "+" : " +"); // never behind a number
-}
-
 // won: nobody knows (0), this one, perhaps (1) or surely (2).
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->label;
-    bool compared = false;
+    bool compared = false, memory = r->roof && kbi_roof_is_memory(r->roof);
     for (int i = 0; i < t->n_cells; i++) {
         int column = t->cells[i].what.column;
         const char* s = kbi_table_value(t, &t->cells[i], r);
@@ -14465,8 +13586,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         used += 1 + kbi_table_pad(t, t->cells[i].width, s);
         compared |= column == KBI_COLUMN_SPEEDUP;
         t->energy |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
-        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && r->roof &&
-                   kbi_roof_is_memory(r->roof);
+        t->cold |= column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && memory;
         if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision)) {
             int64_t processes = KBI_MAX(r->processes, (int64_t)1);
             t->fewest = t->fewest ? KBI_MIN(t->fewest, processes) : processes;
@@ -14482,18 +13602,27 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         kbi_table_colour(t, "\033[0m");
         used += won > 1 ? 8 : 9;
     }
-    kbi_table_marks(t, r, used);
+    // the marks of the flags: as many as have room, and a + when there are more
+    int marks = 0, room = t->how.width - used;
+    for (int f = 0; f < KB_FLAG_COUNT; f++) marks += r->flags >> f & 1 && *kbi_flags[f].mark;
+    room = room / 3 >= marks ? marks : KBI_MAX((room - 1) / 3, 1);
+    for (int f = 0; f < KB_FLAG_COUNT; f++) {
+        if (!(r->flags >> f & 1) || !*kbi_flags[f].mark) continue;
+        t->flagged[f]++;
+        if (room > 0) kbi_putf(&t->text, " %s", kbi_flags[f].mark);
+        if (room-- == 0) kbi_puts(&t->text, "+");
+    }
     kbi_table_line_end(t);
     // these two flags have numbers of their own
     bool numbers =
         (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->timer, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
-    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_message(t, r->message);
+    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
     if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
     for (const kb_output* o = kbi_process.outputs; o; o = o->next)
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// A word instead of a number, and what happened: on the line where it has room, else below it.
+// A word instead of a number, and what happened: on the line when it has room, else below it.
 static void kbi_table_word(kbi_table* t, const kb_result* r) {
     const char* word = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
@@ -14505,39 +13634,23 @@ static void kbi_table_word(kbi_table* t, const kb_result* r) {
     kbi_table_colour(t, r->status == KB_SKIPPED ? "" : "\033[31m");
     kbi_puts(&t->text, word);
     kbi_table_colour(t, "\033[0m");
-    const char* why = kbi_is(r->message, r->no_gpu) ? NULL : r->message; // the line above the table says it for all
-    why = kbi_table_clean(t, why);
-    if (*why && t->label + 3 + (int)strlen(word) + kbi_text_width(why) <= t->how.width)
+    // what the line above the table says for all is not repeated
+    const char* why = kbi_table_clean(t, kbi_is(r->message, r->no_gpu) ? NULL : r->message);
+    if (*why && t->label + 3 + (int)strlen(word) + kbi_width(why, strlen(why)) <= t->how.width)
         kbi_putf(&t->text, ": %s\n", why);
     else
         kbi_puts(&t->text, "\n"), kbi_table_wrap(t, 4, why);
 }
 
-static void kbi_table_row(kbi_table* t, const kb_result* r, bool contest, int won) {
-    int indent = t->alone ? 0 : 1;
-    const char *axes, *label = kbi_table_label(t, &axes, r, contest, t->label);
-    uint64_t left_out = *axes ? kbi_hash(14695981039346656037u, axes) : t->axes;
-    if (t->axes != left_out) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
-    t->axes = left_out;
-    kbi_putf(&t->text, "%*s", indent, "");
-    if (won) kbi_table_colour(t, "\033[1m");
-    kbi_table_pad(t, indent - t->label, kbi_table_cut(t, label, t->label - indent));
-    if (r->status == KB_OK)
-        kbi_table_numbers(t, r, won);
-    else
-        kbi_table_word(t, r);
-    t->ok += r->status == KB_OK;
-    t->failed += r->status == KB_FAILED;
-    t->skipped += r->status == KB_SKIPPED;
-    t->gpu |= r->gpu != NULL;
-}
-
 // --- order ---
 
-// Less than 0: a stands above b by --sort; what has no value stands last either way.
-static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_result* b) {
-    for (int i = 0; i < t->n_order; i++) {
-        const kbi_shown* by = &t->order[i];
+static const kbi_table* kbi_table_sorted; // for qsort
+
+// Below 0: a stands above b by --sort. Records without a value stand last either way; equal ones stay in order.
+static int kbi_table_compare(const void* left, const void* right) {
+    const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
+    for (int i = 0; i < kbi_table_sorted->n_order; i++) {
+        const kbi_shown* by = &kbi_table_sorted->order[i];
         const char *x = kbi_field_words(a, by->key), *y = kbi_field_words(b, by->key);
         double p = kbi_shown_number(a, by), q = kbi_shown_number(b, by);
         bool has = x || kbi_finite(p), other = y || kbi_finite(q);
@@ -14545,19 +13658,7 @@ static int kbi_table_compare(const kbi_table* t, const kb_result* a, const kb_re
         if (has != other) return has ? -1 : 1;
         if (order) return by->down ? -order : order;
     }
-    return 0;
-}
-
-static void kbi_table_sort(const kbi_table* t, const kb_result** rows, int n) { // by merging: equals stay in order
-    int half = n / 2, at = 0, a = 0, b = half;
-    if (n < 2 || !t->n_order) return;
-    kbi_table_sort(t, rows, half);
-    kbi_table_sort(t, rows + half, n - half);
-    if (kbi_table_compare(t, rows[half], rows[half - 1]) >= 0) return;
-    const kb_result** first = (const kb_result**)kbi_grow(NULL, sizeof *first * (size_t)half);
-    memcpy(first, rows, sizeof *first * (size_t)half);
-    while (a < half) rows[at++] = b < n && kbi_table_compare(t, rows[b], first[a]) < 0 ? rows[b++] : first[a++];
-    KBENCH_FREE((void*)first);
+    return (a > b) - (a < b); // of one array
 }
 
 // Whether two stand under one heading, so that --sort orders them together.
@@ -14569,21 +13670,11 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
 
 // --- records ---
 
-// The machine, above everything else and wherever it changes. Its roof is no part of what it is: who measures it
-// again, after a crash, finds it a little different.
+// The machine, above everything else and wherever it changes. Its roof does not identify it: measured again, after a
+// crash, it is a little different.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
-    char id[32], roof[40];
+    char roof[40];
     kbi_text line = KBI_BLANK;
-    snprintf(id, sizeof id, "%lld", (long long)r->device);
-    const char* parts[] = {
-        r->kbench_version, r->backend, id, r->gpu, r->driver, r->cuda, r->tool, r->no_gpu, r->cpu
-    };
-    uint64_t machine = 14695981039346656037u;
-    for (int i = 0; i < KBI_COUNT(parts); i++) machine = kbi_hash(kbi_hash(machine, "|"), parts[i] ? parts[i] : "");
-    if (t->bare || machine == t->machine) return;
-    if (t->machine) kbi_puts(&t->text, "\n");
-    t->machine = machine;
-    t->n_cells = 0;
     kbi_putf(&line, "kbench %s  ", r->kbench_version ? r->kbench_version : "");
     if (r->gpu) {
         const char* capability = r->compute_capability ? r->compute_capability : "";
@@ -14591,52 +13682,55 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
         kbi_putf(&line, "%s  sm_%.*s%s  driver %s  CUDA %s  ", r->gpu, major, capability,
                  capability[major] ? capability + major + 1 : "", r->driver ? r->driver : "-",
                  r->cuda ? r->cuda : "-");
-        if (r->tool)
-            kbi_putf(&line, "under %s: not timed", r->tool);
-        else
-            kbi_putf(&line, "copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
+        if (r->tool) kbi_putf(&line, "under %s: not timed", r->tool);
     } else {
         kbi_putf(&line, "CPU times (%s)  %s", r->no_gpu ? r->no_gpu : "no GPU",
                  r->cpu ? r->cpu : "processor unknown");
     }
-    kbi_table_wrap(t, 0, line.s);
+    uint64_t machine = kbi_hash((uint64_t)r->device, line.s) | 1;
+    if (r->gpu && !r->tool) kbi_putf(&line, "copy roof %s GB/s", kbi_show(r->copy_roof_gbps, 4, roof));
+    if (!t->bare && machine != t->machine) {
+        if (t->machine) kbi_puts(&t->text, "\n");
+        t->machine = machine;
+        t->n_cells = 0;
+        kbi_table_wrap(t, 0, line.s);
+    }
     kbi_text_free(&line);
 }
 
-// Counts a group for the summary: who won it, and over whom by how much. The first implementation has no speedup over
-// itself: there it is what the best of the others has, the other way round.
-static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int best) {
+// Counts a group for the summary: who won it, and by how much over the baseline. The baseline itself has no speedup:
+// if it won, the next one's is turned round.
+static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, const kb_result* best) {
     kbi_wins w;
-    int timed = 0, other = -1;
+    int timed = 0;
+    const kb_result* next = NULL;
     memset(&w, 0, sizeof w);
     for (int i = 0; i < n; i++) {
-        timed += rows[i]->status == KB_OK;
-        if (i != best && rows[i]->status == KB_OK && kbi_finite(rows[i]->speedup) &&
-            (other < 0 || rows[i]->speedup > rows[other]->speedup))
-            other = i;
+        bool good = rows[i]->status == KB_OK;
+        timed += good;
+        if (good && rows[i] != best && kbi_finite(rows[i]->speedup) && (!next || rows[i]->speedup > next->speedup))
+            next = rows[i];
     }
-    if (timed < 2 || best < 0) return; // no contest
-    const kb_result* r = rows[best];
-    snprintf(w.operation, sizeof w.operation, "%s%s%s", rows[0]->operation ? rows[0]->operation : "",
-             rows[0]->direction ? " " : "", rows[0]->direction ? rows[0]->direction : "");
+    if (timed < 2 || !best) return;
+    snprintf(w.operation, sizeof w.operation, "%s%s%s", best->operation ? best->operation : "",
+             best->direction ? " " : "", best->direction ? best->direction : "");
+    snprintf(w.winner, sizeof w.winner, "%s",
+             best->winner_certain == 1 && best->implementation ? best->implementation : "");
     w.groups = 1;
-    w.least = w.most = w.low = w.high = NAN;
-    snprintf(r->winner_certain == 1 ? w.winner : w.perhaps, sizeof w.winner, "%s",
-             r->implementation ? r->implementation : "");
-    if (r->baseline && !kbi_is(r->implementation, r->baseline)) {
-        snprintf(w.over, sizeof w.over, "%s", r->baseline);
-        w.least = r->speedup, w.low = r->speedup_low, w.high = r->speedup_high;
-    } else if (other >= 0 && rows[other]->implementation) {
-        snprintf(w.over, sizeof w.over, "%s", rows[other]->implementation);
-        w.least = 1 / rows[other]->speedup, w.low = 1 / rows[other]->speedup_high,
-        w.high = 1 / rows[other]->speedup_low;
+    w.least = w.low = w.high = NAN;
+    if (best->baseline && !kbi_is(best->implementation, best->baseline)) {
+        snprintf(w.over, sizeof w.over, "%s", best->baseline);
+        w.least = best->speedup, w.low = best->speedup_low, w.high = best->speedup_high;
+    } else if (next && next->implementation) {
+        snprintf(w.over, sizeof w.over, "%s", next->implementation);
+        w.least = 1 / next->speedup, w.low = 1 / next->speedup_high, w.high = 1 / next->speedup_low;
     }
     w.most = w.least;
     for (int i = t->n_wins - 1; i >= 0; i--) {
         kbi_wins* a = &t->wins[i];
         if (!kbi_is(a->operation, w.operation) || !kbi_is(a->winner, w.winner)) continue;
         a->groups++;
-        a->various |= !kbi_is(a->over, w.over);
+        if (!kbi_is(a->over, w.over)) snprintf(a->over, sizeof a->over, "the next");
         a->least = KBI_MIN(a->least, w.least), a->low = KBI_MIN(a->low, w.low); // a NAN makes one of NAN
         a->most = KBI_MAX(a->most, w.most), a->high = KBI_MAX(a->high, w.high);
         return;
@@ -14647,24 +13741,37 @@ static void kbi_table_won(kbi_table* t, const kb_result* const* rows, int n, int
 
 // Records that stand together: a contest, whose cases differ in nothing but the implementation, or cases without one.
 static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool contest) {
-    int best = -1;
+    const kb_result* best = NULL;
     kbi_table_machine(t, rows[0]);
     kbi_table_follow(t, rows, n, contest);
     if (contest) {
-        kbi_text params = KBI_BLANK;
-        if (rows[0]->dtype) kbi_putf(&params, "%s ", rows[0]->dtype);
-        kbi_text shape = KBI_BLANK;
-        kbi_table_params(&shape, NULL, rows[0]);
-        kbi_puts(&params, kbi_table_keep(t, &shape));
-        kbi_table_wrap(t, 1, kbi_table_keep(t, &params));
+        const char *dtype = rows[0]->dtype ? rows[0]->dtype : "", *shape = kbi_table_shape(t, rows[0], NULL);
+        kbi_table_wrap(t, 1, kbi_table_text(t, "%s%s%s", dtype, *dtype && *shape ? " " : "", shape));
     }
-    for (int i = 0; i < n; i++)
-        if (contest && rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
-            (best < 0 || rows[i]->time_ms < rows[best]->time_ms))
-            best = i;
+    for (int i = 0; i < n && contest; i++)
+        if (rows[i]->status == KB_OK && kbi_is(rows[i]->winner, rows[i]->implementation) &&
+            (!best || rows[i]->time_ms < best->time_ms))
+            best = rows[i];
     if (contest) kbi_table_won(t, rows, n, best);
-    for (int i = 0; i < n; i++)
-        kbi_table_row(t, rows[i], contest, i != best ? 0 : rows[i]->winner_certain == 1 ? 2 : 1);
+    for (int i = 0; i < n; i++) {
+        const kb_result* r = rows[i];
+        int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1;
+        const char *axes, *label = kbi_table_label(t, r, contest, &axes);
+        uint64_t names = *axes ? kbi_hash(0, axes) : t->axes;
+        if (t->axes != names) kbi_table_wrap(t, 1, kbi_table_text(t, "by %s", axes));
+        t->axes = names;
+        kbi_puts(&t->text, t->alone ? "" : " ");
+        if (won) kbi_table_colour(t, "\033[1m");
+        kbi_table_cut(t, t->label - !t->alone, label);
+        if (r->status == KB_OK)
+            kbi_table_numbers(t, r, won);
+        else
+            kbi_table_word(t, r);
+        t->ok += r->status == KB_OK;
+        t->failed += r->status == KB_FAILED;
+        t->skipped += r->status == KB_SKIPPED;
+        t->gpu |= r->gpu != NULL;
+    }
 }
 
 static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
@@ -14676,18 +13783,15 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
             end++;
         const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(end - first));
         for (int64_t i = first; i < end; i++) rows[i - first] = &records[i];
-        kbi_table_sort(t, rows, (int)(end - first));
+        kbi_table_sorted = t;
+        qsort(rows, (size_t)(end - first), sizeof *rows, kbi_table_compare);
         kbi_table_block(t, rows, (int)(end - first), contest);
         KBENCH_FREE(rows);
     }
     kbi_table_flush(t);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>summary   render: what stands under the table: what its signs mean, who won, and what is in doubt.
----------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_WINNERS_ALL = 30 }; // operations whose winner is told in any event
+// --- what stands under the table: what its signs mean, who won, and what is in doubt ---
 
 static void kbi_summary_signs(kbi_table* t) {
     char text[80] = "+-: 95 % of the median and its bias within one process (--procs N: over N)";
@@ -14695,77 +13799,64 @@ static void kbi_summary_signs(kbi_table* t) {
     if (t->most > t->fewest)
         snprintf(text, sizeof text, "+-: 95 %% over %lld to %lld processes", (long long)t->fewest,
                  (long long)t->most);
-    bool intervals = t->most > 0 && !t->how.quiet;
-    if (t->equivalent || t->unresolved || t->apart || t->energy || t->cold || intervals) kbi_puts(&t->text, "\n");
-    if (intervals) kbi_table_wrap(t, 0, text);
-    if (t->cold && !t->how.quiet)
-        kbi_table_wrap(t, 0, "cold: a time ends before up to an L2 of what was written last reaches memory");
-    if (t->energy && !t->how.quiet)
-        kbi_table_wrap(t, 0,
-                       "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included");
-    if (t->equivalent) kbi_table_wrap(t, 0, "=: within 1 % of the baseline.");
-    if (t->unresolved) kbi_table_wrap(t, 0, "~, fastest?: not certain at 95 %.");
-    if (t->apart) kbi_table_wrap(t, 0, kbi_apart_note);
+    const struct {
+        bool shown;
+        const char* text;
+    } signs[] = {
+        { t->most > 0 && !t->how.quiet, text },
+        { t->cold && !t->how.quiet, "cold: a time ends before up to an L2 of what was written last reaches memory" },
+        { t->energy && !t->how.quiet,
+          "J: of a launch, launches back to back over 2 s (what fits stays in L2), idle power included" },
+        { t->equivalent, "=: within 1 % of the baseline." },
+        { t->unresolved, "~, fastest?: not certain at 95 %." },
+        { t->apart, kbi_apart_note },
+    };
+    bool any = false;
+    for (int i = 0; i < KBI_COUNT(signs); i++) {
+        if (!signs[i].shown) continue;
+        if (!any) kbi_puts(&t->text, "\n");
+        any = true;
+        kbi_table_wrap(t, 0, signs[i].text);
+    }
 }
 
-// "8.66x naive [8.61, 8.71]", or how far it goes over several groups.
-static void kbi_summary_margin(kbi_text* line, const kbi_wins* w) {
-    char least[40], most[40], low[40], high[40];
-    if (!kbi_finite(w->least) || !kbi_finite(w->most)) return;
-    kbi_putf(line, "%s%s%s%sx", *w->winner ? ", " : "; ", w->perhaps, *w->winner ? "" : " ",
-             kbi_digits(w->least, 3, least));
-    if (!kbi_is(kbi_digits(w->most, 3, most), least)) kbi_putf(line, " to %sx", most);
-    kbi_putf(line, " %s", w->various ? "the next" : w->over);
-    if (kbi_finite(w->low) && kbi_finite(w->high))
-        kbi_putf(line, " [%s, %s]", kbi_digits(w->low, 3, low), kbi_digits(w->high, 3, high));
-}
-
-// The groups of one operation in a sentence: who won most of them, who the others, and of how many nobody knows.
+// The groups of one operation in a sentence: who won most of them and by how much, who won others, and how many have
+// no significant winner.
 static void kbi_summary_winner(kbi_table* t, const char* operation) {
+    char least[40], most[40], low[40], high[40];
     kbi_text line = KBI_BLANK;
-    const kbi_wins *first = NULL, *open = NULL;
-    int all = 0;
+    const kbi_wins* first = NULL;
+    int all = 0, open = 0;
     for (int i = 0; i < t->n_wins; i++) {
         const kbi_wins* w = &t->wins[i];
         if (!kbi_is(w->operation, operation)) continue;
         all += w->groups;
         if (!*w->winner)
-            open = w;
+            open = w->groups;
         else if (!first || w->groups > first->groups)
             first = w;
     }
     kbi_putf(&line, "%s: %s", operation, first ? first->winner : "nobody is surely the fastest");
     if (first) kbi_puts(&line, " is fastest");
-    if (first && all > 1) kbi_putf(&line, " in %d of %d", first->groups, all);
-    if (first || all == 1) kbi_summary_margin(&line, first ? first : open);
+    if (all > 1) kbi_putf(&line, " in %d of %d", first ? first->groups : all, all);
+    if (first && kbi_finite(first->least)) {
+        kbi_putf(&line, ", %sx", kbi_digits(first->least, 3, least));
+        if (!kbi_is(kbi_digits(first->most, 3, most), least)) kbi_putf(&line, " to %sx", most);
+        kbi_putf(&line, " %s", first->over);
+        if (kbi_finite(first->low) && kbi_finite(first->high))
+            kbi_putf(&line, " [%s, %s]", kbi_digits(first->low, 3, low), kbi_digits(first->high, 3, high));
+    }
     for (int i = 0; i < t->n_wins && first; i++)
         if (&t->wins[i] != first && *t->wins[i].winner && kbi_is(t->wins[i].operation, operation))
             kbi_putf(&line, "; %s in %d", t->wins[i].winner, t->wins[i].groups);
-    if (first && open) kbi_putf(&line, "; nobody surely in %d", open->groups);
-    if (!first && all > 1) kbi_putf(&line, " in %d of %d", all, all);
+    if (first && open) kbi_putf(&line, "; nobody surely in %d", open);
     kbi_table_wrap(t, 0, line.s);
     kbi_text_free(&line);
 }
 
-static void kbi_summary_winners(kbi_table* t) {
-    int shown = 0, left = 0;
-    for (int i = 0; i < t->n_wins; i++) {
-        bool told = false;
-        for (int k = 0; k < i && !told; k++) told = kbi_is(t->wins[k].operation, t->wins[i].operation);
-        if (told) continue;
-        if (shown == KBI_WINNERS_ALL && !t->how.verbose) {
-            left++;
-            continue;
-        }
-        if (!shown++) kbi_puts(&t->text, "\n");
-        kbi_summary_winner(t, t->wins[i].operation);
-    }
-    if (left) kbi_putf(&t->text, "and so on for %d more operation%s: -v tells of all\n", left, left == 1 ? "" : "s");
-}
-
-// Each flag that was raised, once: what happened, why that matters, and what mends it.
+// Each flag that was raised, once: what happened, why that matters, and what to do.
 static void kbi_summary_flags(kbi_table* t) {
-    char head[80], text[256];
+    char head[80];
     bool any = false;
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         int64_t n = t->flagged[f];
@@ -14780,18 +13871,25 @@ static void kbi_summary_flags(kbi_table* t) {
         kbi_table_colour(t, "\033[0m");
         kbi_puts(&t->text, t->how.quiet ? "\n" : ":");
         if (t->how.quiet) continue;
-        snprintf(text, sizeof text, "%s; %s", kbi_flags[f].what, kbi_flags[f].why);
-        kbi_table_hang(t, (int)strlen(head) + 1, 3, text);
-        snprintf(text, sizeof text, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu));
-        kbi_table_wrap(t, 3, text);
+        kbi_table_hang(t, (int)strlen(head) + 1, 3, kbi_table_text(t, "%s; %s", kbi_flags[f].what, kbi_flags[f].why));
+        kbi_table_wrap(t, 3, kbi_table_text(t, "-> %s", kbi_flag_advice((kb_flag)f, t->gpu)));
     }
 }
 
-// All of it, and how many there were of what.
+// All of it, and how many cases there were.
 static void kbi_table_end(kbi_table* t) {
     int64_t n = t->ok + t->failed + t->skipped;
+    int operations = 0;
     kbi_summary_signs(t);
-    if (!t->how.quiet) kbi_summary_winners(t);
+    for (int i = 0; i < t->n_wins && !t->how.quiet; i++) {
+        int k = 0;
+        while (!kbi_is(t->wins[k].operation, t->wins[i].operation)) k++;
+        if (k < i || (operations++ >= KBI_WINNERS_ALL && !t->how.verbose)) continue;
+        if (operations == 1) kbi_puts(&t->text, "\n");
+        kbi_summary_winner(t, t->wins[i].operation);
+    }
+    if (operations > KBI_WINNERS_ALL && !t->how.verbose)
+        kbi_putf(&t->text, "and %d more: -v tells of all\n", operations - KBI_WINNERS_ALL);
     kbi_summary_flags(t);
     kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
     if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
@@ -14819,9 +13917,8 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- CSV (RFC 4180): every key that is no list, then params.NAME for each axis and counter:NAME for each counter ---
-
-// A cell of text of others' making: one line, and behind an apostrophe where a spreadsheet would take it for a formula.
+// RFC 4180: every key that is no list, then params.NAME for each axis, counter:NAME and environment.NAME. A cell of text
+// of others' making is one line, and behind an apostrophe when a spreadsheet would take it for a formula.
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -14843,22 +13940,6 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
     }
 }
 
-static void kbi_csv_field(kbi_text* t, const kb_result* r, const kbi_key* key) {
-    char number[40];
-    const char* words = kbi_field_words(r, key);
-    double x = kbi_field_number(r, key);
-    if (key->kind == KBI_KIND_flags)
-        kbi_csv_flags(t, r->flags);
-    else if (key->kind == KBI_KIND_truth)
-        kbi_puts(t, !words ? "" : kbi_is(words, "yes") ? "true" : "false");
-    else if (words)
-        kbi_csv_text(t, words);
-    else if (key->kind == KBI_KIND_whole && kbi_finite(x))
-        kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-    else if (kbi_finite(x))
-        kbi_puts(t, kbi_number(x, number));
-}
-
 // The names of all values of such an object, in the order in which they turn up; to be freed.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
@@ -14877,63 +13958,55 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
     return names;
 }
 
-static bool kbi_csv_has(const kbi_key* key) { return key->kind != KBI_KIND_params && key->kind != KBI_KIND_samples; }
-
-// A column for each name of these objects.
-enum { KBI_CSV_OBJECTS = 3 };
-static const struct {
-    const char *key, *before;
-} kbi_csv_objects[KBI_CSV_OBJECTS] = { { "params", "params." },
-                                       { "counters", "counter:" },
-                                       { "environment", "environment." } };
-
-static void kbi_csv_heading(kbi_text* t, const char* before, const char* const* names, int n) {
-    for (int i = 0; i < n; i++) {
-        kbi_text name = KBI_BLANK;
-        kbi_putf(&name, "%s%s", before, names[i]);
-        kbi_puts(t, ","), kbi_csv_text(t, name.s);
-        kbi_text_free(&name);
-    }
-}
-
-static void kbi_csv_object(kbi_text* t, const kbi_field_params* object, const char* const* names, int n) {
-    for (int i = 0; i < n; i++) {
-        const kb_param* p = NULL;
-        kbi_text value = KBI_BLANK;
-        for (int64_t k = 0; k < object->n && !p; k++)
-            if (strcmp(object->of[k].name, names[i]) == 0) p = &object->of[k];
-        kbi_puts(t, ",");
-        if (p && p->type == KB_AXIS_STRINGS)
-            kbi_csv_text(t, p->s ? p->s : "");
-        else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
-            kbi_param_text(&value, p), kbi_puts(t, value.s);
-        kbi_text_free(&value);
+// A row: of a record, or the heading (NULL).
+static void kbi_csv_keys(kbi_text* t, const kb_result* r) {
+    char number[40];
+    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
+        const kbi_key* key = &kbi_keys[i];
+        if (key->kind == KBI_KIND_params || key->kind == KBI_KIND_samples) continue;
+        const char* words = r ? kbi_field_words(r, key) : key->name;
+        double x = r ? kbi_field_number(r, key) : (double)NAN;
+        kbi_puts(t, i ? "," : "");
+        if (r && key->kind == KBI_KIND_flags)
+            kbi_csv_flags(t, r->flags);
+        else if (words)
+            kbi_csv_text(t, key->kind != KBI_KIND_truth || !r ? words : kbi_is(words, "yes") ? "true" : "false");
+        else if (key->kind == KBI_KIND_whole && kbi_finite(x))
+            kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
+        else if (kbi_finite(x))
+            kbi_puts(t, kbi_number(x, number));
     }
 }
 
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
-    const char** names[KBI_CSV_OBJECTS];
-    const kbi_key* keys[KBI_CSV_OBJECTS];
-    int count[KBI_CSV_OBJECTS];
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
-        if (kbi_csv_has(&kbi_keys[i])) kbi_putf(t, "%s%s", i ? "," : "", kbi_keys[i].name);
-    for (int o = 0; o < KBI_CSV_OBJECTS; o++) {
-        keys[o] = kbi_key_named(kbi_csv_objects[o].key);
-        names[o] = kbi_object_names(records, n, keys[o], &count[o]);
-        kbi_csv_heading(t, kbi_csv_objects[o].before, names[o], count[o]);
-    }
-    kbi_puts(t, "\r\n");
-    for (int64_t r = 0; r < n; r++) {
-        for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-            if (!kbi_csv_has(&kbi_keys[i])) continue;
-            if (i) kbi_puts(t, ",");
-            kbi_csv_field(t, &records[r], &kbi_keys[i]);
+    static const struct {
+        const char *key, *before;
+    } objects[] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
+    const char** names[KBI_COUNT(objects)];
+    int count[KBI_COUNT(objects)];
+    for (int64_t i = -1; i < n; i++) {
+        const kb_result* r = i < 0 ? NULL : &records[i];
+        kbi_csv_keys(t, r);
+        for (int o = 0; o < KBI_COUNT(objects); o++) {
+            const kbi_key* key = kbi_key_named(objects[o].key);
+            if (!r) names[o] = kbi_object_names(records, n, key, &count[o]);
+            for (int k = 0; k < count[o]; k++) {
+                kbi_text value = KBI_BLANK;
+                const kb_param* p =
+                    r ? kbi_object_find((const kbi_field_params*)kbi_field(r, key), names[o][k]) : NULL;
+                kbi_puts(t, ",");
+                if (!r)
+                    kbi_putf(&value, "%s%s", objects[o].before, names[o][k]), kbi_csv_text(t, value.s);
+                else if (p && p->type == KB_AXIS_STRINGS)
+                    kbi_csv_text(t, p->s ? p->s : "");
+                else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
+                    kbi_param_text(&value, p), kbi_puts(t, value.s);
+                kbi_text_free(&value);
+            }
         }
-        for (int o = 0; o < KBI_CSV_OBJECTS; o++)
-            kbi_csv_object(t, (const kbi_field_params*)kbi_field(&records[r], keys[o]), names[o], count[o]);
         kbi_puts(t, "\r\n");
     }
-    for (int o = 0; o < KBI_CSV_OBJECTS; o++) KBENCH_FREE((void*)names[o]);
+    for (int o = 0; o < KBI_COUNT(objects); o++) KBENCH_FREE((void*)names[o]);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -14946,7 +14019,7 @@ typedef struct kbi_pace {
     double all, over, now; // allowed to every group, to those that are over, to the one that is being measured
     double took;           // by those that are over
     double began;          // the one that is being measured
-    double said, said_at;  // the time left that was shown last, negative: none, and when
+    double said;           // the time left that was shown last; infinite: none
 } kbi_pace;
 
 static double kbi_time_estimated(const kbi_pace* p, double at) {
@@ -14956,13 +14029,11 @@ static double kbi_time_estimated(const kbi_pace* p, double at) {
     return rest * part + KBI_MAX(p->now * part - (at - p->began), 0.0);
 }
 
-// What is shown of it never rises: groups differ, and a time left that goes up and down is of no use. An estimate above
-// what was said slows the count down, so that both end together; to one below it falls within seconds.
+// What is shown never rises, nor above what all the groups that are left may take: a time left that goes up and down is
+// of no use.
 static double kbi_time_left(const kbi_pace* p, double at) {
-    double left = kbi_time_estimated(p, at), gone = at - p->said_at, promised = KBI_MAX(p->said - gone, 0.0);
-    if (p->said < 0 || left + gone <= 0) return left;
-    double shown = left >= promised ? p->said * left / (left + gone) : left + (promised - left) * exp(-2 * gone);
-    return KBI_MIN(shown, KBI_MAX(p->all - p->over, 0.0)); // all that is left takes no longer
+    double most = KBI_MAX(p->all - p->over, 0.0);
+    return KBI_MIN(KBI_MIN(kbi_time_estimated(p, at), p->said), most);
 }
 
 typedef struct kbi_progress {
@@ -14982,7 +14053,7 @@ static void kbi_progress_open(kbi_progress* p, bool wanted) {
 static void kbi_progress_begin(kbi_progress* p, double allowed) {
     memset(&p->pace, 0, sizeof p->pace);
     p->pace.all = allowed;
-    p->pace.said = -1;
+    p->pace.said = INFINITY;
     p->began = kbi_now();
 }
 
@@ -15021,7 +14092,6 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
     double seconds = (double)(now - p->began) * 1e-9;
     if (seconds > 1) {
         double shown = p->pace.said = kbi_time_left(&p->pace, seconds);
-        p->pace.said_at = seconds;
         if (kbi_time_estimated(&p->pace, seconds) > 2 * shown + 5) // no number that is known to be wrong
             snprintf(left, sizeof left, "  longer than planned");
         else
@@ -15242,17 +14312,6 @@ KBI_INLINE void kbi_exec(char** argv, const char* words, bool all, pid_t parent)
     _exit(2);
 }
 
-// "cpu", "all", a number: false after an error message.
-static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
-    *first = 0;
-    *all = kbi_is(o->device, "all");
-    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
-    if (kbi_is(o->device, "script") && kbi_lab.script) return true;
-    if (kbi_is(o->device, "script"))
-        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
-    return *first = o->gpu, true;
-}
-
 static bool kbi_profiled(void) {
     static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
                                          "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
@@ -15309,6 +14368,7 @@ static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
         if (*ends[i]) return false;
     if (m->n < 0 || m->rounds < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
     if (m->n_counters < 0 || m->n_counters > KBI_COUNTERS) return false;
+    if (m->kept < KBI_NOT_HOST || m->kept > KBI_KEPT_BY_CALL) return false;
     for (int i = 0; i < m->n_counters; i++)
         if (m->counters[i].name[sizeof m->counters[i].name - 1] ||
             m->counters[i].unit[sizeof m->counters[i].unit - 1])
@@ -15391,8 +14451,7 @@ static int kbi_worker_main(const kbi_options* o) {
         }
         recipe.max_time = job.max_time;
         recipe.verdicts = verdicts;
-        good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
-                                                               wanted, &sink);
+        good = kbi_run_cases(plan.cases, &recipe, b, &machine, job.first, job.n, wanted, &sink);
         good = good && !kbi_left_behind(machine.gpu_present != 0);
         // roofs may have been measured meanwhile
         if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
@@ -16205,8 +15264,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
         char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
         memcpy(wanted, g->wanted, (size_t)g->n);
         if (g->inside) kbi_recipe_inside(&recipe, s->inside);
-        (g->inside ? kbi_inside_cases : kbi_run_cases)(s->plan->cases, &recipe, s->backend, &s->machine, g->first,
-                                                       g->n, wanted, &sink);
+        kbi_run_cases(s->plan->cases, &recipe, s->backend, &s->machine, g->first, g->n, wanted, &sink);
         KBENCH_FREE(wanted);
         const char* left = kbi_left_behind(s->machine.gpu_present != 0);
         if (left && !kbi_is(left, s->said)) {
@@ -16216,7 +15274,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
                      s->plan->cases[g->first].name, left);
             snprintf(s->said, sizeof s->said, "%s", left);
         }
-        kbi_before_forget();
+        kbi_before.known = false; // the user's own process may change between two groups
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
         return;
@@ -16695,7 +15753,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->has_truth = false; // another GPU's is another
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
-    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT;
+    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
         if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
@@ -16778,7 +15836,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 // they say themselves; for want of a GPU it is another matter.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     const kbi_machine* m = &s->machine;
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_SCRIPT;
+    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_OWN;
     if (no_gpu && (KBI_CUDA || s->absent)) {
         if (!s->collect)
             kbi_error("nothing was measured: %s", cpu ? "what was selected needs a GPU, and --device cpu uses none"
@@ -16811,8 +15869,7 @@ static void kbi_watch_signals(const kbi_supervisor* s) {
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     kbi_supervisor* s = &kbi_desk.run;
-    int64_t first;
-    bool all, stdout_taken = kbi_outputs_stdout(o);
+    bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
     memset(s, 0, sizeof *s);
     s->o = o;
     s->plan = plan;
@@ -16825,7 +15882,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
                KBI_EXIT_USAGE;
-    if (!kbi_device_option(o, &first, &all) || !kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
+    if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
@@ -16839,7 +15896,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     for (const kb_instrument* i = kbi_process.instruments; i && !kbi_desk.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
-    int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
+    int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
         for (int i = 0; over && i < plan->n; i++)
@@ -16959,21 +16016,18 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
 // --env: what is known of the machine, and what the times are corrected by.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = &kbi_desk.run;
-    int64_t device;
-    bool all;
     static const char* const modes[] = { "cold", "hot" };
     memset(s, 0, sizeof *s);
     s->o = o;
     s->plan = plan;
     kbi_recipe_of(&s->recipe, o);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
-    if (!kbi_device_option(o, &device, &all)) return KBI_EXIT_USAGE;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout);
     kbi_table_open(&s->table, &how);
     signal(SIGPIPE, SIG_IGN);
-    s->worker.device = (int)device;
-    if (!kbi_meet(s, (int)device)) return KBI_EXIT_FAILED;
+    s->worker.device = (int)o->gpu;
+    if (!kbi_meet(s, (int)o->gpu)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
     kbi_print_line(stdout, "  %-34s %s, Linux %s", "host", s->session.host, s->session.kernel_version);
@@ -17216,8 +16270,7 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     kbi_recipe_of_desc(&e->recipe, &e->given.desc);
     kbi_host_program_open(&e->recipe);
     e->of = kbi_given_case(&e->given, &e->arena, NULL, build);
-    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe);
-    kbi_run_case(&e->run, &e->of);
+    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->of);
     kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
     if (e->given.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->given.fault);
     kbi_watch_begin();

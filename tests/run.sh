@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# run.sh - builds and runs the tests; POSIX sh, started from the repository's root (make test does that).
+# run.sh - builds and runs the tests; POSIX sh. Run it from the root of the repository, as make test does.
 #
 #   sh tests/run.sh                      what make test runs: each feature at least once
 #   sh tests/run.sh --all                what make test-all runs: everything, which takes an hour and more
@@ -22,7 +22,7 @@
 # The last line printed here adds everything up; exit code 1 when anything failed.
 #
 # Tests run side by side. A comment that is a line of its own among the first 20 lines of a test changes that:
-#   measures time           runs when no other test does, since its answer depends on real time
+#   measures time           never runs beside another test of this kind, since its answer depends on real time
 #   only in make test-all   left out of make test
 # A test that has more to do in make test-all asks for the variable TEST_ALL, which is then 1.
 #
@@ -242,9 +242,9 @@ run_one() {
 if [ -n "$together" ]; then build_together "$together" && exit; fi
 if [ -n "$one" ]; then run_one "$one" && exit; fi
 
-# which tests: side by side, and one at a time behind them
+# which tests: in any order, and one at a time
 rm -f "$logs"/*.sum "$logs"/*.skips "$logs"/together_*
-: > "$logs/beside" && : > "$logs/alone" && : > "$logs/left" && : > "$logs/wanted"
+: > "$logs/beside" && : > "$logs/timed" && : > "$logs/left" && : > "$logs/wanted"
 for w in $wanted; do
     case $w in
     host) set -- tests/host/*.sh tests/host/*.c ;;
@@ -258,12 +258,12 @@ for w in $wanted; do
         case $t in *.c | *.cu) [ -f "${t%.*}.sh" ] && [ "$t" != "$w" ] && continue ;; esac
         echo "$t" >> "$logs/wanted"
         list=$logs/beside
-        case $t in tests/gpu/*) list=$logs/alone ;; esac
+        case $t in tests/gpu/*) list=$logs/timed ;; esac
         if [ "$t" != "$w" ]; then
             if [ -n "$rest" ] && ! grep -qE 'TEST_ALL|everything|test_rounds|^# only in make test-all' "$t"; then continue; fi
             if [ -z "$TEST_ALL" ] && says "$t" 'only in make test-all'; then list=$logs/left; fi
         fi
-        if [ "$list" = "$logs/beside" ] && says "$t" 'measures time'; then list=$logs/alone; fi
+        if [ "$list" = "$logs/beside" ] && says "$t" 'measures time'; then list=$logs/timed; fi
         echo "$t" >> "$list"
     done
 done
@@ -287,18 +287,25 @@ case " $wanted " in
     fi
     ;;
 esac
-if [ "$TEST_JOBS" -gt 1 ] && echo x | xargs -P 2 -n 1 true 2> /dev/null; then
-    xargs -P "$TEST_JOBS" -n 1 sh "$0" $again < "$logs/beside"
-else
-    while read -r t; do sh "$0" $again "$t"; done < "$logs/beside"
-fi
+# A lane runs the tests of its lists, each unless another lane has taken it. The first lane starts with those that measure
+# time, so that no two of them run at once.
+rm -rf "$logs/taken" && mkdir "$logs/taken"
+lane() {
+    cat "$@" | while read -r t; do
+        mkdir "$logs/taken/$(echo "$t" | tr / _)" 2> /dev/null || continue
+        if [ -n "$tool" ]; then sh "$0" --tool "$tool" $again "$t"; else sh "$0" $again "$t"; fi
+    done
+}
+i=1
+while [ $i -lt "$TEST_JOBS" ]; do
+    lane "$logs/beside" &
+    i=$((i + 1))
+done
+lane "$logs/timed" "$logs/beside"
 wait
-while read -r t; do
-    if [ -n "$tool" ]; then sh "$0" --tool "$tool" $again "$t"; else sh "$0" $again "$t"; fi
-done < "$logs/alone"
 
 passed=0 failed=0 skipped=0
-for t in $(cat "$logs/beside" "$logs/alone"); do
+for t in $(cat "$logs/beside" "$logs/timed"); do
     name_of "$t"
     if read -r p f s < "$logs/$flat.sum"; then :; else p=0 f=1 s=0 && echo "FAIL  $name: was not run"; fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Several processes write to one file of records at once: runs, shards and --resume. Nothing that a process measured is
-# lost, and no line is torn. WRITERS_ROUNDS=N plays N rounds: 200 for make test-all.
+# Several processes append to one file of records: plain runs, shards and --resume. No record is lost and no line is
+# torn. WRITERS_ROUNDS=N sets the repetitions; make test-all uses 200.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Files that options name: other people's files, one file under two options, pipes without a reader, full disks, links,
-# modes, long names, a stdout that does not block. What is there stays, what is measured is written, nothing waits.
+# Output files of options: files of other programs, one file for two options, pipes without a reader, full disks,
+# links, permissions, long names, a non-blocking stdout. Existing data is kept, measured data is written, and nothing
+# hangs.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --resume: a run that was killed goes on where it was, and every case has one record in the end. Whoever is killed,
-# and when: RESUME_KILLS=N kills N times.
+# --resume continues a run that was killed, and in the end every case has one record. RESUME_KILLS=N kills N processes
+# at random times.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -29,6 +29,7 @@ KBENCH(api_all) {
     kb_queries(kb, 1.0);
     kb_count(kb, "rows", 1.0, "");
     kb_to_host(kb, y, x, sizeof(float));
+    (void)kb_host(kb, x);
     kb_from_host(kb, x, y, sizeof(float));
     kb_check(kb, x, y, n, 1e-6);
     kb_check_norm(kb, x, y, n, 1e-6);
