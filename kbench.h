@@ -1328,12 +1328,10 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 
 #include <ctype.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
-#include <link.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -1406,26 +1404,14 @@ extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
 #endif
-#ifdef CLOCK_MONOTONIC
-#define KBI_CLOCK_MONOTONIC CLOCK_MONOTONIC
-#else
-#define KBI_CLOCK_MONOTONIC 1 // Linux
-#endif
-#ifdef CLOCK_THREAD_CPUTIME_ID
-#define KBI_CLOCK_THREAD CLOCK_THREAD_CPUTIME_ID
-#else
-#define KBI_CLOCK_THREAD 3 // likewise
-#endif
-#ifdef CLOCK_PROCESS_CPUTIME_ID
-#define KBI_CLOCK_PROCESS CLOCK_PROCESS_CPUTIME_ID
-#else
-#define KBI_CLOCK_PROCESS 2 // Linux
-#endif
-#ifdef F_DUPFD_CLOEXEC
-#define KBI_DUPFD_CLOEXEC F_DUPFD_CLOEXEC
-#else
-#define KBI_DUPFD_CLOEXEC 1030 // likewise
-#endif
+// What strict standards hide of Linux.
+enum {
+    KBI_CLOCK_MONOTONIC = 1,
+    KBI_CLOCK_PROCESS = 2,
+    KBI_CLOCK_THREAD = 3,
+    KBI_DUPFD_CLOEXEC = 1030,
+    KBI_MAP_ANONYMOUS = 0x20
+};
 #ifdef O_CLOEXEC
 #define KBI_CLOEXEC O_CLOEXEC
 #else
@@ -1435,11 +1421,6 @@ extern int pclose(FILE* f);
 #define KBI_NOFOLLOW O_NOFOLLOW
 #else
 #define KBI_NOFOLLOW 0
-#endif
-#ifdef MAP_ANONYMOUS
-#define KBI_MAP_ANONYMOUS MAP_ANONYMOUS
-#else
-#define KBI_MAP_ANONYMOUS 0x20 // likewise
 #endif
 #ifdef MAP_NORESERVE
 #define KBI_MAP_NORESERVE MAP_NORESERVE
@@ -2015,14 +1996,6 @@ static void kbi_set_free(kbi_set* s) {
     memset(s, 0, sizeof *s);
 }
 
-static void kbi_json_code(kbi_text* t, unsigned code) { // in UTF-16, as JSON has it
-    unsigned rest = code - 0x10000;
-    if (code > 0xffff)
-        kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
-    else
-        kbi_putf(t, "\\u%04x", code);
-}
-
 KBI_SLOW_END
 static void kbi_json_text(kbi_text* t, const char* s) {
     if (!s) {
@@ -2043,7 +2016,8 @@ static void kbi_json_text(kbi_text* t, const char* s) {
         else if (*p == '\t')
             kbi_puts(t, "\\t");
         else if (n && (kbi_invisible(code) || kbi_log_command((const char*)p)))
-            kbi_json_code(t, code);
+            kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
+                     code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
         else if (n)
             kbi_put(t, (const char*)p, (size_t)n);
         else
@@ -2607,112 +2581,49 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the code
-// calls functions of the instrument, so their symbols are in the symbol tables of the program or of a library. The
-// order is that of the bits in kb_build.
-enum { KBI_DEFINED = 1, KBI_NEEDED = 2, KBI_NOT_OF_LIBC = 4 };
-static const struct {
-    const char *name, *symbol;
-    int as; // defined in an object, or needed by it. A weak reference says nothing: libraries have them for sanitizers
-} kbi_instruments[] = { { "ASan", "__asan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "HWASan", "__hwasan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "TSan", "__tsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "MSan", "__msan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "UBSan", "__ubsan_handle_", KBI_DEFINED | KBI_NEEDED }, // the beginning of names
-                        { "LSan", "__lsan_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "__gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "gcov", "llvm_gcov_init", KBI_DEFINED | KBI_NEEDED },
-                        { "-fprofile-instr-generate", "__llvm_profile_runtime", KBI_DEFINED | KBI_NEEDED },
-                        { "-pg", "__gmon_start__", KBI_DEFINED }, // every object refers to it
-                        { "-pg", "mcount", KBI_NEEDED },          // glibc defines these three
-                        { "-pg", "_mcount", KBI_NEEDED },
-                        { "-pg", "__fentry__", KBI_NEEDED },
-                        { "-finstrument-functions", "__cyg_profile_func_enter",
-                          KBI_DEFINED | KBI_NEEDED | KBI_NOT_OF_LIBC } };
-enum { KBI_UBSAN = 1 << 4, KBI_RUNTIMES = 15 };
-
-// The bits of a symbol; info, section: as ELF has them.
-static unsigned kbi_instrument_of(const char* symbol, int info, int section, bool libc) {
-    if (*symbol != '_' && *symbol != 'm' && *symbol != 'l') return 0;
-    int as = section ? KBI_DEFINED : info >> 4 == 1 /* STB_GLOBAL */ ? KBI_NEEDED : 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments); i++) {
-        const char* name = kbi_instruments[i].symbol;
-        bool same = 1u << i == KBI_UBSAN ? strncmp(symbol, name, strlen(name)) == 0 : strcmp(symbol, name) == 0;
-        if (same && kbi_instruments[i].as & as && !(libc && kbi_instruments[i].as & KBI_NOT_OF_LIBC)) return 1u << i;
-    }
-    return 0;
-}
-
-static bool kbi_within(uint64_t from, uint64_t bytes, uint64_t size) { return from <= size && bytes <= size - from; }
-
-// The bits of all symbols in an ELF file of this machine's own class.
-static unsigned kbi_instruments_in(const char* at, uint64_t size, bool libc) {
-    const ElfW(Ehdr)* head = (const ElfW(Ehdr)*)(const void*)at;
-    unsigned found = 0, defined = 0;
-    if (size < sizeof *head || memcmp(at, ELFMAG, SELFMAG) != 0 ||
-        at[EI_CLASS] != (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) || head->e_shentsize != sizeof(ElfW(Shdr)) ||
-        head->e_shoff % sizeof(void*) ||
-        !kbi_within(head->e_shoff, (uint64_t)head->e_shnum * sizeof(ElfW(Shdr)), size))
-        return 0;
-    const ElfW(Shdr)* sections = (const ElfW(Shdr)*)(const void*)(at + head->e_shoff);
-    for (int i = 0; i < head->e_shnum; i++) {
-        const ElfW(Shdr)* s = &sections[i];
-        if ((s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM) || s->sh_link >= head->e_shnum) continue;
-        const ElfW(Shdr)* text = &sections[s->sh_link];
-        if (s->sh_offset % sizeof(void*) || !kbi_within(s->sh_offset, s->sh_size, size) ||
-            !kbi_within(text->sh_offset, text->sh_size, size) || !text->sh_size ||
-            at[text->sh_offset + text->sh_size - 1])
-            continue;
-        const ElfW(Sym)* symbols = (const ElfW(Sym)*)(const void*)(at + s->sh_offset);
-        for (uint64_t k = 0; k < s->sh_size / sizeof *symbols; k++) {
-            if (symbols[k].st_name >= text->sh_size) continue;
-            unsigned bit = kbi_instrument_of(at + text->sh_offset + symbols[k].st_name, symbols[k].st_info,
-                                             symbols[k].st_shndx, libc);
-            found |= bit;
-            if (symbols[k].st_shndx) defined |= bit;
-        }
-    }
-    // clang's other runtimes bring UBSan's functions along
-    if (defined & KBI_UBSAN && defined & KBI_RUNTIMES) found &= ~(unsigned)KBI_UBSAN;
-    return found;
-}
-
-// Of the program and of the libraries that it has loaded when this is first asked.
-static unsigned kbi_instruments_here(void) {
-    static unsigned found;
-#ifdef KBI_NO_INSTRUMENTS
-    static bool known = true;
-#else
-    static bool known;
+// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the
+// program is linked with functions of the instrument, which are NULL without it. The order is that of the bits in
+// kb_build.
+#ifdef __cplusplus
+extern "C" {
 #endif
-    if (known) return found;
-    known = true;
-    for (const struct link_map* m = (const struct link_map*)dlopen(NULL, RTLD_LAZY); m; m = m->l_next) {
-        const char* path = m->l_name && *m->l_name ? m->l_name : "/proc/self/exe";
-        const char* name = strrchr(path, '/');
-        struct stat about;
-        int file = kbi_open_file(path, O_RDONLY);
-        if (file < 0) continue; // the kernel's own has no file
-        if (fstat(file, &about) == 0 && about.st_size > 0) {
-            void* at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-            bool libc = name && (strncmp(name, "/libc.so", 8) == 0 || strncmp(name, "/libc-", 6) == 0);
-            if (at != MAP_FAILED) {
-                found |= kbi_instruments_in((const char*)at, (uint64_t)about.st_size, libc);
-                munmap(at, (size_t)about.st_size);
-            }
-        }
-        close(file);
-    }
-    return found;
+#define KBI_WEAK __attribute__((weak))
+KBI_WEAK void __asan_init(void);
+KBI_WEAK void __hwasan_init(void);
+KBI_WEAK void __tsan_init(void);
+KBI_WEAK void __msan_init(void);
+KBI_WEAK void __ubsan_handle_add_overflow(void* data, void* a, void* b);
+KBI_WEAK void __lsan_init(void);
+KBI_WEAK void __gcov_init(void* info);
+KBI_WEAK void llvm_gcov_init(void* write_out, void* reset);
+extern KBI_WEAK int __llvm_profile_runtime;
+KBI_WEAK void __gmon_start__(void); // of -pg
+#ifdef __cplusplus
+}
+#endif
+
+static unsigned kbi_instruments_here(void) {
+#ifdef KBI_NO_INSTRUMENTS
+    return 0;
+#else
+    unsigned other = (unsigned)(__asan_init != NULL) | (unsigned)(__hwasan_init != NULL) << 1 |
+                     (unsigned)(__tsan_init != NULL) << 2 | (unsigned)(__msan_init != NULL) << 3;
+    return other | (unsigned)(!other && __ubsan_handle_add_overflow != NULL) << 4 | // clang's others bring it along
+           (unsigned)(!other && __lsan_init != NULL) << 5 | (unsigned)(__gcov_init != NULL) << 6 |
+           (unsigned)(llvm_gcov_init != NULL) << 6 | (unsigned)(&__llvm_profile_runtime != NULL) << 7 |
+           (unsigned)(__gmon_start__ != NULL) << 8;
+#endif
 }
 
 // ", instrumented (ASan UBSan)", or nothing.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
+    static const char* const names[] = { "ASan", "HWASan", "TSan",                     "MSan", "UBSan",
+                                         "LSan", "gcov",   "-fprofile-instr-generate", "-pg" };
     size_t n = 0;
     *out = 0;
-    for (int i = 0; i < KBI_COUNT(kbi_instruments) && n < size; i++)
-        if (bits >> i & 1 && !(n && strstr(out, kbi_instruments[i].name)))
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", kbi_instruments[i].name);
+    for (int i = 0; i < KBI_COUNT(names) && n < size; i++)
+        if (bits >> i & 1)
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
     if (n && n < size) snprintf(out + n, size - n, ")");
     return out;
 }
@@ -2805,24 +2716,14 @@ typedef struct kbi_cpus {
 
 static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->of[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
 
-// glibc's own functions hide without _GNU_SOURCE. false: the system knows no such thing.
+// glibc's own functions hide without _GNU_SOURCE.
 static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
-#ifdef SYS_sched_getaffinity
     return syscall(SYS_sched_getaffinity, 0, sizeof c->of, c->of) > 0;
-#else
-    return false;
-#endif
 }
 
 // Of this thread, and of those that it starts from now on.
-static bool kbi_cpus_pin(const kbi_cpus* c) {
-#ifdef SYS_sched_setaffinity
-    return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0;
-#else
-    return (void)c, false;
-#endif
-}
+static bool kbi_cpus_pin(const kbi_cpus* c) { return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0; }
 
 // "2", "0,4-7".
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
@@ -2845,20 +2746,18 @@ static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
 
 // The same way round; of a list that is too long the beginning.
 static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
-    kbi_text t = KBI_BLANK;
+    size_t n = 0;
+    *out = 0;
     for (int i = 0, last; i < KBI_CPUS; i = last + 1) {
+        char one[32];
         last = i;
         if (!kbi_cpus_has(c, i)) continue;
         while (last + 1 < KBI_CPUS && kbi_cpus_has(c, last + 1)) last++;
-        size_t before = t.n;
-        kbi_putf(&t, last > i ? "%s%d-%d" : "%s%d", t.n ? "," : "", i, last);
-        if (t.n + 5 <= size) continue;
-        t.n = before;
-        kbi_puts(&t, ",...");
-        break;
+        snprintf(one, sizeof one, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
+        bool over = n + strlen(one) + 5 > size;
+        n += (size_t)snprintf(out + n, size - n, "%s", over ? ",..." : one);
+        if (over) break;
     }
-    snprintf(out, size, "%s", t.n ? t.s : "");
-    kbi_text_free(&t);
     return out;
 }
 
@@ -2872,10 +2771,7 @@ static bool kbi_cpus_beyond(const kbi_cpus* list, const kbi_cpus* allowed, kbi_c
 // The one that this thread runs on now; 0 where the system does not say.
 static int kbi_cpu_now(void) {
     unsigned cpu = 0;
-#ifdef SYS_getcpu
-    if (syscall(SYS_getcpu, &cpu, NULL, NULL) != 0) cpu = 0;
-#endif
-    return (int)cpu;
+    return syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 ? (int)cpu : 0;
 }
 
 // --- their clock, as cpufreq has it below /sys/devices/system/cpu; virtual machines have none ---
@@ -2966,6 +2862,9 @@ KBI_SLOW_END
 // The kernel kbi_fill does the same operations in the same order, hence the same bits; only a host compiler
 // that contracts a * b + c can move a normal deviate, by one ulp of float, about once in 10^8.
 
+// Elements of 1, 2 and 4 bytes are the low end of a word.
+KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
+
 static uint32_t kbi_float_bits(float f) {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
@@ -2978,24 +2877,20 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// IEEE 754 binary16: 5 exponent bits (bias 15), 10 fraction bits; to nearest even, NaN kept quiet
-static uint16_t kbi_f32_to_f16(float f) {
-    uint32_t u = kbi_float_bits(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
-    uint32_t r, m, shift, rest, half;
-    if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((a >> 13) & 0x1ffu));
-    if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u); // 2^16 and above
-    if (a >= 0x38800000u) {                                  // 2^-14, the least normal
-        r = a - (112u << 23);                                // bias 127 -> 15; a carry out of 65504 gives inf
-        return (uint16_t)(sign | ((r + 0xfffu + ((r >> 13) & 1u)) >> 13));
-    }
-    if (a < 0x33000000u) return (uint16_t)sign; // below 2^-25, half of the least subnormal
-    m = (a & 0x7fffffu) | 0x800000u;
-    shift = 126u - (a >> 23); // the value is m 2^(e-150), the unit of a subnormal 2^-24
-    r = m >> shift;
-    rest = m & ((1u << shift) - 1u);
-    half = 1u << (shift - 1u);
-    if (rest > half || (rest == half && (r & 1u))) r++;
-    return (uint16_t)(sign | r);
+// A float as one of so many fraction bits: 10, binary16 of IEEE 754 (bias 15); of OCP's floats 3, e4m3 (bias 7, NaN in
+// place of infinity and of what stands beside it) and 2, e5m2 (bias 15). To nearest even; NaN stays one. Beyond the
+// largest it is infinity in binary16, else the largest.
+static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
+    bool half = fraction == 10u;
+    uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
+    uint32_t least = fraction == 3u ? 121u : 113u; // exponent of the least normal
+    uint32_t most = half ? 0x7c00u : fraction == 3u ? 0x7eu : 0x7bu, shift = 23u - fraction;
+    uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
+    if (a > 0x7f800000u) return sign | (half ? 0x7e00u | (a >> 13 & 0x1ffu) : 0x7fu);
+    if (e < least) shift += least - e;
+    if (shift > 24u) return sign; // below half of the least subnormal
+    r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
+    return sign | KBI_MIN(r, most);
 }
 
 static float kbi_f16_to_f32(uint16_t h) {
@@ -3012,26 +2907,8 @@ static uint16_t kbi_f32_to_bf16(float f) {
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-static float kbi_bf16_to_f32(uint16_t h) { return kbi_bits_float((uint32_t)h << 16); }
-
-// OCP's 8-bit floats, of 3 or 2 fraction bits: e4m3 (bias 7, NaN in place of infinity and of what stands beside it) and
-// e5m2 (bias 15). To nearest even; beyond the largest, infinity too, the largest; NaN stays one.
-static uint8_t kbi_f32_to_f8(float f, uint32_t fraction) {
-    uint32_t u = kbi_float_bits(f), sign = (u >> 24) & 0x80u, a = u & 0x7fffffffu, e = a >> 23,
-             shift = 23u - fraction;
-    uint32_t most = fraction == 3u ? 0x7eu : 0x7bu,
-             least = fraction == 3u ? 121u : 113u; // exponent of the least normal
-    uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
-    if (a > 0x7f800000u) return (uint8_t)(sign | 0x7fu);
-    if (e < least) shift += least - e;
-    if (shift > 24u) return (uint8_t)sign; // below half of the least subnormal
-    r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
-    return (uint8_t)(sign | (r < most ? r : most));
-}
-
-static float kbi_f8_to_f32(uint8_t h, uint32_t fraction) {
+static float kbi_e4m3_to_f32(uint8_t h) {
     uint32_t a = h & 0x7fu;
-    if (fraction == 2u) return kbi_f16_to_f32((uint16_t)(h << 8)); // the upper half of an f16
     float v = a == 0x7fu ? kbi_bits_float(0x7fc00000u)
               : a < 8u   ? (float)a * 0.001953125f // 2^-9
                          : kbi_bits_float((a << 20) + (120u << 23));
@@ -3041,30 +2918,25 @@ static float kbi_f8_to_f32(uint8_t h, uint32_t fraction) {
 // element i of an array as a double; 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
 static double kbi_load_double(const void* p, int64_t i, int dtype) {
     size_t size = kbi_dtype_size(dtype);
-    const unsigned char* at = (const unsigned char*)p + i * (int64_t)size;
-    uint64_t u64 = 0;
-    uint32_t u32 = 0;
-    uint16_t u16 = 0;
-    double d = 0;
-    if (size == 8) memcpy(&u64, at, 8);
-    if (size == 4) memcpy(&u32, at, 4);
-    if (size == 2) memcpy(&u16, at, 2);
+    uint64_t bits = 0;
+    double d;
+    memcpy(&bits, (const unsigned char*)p + i * (int64_t)size, size);
     switch (dtype) {
     case KB_F32:
-    case KB_TF32: return kbi_bits_float(u32);
-    case KB_F64: memcpy(&d, &u64, 8); return d;
-    case KB_E4M3: return kbi_f8_to_f32(at[0], 3);
-    case KB_E5M2: return kbi_f8_to_f32(at[0], 2);
-    case KB_F16: return kbi_f16_to_f32(u16);
-    case KB_BF16: return kbi_bf16_to_f32(u16);
-    case KB_I8: return (signed char)at[0];
-    case KB_U8: return at[0];
-    case KB_I16: return (int16_t)u16;
-    case KB_U16: return u16;
-    case KB_I32: return (int32_t)u32;
-    case KB_U32: return u32;
-    case KB_I64: return (double)(int64_t)u64;
-    case KB_U64: return (double)u64;
+    case KB_TF32: return kbi_bits_float((uint32_t)bits);
+    case KB_F64: memcpy(&d, &bits, 8); return d;
+    case KB_E4M3: return kbi_e4m3_to_f32((uint8_t)bits);
+    case KB_E5M2: return kbi_f16_to_f32((uint16_t)(bits << 8)); // the upper half of an f16
+    case KB_F16: return kbi_f16_to_f32((uint16_t)bits);
+    case KB_BF16: return kbi_bits_float((uint32_t)bits << 16);
+    case KB_I8: return (signed char)bits;
+    case KB_I16: return (int16_t)bits;
+    case KB_I32: return (int32_t)bits;
+    case KB_I64: return (double)(int64_t)bits;
+    case KB_U8:
+    case KB_U16:
+    case KB_U32:
+    case KB_U64: return (double)bits;
     default: return 0;
     }
 }
@@ -3073,8 +2945,7 @@ static double kbi_load_double(const void* p, int64_t i, int dtype) {
 // the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is left as it was.
 static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
-    int round;
-    for (round = 0; round < 10; round++) {
+    for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
         c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
         c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
@@ -3083,10 +2954,7 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
 // 0 .. n - 1 in random order (Fisher and Yates), the same for a seed, a purpose and a number.
@@ -3107,51 +2975,42 @@ static double kbi_random_uniform(uint32_t word) {
     return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
 }
 
+static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1]
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum = sum * x + c[i];
+    return sum;
+}
+
 // -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1),
 // ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172, the first term left out is below 2^-44 of it.
 static double kbi_minus_log(uint32_t m) {
-    double f = (double)(int32_t)m, s, q, series;
+    static const double series[] = { 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0 };
+    double f = (double)(int32_t)m, s;
     uint64_t bits;
-    int32_t e;
     memcpy(&bits, &f, sizeof bits);
     bits += (uint64_t)(0x3ff00000 - 0x3fe6a09e) << 32; // 0x3fe6a09e: the upper half of sqrt(1/2)
-    e = (int32_t)(bits >> 52) - 1023;
+    int32_t e = (int32_t)(bits >> 52) - 1023;
     bits = (bits & 0x000fffffffffffffu) + ((uint64_t)0x3fe6a09e << 32);
     memcpy(&f, &bits, sizeof f);
     s = (f - 1.0) / (f + 1.0);
-    q = s * s;
-    series = q * (1.0 / 15) + 1.0 / 13;
-    series = series * q + 1.0 / 11;
-    series = series * q + 1.0 / 9;
-    series = series * q + 1.0 / 7;
-    series = series * q + 1.0 / 5;
-    series = series * q + 1.0 / 3;
-    series = series * q + 1.0;
-    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * series;
+    return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * kbi_polynomial(series, KBI_COUNT(series), s * s);
 }
 
 // Two N(0,1) deviates from two words, Box-Muller 1958: r = sqrt(-2 ln u1), (r cos 2 pi u2, r sin 2 pi u2), u1
 // in (0,1] so that the logarithm exists. u2 = k / 2^24 is split exactly into quarter turns and a rest within
 // 1/8 turn, where the Taylor series of sine and cosine leave less than 2^-40. Rounded to float once.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
+    static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
+                                   -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
+    static const double cosine[] = { 1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0,
+                                     1.0 / 24.0,        -1.0 / 2.0,       1.0 }; // 12! 10! 8! 6! 4! 2!
     double r = sqrt(2.0 * kbi_minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
-    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07; // 2 pi / 2^24
-    double q = x * x, s, c, swap;
-    s = q * (1.0 / 6227020800.0) - 1.0 / 39916800.0; // 13! 11! 9! 7! 5! 3!
-    s = s * q + 1.0 / 362880.0;
-    s = s * q - 1.0 / 5040.0;
-    s = s * q + 1.0 / 120.0;
-    s = s * q - 1.0 / 6.0;
-    s = s * q * x + x;
-    c = q * (1.0 / 479001600.0) - 1.0 / 3628800.0; // 12! 10! 8! 6! 4! 2!
-    c = c * q + 1.0 / 40320.0;
-    c = c * q - 1.0 / 720.0;
-    c = c * q + 1.0 / 24.0;
-    c = c * q - 1.0 / 2.0;
-    c = c * q + 1.0;
+    double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07, q = x * x; // 2 pi / 2^24
+    double s = kbi_polynomial(sine, KBI_COUNT(sine), q) * q * x + x;
+    double c = kbi_polynomial(cosine, KBI_COUNT(cosine), q);
     // a quarter turn takes (c, s) to (-s, c)
-    swap = (quarter & 1u) ? s : c;
+    double swap = (quarter & 1u) ? s : c;
     s = (quarter & 1u) ? c : s;
     c = ((quarter + 1u) & 2u) ? -swap : swap;
     s = (quarter & 2u) ? -s : s;
@@ -3167,9 +3026,9 @@ static uint64_t kbi_value_bits(double v, int dtype) {
     case KB_F32:
     case KB_TF32: return kbi_float_bits((float)v);
     case KB_F64: memcpy(&u, &v, sizeof u); return u;
-    case KB_E4M3: return kbi_f32_to_f8((float)v, 3);
-    case KB_E5M2: return kbi_f32_to_f8((float)v, 2);
-    case KB_F16: return kbi_f32_to_f16((float)v);
+    case KB_E4M3: return kbi_f32_to_small((float)v, 3);
+    case KB_E5M2: return kbi_f32_to_small((float)v, 2);
+    case KB_F16: return kbi_f32_to_small((float)v, 10);
     case KB_BF16: return kbi_f32_to_bf16((float)v);
     default: break;
     }
@@ -3181,30 +3040,22 @@ static uint64_t kbi_value_bits(double v, int dtype) {
 
 // the bits of elements 4 block .. 4 block + 3
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
-    int is_float = dtype <= KB_BF16 || dtype >= KB_TF32, j;
-    uint32_t ctr[4], key[2], w[4] = { 0, 0, 0, 0 }, high[4] = { 0, 0, 0, 0 };
-    float z[4];
-    ctr[0] = (uint32_t)block;
-    ctr[1] = (uint32_t)(block >> 32);
-    ctr[2] = tensor;
-    ctr[3] = 0;
-    key[0] = (uint32_t)seed;
-    key[1] = (uint32_t)(seed >> 32);
+    bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
+    uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
+    uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, high[4] = { 0, 0, 0, 0 };
+    float z[4] = { 0, 0, 0, 0 };
     if (kind == KB_NORMAL || kind == KB_UNIFORM) kbi_philox(ctr, key, w);
-    if (kind == KB_NORMAL) {
-        kbi_random_normal(w[0], w[1], z);
-        kbi_random_normal(w[2], w[3], z + 2);
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(z[j], dtype);
-    } else if (kind == KB_UNIFORM && is_float) {
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits(kbi_random_uniform(w[j]), dtype);
-    } else if (kind == KB_UNIFORM) {
-        ctr[3] = 1;
-        if (dtype == KB_I64 || dtype == KB_U64) kbi_philox(ctr, key, high);
-        for (j = 0; j < 4; j++) bits[j] = w[j] | (uint64_t)high[j] << 32;
-    } else if (kind == KB_IOTA && is_float) {
-        for (j = 0; j < 4; j++) bits[j] = kbi_value_bits((double)(int64_t)(block * 4 + (uint64_t)j), dtype);
-    } else {
-        for (j = 0; j < 4; j++) bits[j] = kind == KB_IOTA ? block * 4 + (uint64_t)j : 0;
+    if (kind == KB_NORMAL) kbi_random_normal(w[0], w[1], z), kbi_random_normal(w[2], w[3], z + 2);
+    ctr[3] = 1;
+    if (kind == KB_UNIFORM && (dtype == KB_I64 || dtype == KB_U64)) kbi_philox(ctr, key, high);
+    for (int j = 0; j < 4; j++) {
+        uint64_t i = block * 4 + (uint64_t)j;
+        if (kind == KB_NORMAL)
+            bits[j] = kbi_value_bits(z[j], dtype);
+        else if (kind == KB_UNIFORM)
+            bits[j] = is_float ? kbi_value_bits(kbi_random_uniform(w[j]), dtype) : w[j] | (uint64_t)high[j] << 32;
+        else
+            bits[j] = is_float ? kbi_value_bits((double)(int64_t)i, dtype) : i;
     }
 }
 
@@ -3223,19 +3074,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
         int j = (int)(i & 3), stop = end - (i - j) < 4 ? (int)(end - (i - j)) : 4;
         kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
         i += stop - j;
-        for (; j < stop; j++, at += size) { // narrowed, then copied: right on either byte order
-            uint8_t b8 = (uint8_t)bits[j];
-            uint16_t b16 = (uint16_t)bits[j];
-            uint32_t b32 = (uint32_t)bits[j];
-            if (size == 1)
-                memcpy(at, &b8, 1);
-            else if (size == 2)
-                memcpy(at, &b16, 2);
-            else if (size == 4)
-                memcpy(at, &b32, 4);
-            else
-                memcpy(at, &bits[j], 8);
-        }
+        for (; j < stop; j++, at += size) memcpy(at, &bits[j], size);
     }
 }
 
