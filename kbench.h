@@ -4724,40 +4724,39 @@ const char KBI_DEMAND[] = KBENCH_VERSION;
 const char KBI_DEMAND_CUDA[] = KBENCH_VERSION;
 #endif
 
-static int kbi_order_entries(const void* a, const void* b) {
-    const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
-    int file = strcmp(x->file, y->file);
-    if (file) return file;
-    return x->line != y->line ? (x->line > y->line) - (x->line < y->line)
-                              : (x->order > y->order) - (x->order < y->order);
-}
-
-typedef struct kbi_placed { // an entry at its place in the order of the source
+typedef struct kbi_placed { // an entry, and its place in the order of the source
     kb_entry* entry;
-    intptr_t place, first; // first: the place of the first entry of its operation
+    intptr_t first, place; // first: the place of the first entry of its operation
 } kbi_placed;
 
 static int kbi_order_placed(const void* a, const void* b) {
     const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
-                                : (x->place > y->place) - (x->place < y->place);
+    int file = strcmp(x->entry->file, y->entry->file);
+    return x->first != y->first   ? (x->first > y->first ? 1 : -1)
+           : x->place != y->place ? (x->place > y->place ? 1 : -1)
+           : file                 ? file
+           : x->entry->line != y->entry->line
+               ? (x->entry->line > y->entry->line ? 1 : -1)
+               : (x->entry->order > y->entry->order) - (x->entry->order < y->entry->order);
 }
 
 // The entries in order, operations together at the place of their first; to be freed.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count;
-    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
+    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), (int)n };
     kbi_placed* placed = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
     kbi_map operations = KBI_BLANK;
-    for (kb_entry* e = kbi_process.entries; e; e = e->next) all.of[all.n++] = e;
-    qsort(all.of, n, sizeof *all.of, kbi_order_entries);
+    int k = 0;
+    memset(placed, 0, sizeof(kbi_placed) * n);
+    for (kb_entry* e = kbi_process.entries; e; e = e->next) placed[k++].entry = e;
+    qsort(placed, n, sizeof *placed, kbi_order_placed); // by file and line
     for (int i = 0; i < all.n; i++) {
-        uint64_t key = kbi_hash(0, all.of[i]->operation);
+        uint64_t key = kbi_hash(0, placed[i].entry->operation);
         kbi_mapped* slot = kbi_map_find(&operations, key);
         if (!slot->key) kbi_map_take(&operations, slot, key, i);
-        placed[i].entry = all.of[i], placed[i].place = i, placed[i].first = slot->at;
+        placed[i].place = i, placed[i].first = slot->at;
     }
-    qsort(placed, n, sizeof *placed, kbi_order_placed);
+    qsort(placed, n, sizeof *placed, kbi_order_placed); // by operation
     for (int i = 0; i < all.n; i++) all.of[i] = placed[i].entry;
     KBENCH_FREE(placed);
     KBENCH_FREE(operations.slots);
@@ -4899,77 +4898,77 @@ enum {
 #define KBI_WORD(x, id, name, argument, group, help, words, traits) \
     x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), traits)
 // clang-format off
-#define KBI_OPTIONS(x)                                                                                          \
-    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD)                          \
-    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD)    \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD)    \
-    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood",                      \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN)                   \
-    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...",                          \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS)     \
-    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis,    \
-        KBI_ANY, KBI_SELECTS)                                                                                   \
-    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)",                  \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match",                          \
-        KBI_SELECTS | KBI_IN_SHOWN)                                                                             \
-    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t,              \
-        kbi_take_shard, KBI_ANY, 0)                                                                             \
-    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose",                                               \
-        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA",     \
-        const char*, kbi_take_device, KBI_ANY, 0)                                                               \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT)           \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT)                                    \
-    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300,    \
-        100, KBI_EFFORT)                                                                                        \
-    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT)      \
-    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT)        \
-    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3,              \
-        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE)                                                                \
+#define KBI_OPTIONS(x) \
+    KBI_BARE(x, list, "list", "choose", "the selected cases, one a line", KBI_INSTEAD) \
+    KBI_BARE(x, list_ops, "list-ops", "choose", "operations with directions, dtypes, variants", KBI_INSTEAD) \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "the sizes of each operation, by category", KBI_INSTEAD) \
+    KBI_LIST(x, op, "op", "A,B", "choose", "operations; swish, gelu, loss are understood", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
+    x(axis, "axis", "NAME=LIST", "choose", "other values: -a rows=512,1k:8k:*2", kbi_strings, kbi_take_axis, \
+        KBI_ANY, KBI_SELECTS) \
+    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (as does FILTER)", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "cases whose name does not match", \
+        KBI_SELECTS | KBI_IN_SHOWN) \
+    x(shard, "shard", "K/N|auto", "choose", "part K of N; auto: as a Slurm array's task", int64_t, \
+        kbi_take_shard, KBI_ANY, 0) \
+    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
+        KBI_CUDA ? "which GPU, every GPU in turn, or none; 0" : "the only one: this build is without CUDA", \
+        const char*, kbi_take_device, KBI_ANY, 0) \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % a case, sizes small and medium", KBI_EFFORT) \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s a case", KBI_EFFORT) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop when the median is known so well; 0.5 %", 1e-300, \
+        100, KBI_EFFORT) \
+    KBI_SPAN(x, max_time, "max-time", "how long", "time of sampling a case at most; 1s", 1e-9, KBI_EFFORT) \
+    KBI_SPAN(x, min_time, "min-time", "how long", "time of sampling a case at least; 0s", 0, KBI_EFFORT) \
+    KBI_SPAN(x, budget, "budget", "how long", "of all cases together, or of a --race (60s)", 1e-3, \
+        KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
     KBI_NUMBER(x, rounds, "rounds", "how long", "exactly N rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-        KBI_EFFORT)                                                                                             \
-    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT)                 \
-    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more",            \
-        KBI_LAUNCHES_LIMIT, 0)                                                                                  \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none,               \
-        kbi_take_warmup, KBI_FROM(0, 1000000), 0)                                                               \
-    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0)              \
-    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0)                      \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE)                       \
-    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU)                    \
-    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU)                                 \
-    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU)                \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall",                         \
-        "events,cupti,both,wall", KBI_GPU)                                                                      \
-    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0)              \
-    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0)                             \
-    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0)                           \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0)                 \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0)     \
-    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0)                              \
-    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0)   \
-    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0)   \
-    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD)    \
-    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish",                  \
-        KBI_WRITES | KBI_IN_LOAD)                                                                               \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD)            \
-    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*,              \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
-    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*,          \
-        kbi_take_columns, KBI_ANY, KBI_IN_LOAD)                                                                 \
-    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never",    \
-        KBI_ALWAYS)                                                                                             \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS)                            \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS)                    \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS)                                  \
-    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS)                 \
-    KBI_BARE(x, help, "help", "out", "this text (-h)", 0)                                                       \
-    KBI_BARE(x, version, "version", "out", "the version", 0)                                                    \
-    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs",                     \
-        KBI_INSTEAD | KBI_IN_LOAD)                                                                              \
-    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY,        \
+        KBI_EFFORT) \
+    KBI_NUMBER(x, iters, "iters", "how long", "exactly N samples a case", 10000000, KBI_EFFORT) \
+    KBI_NUMBER(x, launches, "launches", "how long", "exactly N launches a sample; 8, on a CPU more", \
+        KBI_LAUNCHES_LIMIT, 0) \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until settled", kbi_none, \
+        kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
+    KBI_SPAN(x, timeout, "timeout", "how long", "a case that takes longer is ended; 60s", 1e-9, 0) \
+    KBI_BARE(x, all, "all", "how long", "all cases, where the program leaves some out", 0) \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "the plan, without running it", KBI_IDLE) \
+    KBI_BARE(x, cold, "cold", "how", "L2 evicted before each launch (the default)", KBI_GPU) \
+    KBI_BARE(x, hot, "hot", "how", "again on the same data, in cache", KBI_GPU) \
+    KBI_BARE(x, rotate, "rotate", "how", "on copies of the data beyond L2; gaps count", KBI_GPU) \
+    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both in turn, or wall", \
+        "events,cupti,both,wall", KBI_GPU) \
+    KBI_BARE(x, no_verify, "no-verify", "how", "kb_check is not asked; records say UNVERIFIED", 0) \
+    KBI_BARE(x, fresh, "fresh", "how", "kb_check with two other inputs as well", 0) \
+    KBI_BARE(x, no_audit, "no-audit", "how", "the timed block is not looked into", 0) \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "one process: for debuggers and profilers", 0) \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes a case, placed differently; 1", KBI_PROCESSES, 0) \
+    KBI_BARE(x, shuffle, "shuffle", "how", "comparison groups in random order", 0) \
+    x(cpu, "cpu", "N,M-K", "how", "the processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0) \
+    x(seed, "seed", "N", "how", "of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), 0) \
+    KBI_TEXT(x, json, "json", "FILE", "out", "records as one array, - for stdout", KBI_WRITES | KBI_IN_LOAD) \
+    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish", \
+        KBI_WRITES | KBI_IN_LOAD) \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD) \
+    x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*, \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+    x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*, \
+        kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
+    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto: on a terminal", "always,auto,never", \
+        KBI_ALWAYS) \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (as NO_COLOR)", KBI_ALWAYS) \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress", KBI_ALWAYS) \
+    KBI_BARE(x, verbose, "verbose", "out", "what each case says, all winners (-v)", KBI_ALWAYS) \
+    KBI_BARE(x, help, "help", "out", "this text (-h)", 0) \
+    KBI_BARE(x, version, "version", "out", "the version", 0) \
+    KBI_BARE(x, env, "env", "look inside", "the machine; of two loaded files what differs", \
+        KBI_INSTEAD | KBI_IN_LOAD) \
+    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
         KBI_IN_LOAD)
 // clang-format on
 
@@ -5019,24 +5018,21 @@ static bool kbi_take_text(const kb_option* option, void* values, const char* val
     return true;
 }
 
+static bool kbi_refuse_value(const kb_option* option, const char* takes, const char* value) {
+    return kbi_error("--%s takes %s, not '%.100s'", option->name, takes, value), false;
+}
+
 // One of the option's words, "a,b,c".
 static bool kbi_take_word(const kb_option* option, void* values, const char* value) {
-    char list[80] = "";
     if (*value && !strchr(value, ',') && kbi_lists(option->words, value)) return kbi_take_text(option, values, value);
-    for (const char* p = option->words; *p; p++) { // "a, b or c"
-        size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, *p != ',' ? "%c" : strchr(p + 1, ',') ? ", " : " or ", *p);
-    }
-    return kbi_error("--%s takes %s, not '%s'", option->name, list, value), false;
+    return kbi_refuse_value(option, option->words, value);
 }
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
-    if (list->n == KBI_LISTS)
-        return kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: "
-                         "A|B)",
-                         option, KBI_LISTS),
-               false;
-    return list->of[list->n++] = s, true;
+    if (list->n < KBI_LISTS) return list->of[list->n++] = s, true;
+    return kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: A|B)",
+                     option, KBI_LISTS),
+           false;
 }
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
@@ -5069,32 +5065,31 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
 
 static bool kbi_take_time(const kb_option* option, void* values, const char* value) {
     double t = kbi_parse_time(value);
-    if (t < 0)
-        return kbi_error("--%s takes a time with its unit, as in 200ms or 3s, not '%s'", option->name, value), false;
-    if (t < option->low) return kbi_error("--%s takes a time above 0, not '%s'", option->name, value), false;
+    if (t < option->low || t < 0)
+        return kbi_refuse_value(option,
+                                option->low > 0 ? "a time above 0 with its unit, as in 200ms or 3s"
+                                                : "a time with its unit, as in 200ms or 3s",
+                                value);
     *(double*)kbi_option_field(option, values) = t;
     return true;
 }
 
 static bool kbi_take_count(const kb_option* option, void* values, const char* value) {
-    if (kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)))
-        return true;
-    kbi_error("--%s takes a whole number from %lld to %lld, not '%s'", option->name, (long long)option->low,
-              (long long)option->high, value);
-    return false;
+    char takes[80];
+    snprintf(takes, sizeof takes, "a whole number from %lld to %lld", (long long)option->low,
+             (long long)option->high);
+    return kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)) ||
+           kbi_refuse_value(option, takes, value);
 }
 
 // A share: "5" and "5%" are 0.05.
 static bool kbi_take_percent(const kb_option* option, void* values, const char* value) {
     char* end;
     double x = kbi_real_of(value, &end);
-    if (end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high) {
-        *(double*)kbi_option_field(option, values) = x / 100;
-        return true;
-    }
-    return kbi_error("--%s takes a percentage%s, not '%s'", option->name,
-                     option->low > 0 ? " above 0, as in 0.5" : ", as in 5", value),
-           false;
+    bool good = end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high;
+    if (good) *(double*)kbi_option_field(option, values) = x / 100;
+    return good || kbi_refuse_value(
+                       option, option->low > 0 ? "a percentage above 0, as in 0.5" : "a percentage, as in 5", value);
 }
 
 KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
@@ -5106,7 +5101,7 @@ KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters
 static bool kbi_take_axis(const kb_option* option, void* values, const char* value) {
     kbi_strings* list = (kbi_strings*)kbi_option_field(option, values);
     const char* equals = strchr(value, '=');
-    if (!equals) return kbi_error("-a takes NAME=LIST, as in rows=512,1024, not '%.100s'", value), false;
+    if (!equals) return kbi_refuse_value(option, "NAME=LIST, as in rows=512,1024", value);
     for (int i = 0; i < list->n; i++)
         if (kbi_same_name_n(value, (size_t)(equals - value), list->of[i], strcspn(list->of[i], "=")))
             return kbi_error("-a %s and -a %s name one axis; join the lists with a comma", list->of[i], value), false;
@@ -5122,8 +5117,7 @@ static bool kbi_take_warmup(const kb_option* option, void* values, const char* v
     kbi_options* o = (kbi_options*)values;
     o->warmup_time = kbi_parse_time(value);
     if (o->warmup_time >= 0 || kbi_parse_whole(value, 0, option->high, &o->warmup_count)) return true;
-    kbi_error("--warmup takes a number of samples or a time with its unit, as in 10 or 200ms, not '%s'", value);
-    return false;
+    return kbi_refuse_value(option, "a number of samples or a time with its unit, as in 10 or 200ms", value);
 }
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
@@ -5131,14 +5125,14 @@ static bool kbi_take_device(const kb_option* option, void* values, const char* v
     ((kbi_options*)values)->gpu = 0;
     if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
         return kbi_take_text(option, values, value);
-    return kbi_error("--device takes a number, all or cpu, not '%s'", value), false;
+    return kbi_refuse_value(option, "a number, all or cpu", value);
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
     kbi_cpus list, allowed, beyond;
     char not_ours[80], ours[200];
     if (!kbi_cpus_parse(value, &list))
-        return kbi_error("--cpu takes numbers of processors, as in 2 or 0,4-7, not '%s'", value), false;
+        return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     if (!kbi_cpus_allowed(&allowed))
         return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
     if (!kbi_cpus_beyond(&list, &allowed, &beyond)) return kbi_take_text(option, values, value);
@@ -5171,24 +5165,18 @@ static bool kbi_environment_count(const char* variable, int64_t low, int64_t* va
 
 // Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
 static bool kbi_shard_of_slurm(kbi_options* o) {
-    int64_t id = -1, first = 0, last = -1, step = 1, count = -1;
-    if (!kbi_environment_count("SLURM_ARRAY_TASK_ID", 0, &id) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_MIN", 0, &first) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_MAX", 0, &last) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_STEP", 1, &step) ||
-        !kbi_environment_count("SLURM_ARRAY_TASK_COUNT", 1, &count))
-        return false;
-    if (id < 0 || last < 0)
-        return kbi_error("--shard auto is for a task of a Slurm job array (sbatch --array=1-8), and this is none; "
-                         "elsewhere --shard K/N"),
-               false;
-    o->shards = (last - first) / step + 1;
-    o->shard = (id - first) / step + 1;
-    if (id >= first && id <= last && (id - first) % step == 0 && (count < 0 || count == o->shards)) return true;
-    return kbi_error(
-               "--shard auto: the task ids of this array are no row with equal steps; sbatch --array=1-%lld has "
-               "as many, or --shard K/N says which part this is",
-               (long long)KBI_MAX(count, (int64_t)1)),
+    static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
+    int64_t x[] = { -1, 0, -1, 1, -1 };
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        char variable[40];
+        snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
+        if (!kbi_environment_count(variable, i > 2, &x[i])) return false;
+    }
+    o->shards = (x[2] - x[1]) / x[3] + 1;
+    o->shard = (x[0] - x[1]) / x[3] + 1;
+    if (x[0] >= x[1] && x[0] <= x[2] && (x[0] - x[1]) % x[3] == 0 && (x[4] < 0 || x[4] == o->shards)) return true;
+    return kbi_error("--shard auto needs a task of a Slurm job array whose ids have equal steps, as with "
+                     "sbatch --array=1-8; elsewhere --shard K/N says which part this is"),
            false;
 }
 
@@ -5200,7 +5188,7 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     snprintf(k, sizeof k, "%.*s", (int)(slash ? slash - value : 0), value);
     if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
         return true;
-    return kbi_error("--%s takes K/N with K from 1 to N, as in 2/8, or auto, not '%s'", option->name, value), false;
+    return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
 }
 
 // The variables that test runners set when they split a program's tests (they count from 0); --shard goes first.
@@ -5210,14 +5198,11 @@ static bool kbi_shard_of_runner(kbi_options* o) {
     if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
         !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
         return false;
-    if ((index < 0) != (total < 0))
-        return kbi_error("GTEST_SHARD_INDEX and GTEST_TOTAL_SHARDS belong together, and one of them is not set"),
+    if (index < 0 && total < 0) return true;
+    if (index < 0 || index >= total)
+        return kbi_error("GTEST_SHARD_INDEX counts from 0 to GTEST_TOTAL_SHARDS - 1: set both, or none of them"),
                false;
-    if (total >= 0 && index >= total)
-        return kbi_error("GTEST_SHARD_INDEX is %lld of GTEST_TOTAL_SHARDS %lld; it counts from 0", (long long)index,
-                         (long long)total),
-               false;
-    if (total > 0) o->shard = index + 1, o->shards = total;
+    o->shard = index + 1, o->shards = total;
     return true;
 }
 
@@ -5324,52 +5309,30 @@ static void kbi_help(void) {
 
 // --- the command line ---
 
-// An error for a name that no option has: what to do instead, or the nearest name.
+// An error for a name that no option has: which header has it, or the nearest name.
 static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
-        const char *names, *file, *cure, *tool;
+        const char *names, *file, *cure;
     } addons[] = {
-        { "load,compare,race,resume", "kbench_report.h", KBI_INCLUDE, "build/kbench" },
-        { "baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,gbench,go,github,report,"
-          "html,svg,plot,where,benchmark_out,benchmark_out_format,benchmark_repetitions,"
-          "benchmark_display_aggregates_only",
-          "kbench_report.h", KBI_INCLUDE, "--json FILE and then build/kbench --load FILE" },
-        { "save-baseline", "kbench_report.h",
-          KBI_INCLUDE
-          ", or write --json OLD and, later, --json NEW: build/kbench --load NEW --baseline OLD (make tool)",
-          NULL },
-        { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE, NULL },
-        { "selftest", "selftest.cu", "build and run that program", NULL }
+        { "load,compare,race,resume,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,"
+          "md,gbench,go,github,report,html,svg,plot,where,save-baseline,benchmark_out,benchmark_out_format,"
+          "benchmark_repetitions,benchmark_display_aggregates_only",
+          "kbench_report.h", KBI_INCLUDE ", or use build/kbench (make tool) with records of --json" },
+        { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
+        { "selftest", "selftest.cu", "build and run that program" }
     };
     kbi_nearest best = { name, NULL, 64 };
-    for (int i = 0; i < KBI_COUNT(addons); i++) {
-        if (!*name || strchr(name, ',') || !kbi_lists(addons[i].names, name)) continue;
-        kbi_error("--%s is an option of examples/addons/%s: %s%s%s%s%s%s", name, addons[i].file, addons[i].cure,
-                  addons[i].tool ? ", or use the tool (make tool): " : "", addons[i].tool ? addons[i].tool : "",
-                  addons[i].tool ? " --" : "", addons[i].tool ? name : "", addons[i].tool ? " ..." : "");
-        return;
-    }
-    if (kbi_is(name, "part")) {
-        kbi_error("--part is no longer an option. --budget T bounds the time of a run, and all cases share it; with "
-                  "--shuffle the cases that T has no room for are of all operations");
+    for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
+        if (!kbi_lists(addons[i].names, name)) continue;
+        kbi_error("--%s is an option of examples/addons/%s: %s", name, addons[i].file, addons[i].cure);
         return;
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
-    char names[8][400];
-    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
-        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
-        for (char *p = names[i], *end; *p; p = end) {
-            end = p + strcspn(p, ",");
-            if (*end) *end++ = 0;
-            kbi_offer(&best, p);
-        }
-    }
-    if (best.distance <= 3)
-        kbi_error("unknown option %s; did you mean --%s? (--help lists all)", word, best.name);
-    else
-        kbi_error("unknown option %s (--help lists all)", word);
+    bool near = best.distance <= 3;
+    kbi_error("unknown option %s%s%s%s (--help lists all)", word, near ? "; did you mean --" : "",
+              near ? best.name : "", near ? "?" : "");
 }
 
 // The place of an option by its word on the command line ("--json", "-a"); -1 after an error message.
@@ -5404,22 +5367,20 @@ static bool kbi_names_stdout(const char* path) {
     return kbi_is(path, "/dev/stdout") || kbi_is(path, "/dev/fd/1") || kbi_is(path, "/proc/self/fd/1");
 }
 
-// An option with the values behind it. The answer is how many words it took, 0 after an error message.
+// An option with the values behind it. Gives how many words it took, 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
     if (k < 0) return 0;
     const kb_option* option = kbi_option_at(k);
     const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
-    // an option behind the name of a file, which somebody chooses, is no such name
     bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
-    if (argument && !equals && *argument != '[') {
-        if (words == 1 || strncmp(word[1], "--", 2) == 0)
-            return kbi_error("--%s needs %s behind it", option->name, argument), 0;
-        if (file && word[1][0] == '-' && word[1][1])
-            return kbi_error("--%s needs a file, and %s is an option; --%s=%s is such a file", option->name, word[1],
-                             option->name, word[1]),
+    if (argument && !equals && *argument != '[') { // the next word, unless that is an option or a file's odd name
+        bool none = words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]);
+        if (none)
+            return kbi_error("--%s needs %s behind it%s", option->name, argument,
+                             file ? "; a name that begins with - stands behind a =" : ""),
                    0;
         value = word[n++];
     }
@@ -5453,77 +5414,61 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
 
 // The options of kb_default, for a command line that neither chooses cases nor says how long to measure.
 static bool kbi_options_usual(kbi_options* o) {
-    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n;
-    if (o->on[KBI_OPTION_all] && !kbi_process.usual)
-        return kbi_error("--all: this program leaves no case out by itself; leave it out"), false;
-    if (o->on[KBI_OPTION_all] && says)
-        return kbi_error("--all: the other options choose, or say how long; leave it out"), false;
-    if (!kbi_process.usual || o->on[KBI_OPTION_all] || says || kbi_option_any(o, KBI_APART)) return true;
+    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
+    if (all && (!kbi_process.usual || says))
+        return kbi_error(
+                   "--all has no effect: this program leaves no case out, or another option chooses; leave it out"),
+               false;
+    if (!kbi_process.usual || all || says || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
-    if (strlen(kbi_process.usual) >= sizeof o->words)
-        return kbi_error("kb_default: more than %d characters", (int)sizeof o->words - 1), false;
     snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
-    for (char* p = o->words; *p;) {
-        if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", argc - 1), false;
-        argv[argc++] = p;
-        p += strcspn(p, " ");
-        if (*p) *p++ = 0;
-    }
+    for (char* p = strtok(o->words, " "); p && argc < KBI_COUNT(argv); p = strtok(NULL, " ")) argv[argc++] = p;
+    if (argc == KBI_COUNT(argv) || strlen(kbi_process.usual) >= sizeof o->words)
+        return kbi_error("kb_default: more than %d words or %d characters", KBI_COUNT(argv) - 2,
+                         (int)sizeof o->words - 1),
+               false;
     return o->usual = kbi_options_read(o, argc, argv);
-}
-
-// Options that exclude each other; false after an error message.
-static bool kbi_options_exclusive(const kbi_options* o) {
-    static const struct {
-        int ids[3]; // -1: none
-        const char* why;
-    } rows[] = { { { KBI_OPTION_cold, KBI_OPTION_hot, KBI_OPTION_rotate }, "" },
-                 { { KBI_OPTION_fast, KBI_OPTION_thorough, -1 }, "" },
-                 { { KBI_OPTION_iters, KBI_OPTION_rounds, -1 }, ": both say how many samples there are" },
-                 { { KBI_OPTION_quiet, KBI_OPTION_verbose, -1 }, "" },
-                 { { KBI_OPTION_color, KBI_OPTION_no_color, -1 }, "" },
-                 { { KBI_OPTION_all, KBI_OPTION_budget, -1 }, "" },
-                 { { KBI_OPTION_fresh, KBI_OPTION_no_verify, -1 }, ": other inputs are there to be checked" },
-                 { { KBI_OPTION_launches, KBI_OPTION_rotate, -1 },
-                   ": a graph holds every copy of the data equally often" } };
-    for (int i = 0; i < KBI_COUNT(rows); i++)
-        for (int j = 0, first = -1; j < 3; j++) {
-            int id = rows[i].ids[j];
-            if (id < 0 || !o->on[id]) continue;
-            if (first >= 0)
-                return kbi_error("--%s and --%s exclude each other%s; leave one out", kbi_options_table[first].name,
-                                 kbi_options_table[id].name, rows[i].why),
-                       false;
-            first = id;
-        }
-    int k = 0;
-    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &k), *other = idle ? kbi_option_next(o, KBI_IDLE, &k) : NULL;
-    if (!other) return true;
-    kbi_error("--%s and --%s exclude each other: one at a time; leave one out", idle->name, other->name);
-    return false;
 }
 
 // Whether no option silently takes away what another one asks for; false after an error message.
 static bool kbi_options_agree(const kbi_options* o) {
-    if (!kbi_options_exclusive(o)) return false;
-    int mode = o->on[KBI_OPTION_cold]     ? KBI_OPTION_cold
-               : o->on[KBI_OPTION_hot]    ? KBI_OPTION_hot
-               : o->on[KBI_OPTION_rotate] ? KBI_OPTION_rotate
-                                          : -1;
-    if (mode >= 0 && kbi_same_name(o->timer, "wall"))
-        return kbi_error("--timer wall is the host's clock around each run: without --%s",
-                         kbi_options_table[mode].name),
+    static const struct {
+        int a;
+        const char* value; // of a; NULL: any
+        int b;
+        const char* why;
+    } rows[] = { { KBI_OPTION_cold, NULL, KBI_OPTION_hot, "" },
+                 { KBI_OPTION_cold, NULL, KBI_OPTION_rotate, "" },
+                 { KBI_OPTION_hot, NULL, KBI_OPTION_rotate, "" },
+                 { KBI_OPTION_fast, NULL, KBI_OPTION_thorough, "" },
+                 { KBI_OPTION_iters, NULL, KBI_OPTION_rounds, ": both say how many samples there are" },
+                 { KBI_OPTION_quiet, NULL, KBI_OPTION_verbose, "" },
+                 { KBI_OPTION_color, NULL, KBI_OPTION_no_color, "" },
+                 { KBI_OPTION_all, NULL, KBI_OPTION_budget, "" },
+                 { KBI_OPTION_fresh, NULL, KBI_OPTION_no_verify, ": other inputs are there to be checked" },
+                 { KBI_OPTION_launches, NULL, KBI_OPTION_rotate,
+                   ": a graph holds every copy of the data equally often" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_cold, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_hot, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "wall", KBI_OPTION_rotate, ": it is the host's clock around each run" },
+                 { KBI_OPTION_timer, "cupti", KBI_OPTION_launches, ": it records every launch by itself" },
+                 { KBI_OPTION_timer, "both", KBI_OPTION_rotate, ": CUPTI records every other group of launches" } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        const char* value = rows[i].value;
+        if (!o->on[rows[i].a] || !o->on[rows[i].b] || (value && !kbi_same_name(o->timer, value))) continue;
+        return kbi_error("--%s%s%s and --%s exclude each other%s; leave one out", kbi_options_table[rows[i].a].name,
+                         value ? " " : "", value ? value : "", kbi_options_table[rows[i].b].name, rows[i].why),
                false;
-    if (o->launches && kbi_same_name(o->timer, "cupti"))
-        return kbi_error("--timer cupti records every launch by itself: without --launches"), false;
-    if (o->on[KBI_OPTION_rotate] && kbi_same_name(o->timer, "both"))
-        return kbi_error("--timer both lets CUPTI record every other group of launches: without --rotate"), false;
+    }
+    int second = 0;
+    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &second), *option;
+    option = idle ? kbi_option_next(o, KBI_IDLE, &second) : NULL;
+    if (option) return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time is above --max-time: there is no time between the two"), false;
     for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
         if (set->agree && !set->agree()) return false;
-    const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
             return kbi_error("--%s measures no case: --%s has no place beside it", idle->name, option->name), false;
@@ -5580,7 +5525,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
 typedef struct kbi_dimension { // an axis with the values that are to be run
     const char* name;
     kb_axis_type type;
-    const kb_param* values;
+    kb_param* values;
     int n;
     const char* wrong; // which rule the list breaks, for people; NULL: none
 } kbi_dimension;
@@ -5595,115 +5540,82 @@ typedef struct kbi_listed { // a list of values being read
     char wrong[120]; // why it is no list; "": it is one so far
 } kbi_listed;
 
-// Decimal places of a number as it is written, "0.25": 2, "1e-3": 3; -1 for one that is no decimal number.
-static int kbi_decimals(const char* s, const char* end) {
-    const char *point = (const char*)memchr(s, '.', (size_t)(end - s)), *e = s;
-    while (e < end && *e != 'e' && *e != 'E') e++;
-    if (s + strspn(s, "+-0123456789.") < e) return -1; // hexadecimal, or a power
-    long n = point && point < e ? e - point - 1 : 0, exponent = e < end ? strtol(e + 1, NULL, 10) : 0;
-    return n - exponent < 0 ? 0 : n - exponent > 400 ? 400 : (int)(n - exponent);
+KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_listed* l, const char* format, ...) { // false
+    va_list list;
+    va_start(list, format);
+    vsnprintf(l->wrong, sizeof l->wrong, format, list);
+    va_end(list);
+    return false;
 }
 
-// "512", "2^20", "inf", of whole numbers "64k"; the decimal places that it was written with.
-static bool kbi_parse_value(kbi_listed* l, double* out, int* decimals) {
+// "512", "2^20", "inf"; of whole numbers "64k".
+static bool kbi_parse_value(kbi_listed* l, double* out) {
     static const char suffixes[] = "kMGT"; // powers of 1024, as sizes are
     const char* s = l->at;
     char* end;
     errno = 0;
     double x = kbi_real_of(s, &end);
-    int length = (int)KBI_MIN(strcspn(s, ",:"), (size_t)40);
     bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', none = x == 0 && errno;
-    *decimals = kbi_decimals(s, end);
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
-        if (end == power || !kbi_finite(base) || !kbi_finite(y)) end -= end - s;
-        x = pow(base, y);
+        x = end == power || infinite ? (double)NAN : pow(base, y);
         none = x == 0 && base != 0;
-        *decimals = -1;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
     if (suffix && l->type == KB_AXIS_INTS && !infinite)
         for (end++; suffix >= suffixes; suffix--) x *= 1024;
-    if (end == s || kbi_nan(x) || !strchr(",:", *end)) {
-        if (!length)
-            snprintf(l->wrong, sizeof l->wrong, "a number is missing at the %s", *s ? "comma or colon" : "end");
-        else
-            snprintf(l->wrong, sizeof l->wrong, "'%.*s' is not a number", length, s);
-    } else if (none || (!infinite && !kbi_finite(x))) { // 1e999 and 1e-999 are no way to write 0 or infinity
-        snprintf(l->wrong, sizeof l->wrong, "'%.*s' is beyond the range of a double", length, s);
-    }
     l->at = end;
     *out = x;
-    return !l->wrong[0];
+    if (end != s && strchr(",:", *end) && !kbi_nan(x) && !none && (infinite || kbi_finite(x))) return true;
+    if (!*s || strchr(",:", *s)) return kbi_list_wrong(l, "a number is missing");
+    return kbi_list_wrong(l, "'%.*s' is not a number, or beyond the range of a double",
+                          (int)KBI_MIN(strcspn(s, ",:"), (size_t)40), s);
 }
 
-static bool kbi_add_value(kbi_listed* l, double x) {
+static bool kbi_add_value(kbi_listed* l, double x, const char* s) {
     kb_param* p = &l->values[l->n];
     char number[40];
-    if (l->n == KBI_VALUES) {
-        snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
-        return false;
-    }
-    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15)) {
-        snprintf(l->wrong, sizeof l->wrong, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
-        return false;
-    }
+    if (l->n == KBI_VALUES) return kbi_list_wrong(l, "there are more than %d values", (int)KBI_VALUES);
+    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15))
+        return kbi_list_wrong(l, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
     memset(p, 0, sizeof *p);
     p->type = l->type;
+    p->s = s;
     if (l->type == KB_AXIS_INTS) p->i = (int64_t)x;
     p->r = l->type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
     l->n++;
     return true;
 }
 
-// The value of a range that is closest to x and has no digits but those that its text implies: so many decimal places,
-// or 15 digits.
-static double kbi_rounded(double x, int decimals) {
-    char text[40], *end;
-    double scale = decimals >= 0 && decimals <= 22 ? pow(10, decimals) : 0, whole = floor(x * scale + 0.5);
-    if (scale > 0 && fabs(whole) < 9e15) return whole / scale + 0.0; // both exact: the quotient is the nearest double
-    snprintf(text, sizeof text, "%.14e", x);
-    kbi_unlocalise(text);
-    return kbi_real_of(text, &end);
-}
-
 // One item of a list of numbers: "a", "a:b", "a:b:+step", "a:b:*factor".
 static bool kbi_parse_item(kbi_listed* l) {
     double from, to, step = 1;
-    int places, of_step = 0, of_end;
-    const char* wrong = NULL;
     char how = '+';
-    if (!kbi_parse_value(l, &from, &places)) return false;
-    if (*l->at != ':') return kbi_add_value(l, from);
+    if (!kbi_parse_value(l, &from)) return false;
+    if (*l->at != ':') return kbi_add_value(l, from, NULL);
     l->at++;
-    if (!kbi_parse_value(l, &to, &of_end)) return false;
+    if (!kbi_parse_value(l, &to)) return false;
     if (*l->at == ':') {
         how = l->at[1];
-        l->at += how ? 2 : 1;
         if (how != '+' && how != '*')
-            wrong = "a step is + or * and a number, as in 1:9:+2 and 1:64:*2";
-        else if (!kbi_parse_value(l, &step, &of_step))
-            return false;
+            return kbi_list_wrong(l, "a step is + or * and a number, as in 1:9:+2 and 1:64:*2");
+        l->at += 2;
+        if (!kbi_parse_value(l, &step)) return false;
     }
-    if (wrong) {
-    } else if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step))
-        wrong = "a range has finite ends and a finite step";
-    else if (to < from)
-        wrong = "a range ends above its start";
-    else if (how == '+' && step <= 0)
-        wrong = "a step that is added is above 0";
-    else if (how == '*' && step <= 1)
-        wrong = "a factor is above 1";
-    else if (how == '*' && from <= 0)
-        wrong = "a range with a factor starts above 0";
-    if (wrong) return snprintf(l->wrong, sizeof l->wrong, "%s", wrong), false;
-    int decimals = how == '*' || places < 0 || of_step < 0 ? -1 : KBI_MAX(places, of_step);
+    if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
+        return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
+    if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
+        return kbi_list_wrong(l, "a step that is added is above 0; a factor is above 1, from a start above 0");
     double slack = 1e-9 * (how == '+' ? step : to); // what rounding leaves
     for (int i = 0; i <= KBI_VALUES; i++) {
+        char text[40], *end;
         double x = how == '+' ? from + i * step : from * pow(step, i);
         if (x > to + slack) break;
-        if (!kbi_add_value(l, i ? kbi_rounded(x, decimals) : from)) return false;
+        if (how == '+' && fabs(x) < slack) x = 0;
+        snprintf(text, sizeof text, "%.14e", x); // 0.3, not 0.30000000000000004
+        kbi_unlocalise(text);
+        if (!kbi_add_value(l, i ? kbi_real_of(text, &end) : from, NULL)) return false;
     }
     return true;
 }
@@ -5712,14 +5624,10 @@ static bool kbi_parse_item(kbi_listed* l) {
 static bool kbi_parse_word(kbi_listed* l, kbi_arena* a) {
     size_t n;
     kbi_word(l->at, &n);
-    if (!n) snprintf(l->wrong, sizeof l->wrong, "a word is missing");
-    for (size_t i = 0; i < n && !l->wrong[0]; i++)
-        if (kbi_obeyed(l->at + i)) snprintf(l->wrong, sizeof l->wrong, "words are without control characters");
-    if (l->n == KBI_VALUES) snprintf(l->wrong, sizeof l->wrong, "there are more than %d values", (int)KBI_VALUES);
-    if (l->wrong[0]) return false;
-    memset(&l->values[l->n], 0, sizeof *l->values);
-    l->values[l->n].type = l->type;
-    l->values[l->n++].s = kbi_arena_text_n(a, l->at, n);
+    if (!n) return kbi_list_wrong(l, "a word is missing");
+    for (size_t i = 0; i < n; i++)
+        if (kbi_obeyed(l->at + i)) return kbi_list_wrong(l, "words are without control characters");
+    if (!kbi_add_value(l, 0, kbi_arena_text_n(a, l->at, n))) return false;
     l->at += n;
     return true;
 }
@@ -5734,7 +5642,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     while (type == KB_AXIS_STRINGS ? kbi_parse_word(&l, a) : kbi_parse_item(&l)) {
         if (!*l.at) break;
         if (*l.at != ',') {
-            snprintf(l.wrong, sizeof l.wrong, "a comma is missing before '%.40s'", l.at);
+            kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.at);
             break;
         }
         l.at++;
@@ -5749,30 +5657,20 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return d;
 }
 
-// The values that a declaration lists, up to the value that ends the list.
+// The values that a declaration lists, up to the value that ends the list; behind it there is none.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
+    bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
     kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
-    static const double zero = 0;
-    bool ended = false;
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
-        bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS;
-        bool last = ints ? axis->i[n] == KB_LAST_INT : reals ? kbi_nan(axis->r[n]) : !axis->s[n];
-        bool blank = ints    ? axis->i[n] == 0 || last
-                     : reals ? memcmp(&axis->r[n], &zero, sizeof zero) == 0
-                             : !axis->s[n];
-        if (ended && !blank) // the value that ended the list was meant as one of its values
-            d.wrong = ints    ? "holds INT64_MIN, which ends it"
-                      : reals ? "holds a NaN, which ends it"
-                              : "holds a NULL, which ends it";
+        kb_param p = { axis->name, axis->type, axis->i[n], ints ? (double)axis->i[n] : axis->r[n], axis->s[n] };
+        bool last = ints ? p.i == KB_LAST_INT : reals ? kbi_nan(p.r) : !p.s;
+        if (ended && (ints    ? p.i != 0 && !last
+                      : reals ? !(p.r == 0)
+                              : !last)) // a value that was meant as one of the list
+            d.wrong = "holds INT64_MIN, a NaN or NULL, which ends it";
         if (last && !ended) ended = true, d.wrong = NULL;
-        if (ended || n == KB_AXIS_MAX) continue;
-        values[n].name = axis->name;
-        values[n].type = axis->type;
-        values[n].i = axis->i[n];
-        values[n].r = ints ? (double)axis->i[n] : axis->r[n];
-        values[n].s = axis->s[n];
-        d.n++;
+        if (!ended && n < KB_AXIS_MAX) values[d.n++] = p;
     }
     return d;
 }
@@ -5884,52 +5782,26 @@ static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first)
     return n;
 }
 
-typedef struct kbi_dealt { // a group
-    int64_t cost;
-    int group;
-} kbi_dealt;
-
-static int kbi_order_dealt(const void* a, const void* b) { // the longest first
-    const kbi_dealt *x = (const kbi_dealt*)a, *y = (const kbi_dealt*)b;
-    return x->cost != y->cost ? (x->cost < y->cost) - (x->cost > y->cost)
-                              : (x->group > y->group) - (x->group < y->group);
+static int kbi_order_dealt(const void* a, const void* b) {
+    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
+    return (x > y) - (x < y);
 }
 
-// Which of n shards each group goes to: the longest first, each to the shard that has least so far (Graham 1969). Of
-// several such shards it is the first, then the last, in turns: sizes and types repeat in the plan, and no shard is to
-// get all that are large.
-static void kbi_deal(kbi_dealt* dealt, int groups, int n, int* to) {
-    int64_t* load = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
-    memset(load, 0, sizeof(int64_t) * (size_t)n);
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
-    for (int g = 0; g < groups; g++) {
-        bool back = g / n % 2 == 1;
-        int best = back ? n - 1 : 0;
-        for (int k = 1; k < n; k++) {
-            int s = back ? n - 1 - k : k;
-            if (load[s] < load[best]) best = s;
-        }
-        load[best] += dealt[g].cost;
-        to[dealt[g].group] = best;
-    }
-    KBENCH_FREE(load);
-}
-
-// Puts the cases of this shard before those of the others, in their order.
+// Puts the cases of this shard before those of the others, in their order. The groups are dealt, the largest first, to
+// the shards in turn, there and back: sizes and types repeat in the plan, and no shard is to get all that are large.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
-    int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1); // more have nothing
-    kbi_dealt* dealt = (kbi_dealt*)kbi_grow(NULL, sizeof(kbi_dealt) * (size_t)groups);
+    int groups = plan->groups, all = plan->n, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
+    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -size << 32 | group
     int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)groups);
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)plan->n);
-    for (int first = 0, end, g = 0; first < plan->n; first = end, g++) {
+    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)all);
+    for (int first = 0, end, g = 0; first < all; first = end, g++) {
         end = kbi_group_end(plan, first);
-        // as kbi_group_seconds, without the options on times: the shards of a plan do not depend on them
-        dealt[g].cost = 3 * (end - first) + 2 * (end - first > 1);
-        dealt[g].group = g;
+        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + g;
     }
-    kbi_deal(dealt, groups, shards, to);
-    int all = plan->n, n = 0;
-    plan->groups = plan->n = 0;
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    for (int k = 0; k < groups; k++)
+        to[dealt[k] & 0xffffffff] = k / shards % 2 ? shards - 1 - k % shards : k % shards;
+    plan->groups = 0;
     for (int g = 0; g < groups; g++) plan->groups += to[g] == o->shard - 1;
     for (int others = 0; others < 2; others++) {
         for (int i = 0; i < all; i++)
@@ -5948,14 +5820,20 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-static const struct {
-    const char *said, *meant;
-} kbi_synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
+// Whether a list names an operation, or has another word for it.
+static bool kbi_means(const char* list, const char* operation) {
+    static const struct {
+        const char *said, *meant;
+    } synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
+    bool means = kbi_lists(list, operation);
+    for (int i = 0; i < KBI_COUNT(synonyms); i++)
+        means |= kbi_lists(synonyms[i].meant, operation) && kbi_lists(list, synonyms[i].said);
+    return means;
+}
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
-    bool selected = !o->op.n || kbi_any_lists(&o->op, operation);
-    for (int i = 0; i < KBI_COUNT(kbi_synonyms); i++)
-        selected |= kbi_lists(kbi_synonyms[i].meant, operation) && kbi_any_lists(&o->op, kbi_synonyms[i].said);
+    bool selected = !o->op.n;
+    for (int i = 0; i < o->op.n; i++) selected |= kbi_means(o->op.of[i], operation);
     return selected;
 }
 
@@ -5965,29 +5843,12 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
 }
 
-// -a NAME=LIST replaces an axis's values. An error message when the list does not fit the axis.
-static bool kbi_override(kbi_arena* a, const kbi_options* o, const kb_entry* e, kbi_dimension* d) {
-    for (int i = 0; i < o->axis.n; i++) {
-        const char *s = o->axis.of[i], *equals = strchr(s, '=');
-        if (!d->name || !kbi_same_name_n(s, (size_t)(equals - s), d->name, strlen(d->name))) continue;
-        *d = kbi_parse_list(a, d->name, d->type, equals + 1, strlen(equals + 1));
-        if (!d->wrong) return kbi_takes_values(a, e, d, s);
-        kbi_error("-a %.100s: %s; as in %s=%s", s, d->wrong, d->name,
-                  d->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
-        return false;
-    }
-    return true;
-}
-
-static void kbi_put_param(kbi_text* t, char before, const kb_param* p) {
-    char number[40];
+static void kbi_put_param(kbi_text* t, char before, const kb_param* p) { // as it is, for names and keys
     kbi_putf(t, "%c%s=", before, p->name);
     if (p->type == KB_AXIS_STRINGS)
         kbi_puts(t, p->s);
-    else if (p->type == KB_AXIS_REALS)
-        kbi_puts(t, kbi_number(p->r, number));
     else
-        kbi_putf(t, "%lld", (long long)p->i);
+        kbi_param_text(t, p);
 }
 
 // The case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
@@ -6033,6 +5894,7 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     int at[KBI_DIMENSIONS] = { 0 };
     double all = 1;
     for (int i = 0; i < n; i++) all *= d[i].n;
+    if (all < 1) return true; // --dtype left none
     if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
     for (;;) {
         for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
@@ -6046,69 +5908,45 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     }
 }
 
-static bool kbi_restrict_dtypes(kbi_arena* a, const kbi_options* o, kbi_dimension* d) {
-    if (!o->dtype.n || !kbi_is(d->name, "dtype")) return true;
-    kb_param* kept = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(d->n + 1));
-    int n = 0;
-    for (int i = 0; i < d->n; i++)
-        if (kbi_any_lists(&o->dtype, d->values[i].s)) kept[n++] = d->values[i];
-    d->values = kept;
-    d->n = n;
-    return n > 0;
-}
-
-static bool kbi_same_value(const kb_param* a, const kb_param* b) {
-    if (a->type != b->type) return false;
-    if (a->type == KB_AXIS_INTS) return a->i == b->i;
-    if (a->type == KB_AXIS_REALS) return memcmp(&a->r, &b->r, sizeof a->r) == 0;
-    bool types = kbi_is(a->name, "dtype") && kb_dtype_of(a->s);
-    return types ? kb_dtype_of(a->s) == kb_dtype_of(b->s) : kbi_is(a->s, b->s);
-}
-
-// The first value of an axis that it has once more; NULL: none. A list may hold thousands of values.
-static const kb_param* kbi_axis_repeats(const kbi_dimension* d) {
-    const kb_param* found = NULL;
-    kbi_set seen = KBI_BLANK;
-    kbi_text text = KBI_BLANK;
-    for (int i = 0; i < d->n && !found; i++) {
-        const kb_param* p = &d->values[i];
-        kb_dtype type = p->type == KB_AXIS_STRINGS && kbi_is(p->name, "dtype") ? kb_dtype_of(p->s) : KB_NODTYPE;
-        text.n = 0;
-        kbi_put_param(&text, ' ', p);
-        if (!kbi_set_add(&seen, kbi_hash(0, type ? kb_dtype_name(type) : text.s))) found = p;
+// An axis of an entry: replaced by -a, checked, and restricted by --dtype. false after an error message: no name, no
+// value, an axis or a value twice, an unknown element type.
+static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int at) {
+    kbi_dimension* axis = &d[at];
+    const char* name = axis->name ? axis->name : "";
+    bool types = kbi_is(name, "dtype");
+    for (int i = 0; i < o->axis.n && *name; i++) {
+        const char *s = o->axis.of[i], *equals = strchr(s, '=');
+        if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
+        *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
+        if (axis->wrong)
+            return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
+                             axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
+                   false;
+        if (!kbi_takes_values(&plan->arena, e, axis, s)) return false;
     }
-    kbi_set_free(&seen);
-    kbi_text_free(&text);
-    return found;
-}
-
-// false after an error message: an axis without a name or a value, one that is there twice or holds a value twice, an
-// unknown element type.
-static bool kbi_axis_sound(const kb_entry* e, const kbi_dimension* d, int at) {
-    const char *name = d[at].name, *wrong = !name         ? "is without a name"
-                                            : d[at].wrong ? d[at].wrong
-                                            : !d[at].n    ? "has no values"
-                                                          : NULL;
+    const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
     for (int i = 0; i < at && !wrong; i++)
         if (kbi_is(d[i].name, name)) wrong = "is there twice";
-    const kb_param* again = wrong ? NULL : kbi_axis_repeats(&d[at]);
-    if (again) {
-        kbi_text value = KBI_BLANK;
-        kbi_put_param(&value, ' ', again);
-        kbi_error("%s/%s: the list of axis '%s' holds%s twice. Two cases of one name could not be told apart; leave "
-                  "one out",
-                  e->operation, e->implementation, name, value.s);
-        kbi_text_free(&value);
-        return false;
+    kbi_set seen = KBI_BLANK;
+    kbi_text value = KBI_BLANK;
+    int kept = 0;
+    for (int i = 0; i < axis->n && !wrong; i++) {
+        kb_param p = axis->values[i];
+        kb_dtype type = types && p.type == KB_AXIS_STRINGS ? kb_dtype_of(p.s) : KB_NODTYPE;
+        if (type) p.s = kb_dtype_name(type);
+        value.n = 0;
+        kbi_put_param(&value, ' ', &p);
+        if (!kbi_set_add(&seen, kbi_hash(0, value.s)))
+            wrong = "holds a value twice, and two cases of one name could not be told apart; leave one out:";
+        if (types && !type)
+            wrong = "holds what is no dtype; there are f32, f64, f16, bf16, tf32, e4m3, e5m2 and i8, u8 to i64, u64:";
+        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[kept++] = p;
     }
-    if (wrong) kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, name ? name : "", wrong);
-    for (int i = 0; i < d[at].n && !wrong && kbi_is(name, "dtype"); i++) {
-        const char* type = d[at].type == KB_AXIS_STRINGS ? d[at].values[i].s : NULL;
-        if (kb_dtype_of(type)) continue;
-        wrong = "dtype";
-        kbi_error("%s/%s: '%s' is no dtype; there are f32, f64, f16, bf16 and i8, u8 to i64, u64", e->operation,
-                  e->implementation, type ? type : "a number");
-    }
+    if (wrong)
+        kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, name, wrong, value.n ? value.s : "");
+    axis->n = kept;
+    kbi_set_free(&seen);
+    kbi_text_free(&value);
     return !wrong;
 }
 
@@ -6134,8 +5972,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
             d[n++] = kbi_axis_dimension(&plan->arena, a);
         }
         for (int i = first; i < n; i++) {
-            if (!kbi_override(&plan->arena, o, e, &d[i]) || !kbi_axis_sound(e, d, i)) return false;
-            if (!kbi_restrict_dtypes(&plan->arena, o, &d[i])) return true;
+            if (!kbi_plan_axis(plan, o, e, d, i)) return false;
             has_dtype |= kbi_is(d[i].name, "dtype");
         }
     }
@@ -6162,60 +5999,21 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
     return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
 }
 
-// Drops what the filters exclude.
-static bool kbi_plan_filter(kbi_plan* plan, const kbi_options* o) {
-    kbi_patterns with, without;
-    without.n = 0;
-    bool good = kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
-    int n = 0;
-    for (int i = 0; good && i < plan->n; i++) {
-        const char* name = plan->cases[i].name;
-        if ((with.n && !kbi_patterns_match(&with, name)) || kbi_patterns_match(&without, name)) continue;
-        plan->cases[n++] = plan->cases[i];
-    }
-    plan->n = n;
-    kbi_patterns_free(&with);
-    kbi_patterns_free(&without);
-    return good;
-}
-
 // Two cases are one if they have one name, or differ in nothing but the order of their axes.
 static bool kbi_same_case(const kbi_case* a, const kbi_case* b) {
-    bool same = kbi_is(a->entry->implementation, b->entry->implementation) && a->n_params == b->n_params &&
-                kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction);
-    for (int i = 0; same && i < a->n_params; i++) {
-        same = false;
-        for (int k = 0; k < b->n_params; k++)
-            same |= kbi_is(a->params[i].name, b->params[k].name) && kbi_same_value(&a->params[i], &b->params[k]);
-    }
-    return same || kbi_is(a->name, b->name);
-}
-
-static void kbi_say_twice(const kbi_case* a, const kbi_case* b) {
-    const kb_entry* entries[2] = { a->entry, b->entry };
-    kbi_text places = KBI_BLANK;
-    bool one_place = kbi_is(a->entry->file, b->entry->file) && a->entry->line == b->entry->line && *a->entry->file;
-    for (int i = 0; i < 2; i++) {
-        kbi_puts(&places, i ? " and at " : "at ");
-        if (*entries[i]->file)
-            kbi_putf(&places, "%s:%d", entries[i]->file, entries[i]->line);
-        else
-            kbi_putf(&places, "kb_add (entry %d; its file and line say where)", entries[i]->order + 1);
-    }
-    kbi_error("%s is registered twice: %s.%s Results of one name could not be told apart; rename one, as with "
-              "KBENCH_IMPL(%s, OTHER)",
-              a->name, places.s, one_place ? " (A header in two files, or a macro used twice?)" : "",
-              a->entry->operation);
-    kbi_text_free(&places);
+    return kbi_is(a->name, b->name) ||
+           (kbi_is(a->entry->implementation, b->entry->implementation) &&
+            kbi_is(a->entry->operation, b->entry->operation) && kbi_same_text(a->direction, b->direction) &&
+            kbi_same_params(a->params, a->n_params, b->params, b->n_params));
 }
 
 // Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
 // entries have one case.
 static bool kbi_plan_unique(kbi_plan* plan) {
     kbi_map seen = KBI_BLANK;
-    kbi_set said = KBI_BLANK;
-    int n = 0, twice = 0;
-    for (int i = 0; i < plan->n; i++) {
+    const kbi_case* twice[2] = { NULL, NULL };
+    int n = 0;
+    for (int i = 0; i < plan->n && !twice[0]; i++) {
         kbi_case* c = &plan->cases[i];
         uint64_t keys[] = { kbi_hash(c->key, c->entry->implementation), kbi_hash(1, c->name) };
         const kbi_case* before = NULL;
@@ -6226,16 +6024,23 @@ static bool kbi_plan_unique(kbi_plan* plan) {
             else if (kbi_same_case(&plan->cases[slot->at], c))
                 before = &plan->cases[slot->at];
         }
-        if (before && before->entry != c->entry) {
-            uint64_t pair = (uint64_t)(uintptr_t)before->entry * 31 + (uint64_t)(uintptr_t)c->entry;
-            if (kbi_set_add(&said, pair) && twice++ < 8) kbi_say_twice(before, c); // each pair of places once
-        }
+        if (before && before->entry != c->entry) twice[0] = before, twice[1] = c;
         if (!before) plan->cases[n++] = *c;
     }
-    plan->n = n;
     KBENCH_FREE(seen.slots);
-    kbi_set_free(&said);
-    return !twice;
+    plan->n = n;
+    if (!twice[0]) return true;
+    char places[2][200];
+    for (int i = 0; i < 2; i++) {
+        const kb_entry* e = twice[i]->entry;
+        snprintf(places[i], sizeof places[i], *e->file ? "%.150s:%d" : "%s(kb_add, entry %d)", e->file,
+                 *e->file ? e->line : e->order + 1);
+    }
+    kbi_error(
+        "%s is registered twice, at %s and at %s: results of one name could not be told apart. Rename one, as with "
+        "KBENCH_IMPL(%s, OTHER); a header in two files registers in both",
+        twice[0]->name, places[0], places[1], twice[1]->entry->operation);
+    return false;
 }
 
 // Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
@@ -6266,64 +6071,50 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
 
 typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
 
-// Appends every name of that kind which an entry has, each with its 0.
-static void kbi_entry_names(kbi_text* names, const kb_entry* e, kbi_naming what) {
-    kbi_arena arena = KBI_BLANK;
-    if (what == KBI_NAMES_OP) kbi_put(names, e->operation, strlen(e->operation) + 1);
-    if (what == KBI_NAMES_IMPL) kbi_put(names, e->implementation, strlen(e->implementation) + 1);
-    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        bool sized = a->type == KB_AXIS_SIZE;
-        kbi_dimension d[KBI_DIMENSIONS];
-        int n = 0;
-        if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS))
-            kbi_put(names, a->name, strlen(a->name) + 1);
-        if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(&arena, a->s[0], d, &n);
-        for (int i = 0; i < n; i++) kbi_put(names, d[i].name, strlen(d[i].name) + 1);
-        for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++)
-            kbi_put(names, a->s[i], strlen(a->s[i]) + 1);
+// Whether the wanted word names something of that kind; best: the nearest name.
+static bool kbi_names(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
+    bool found = false;
+#define KBI_OFFER(name) kbi_offer(best, name), found |= kbi_same_name(best->wanted, name)
+    for (int k = 0; k < all->n && !found; k++) {
+        const kb_entry* e = all->of[k];
+        if (what == KBI_NAMES_OP)
+            KBI_OFFER(e->operation), found |= !strchr(best->wanted, ',') && kbi_means(best->wanted, e->operation);
+        if (what == KBI_NAMES_IMPL) KBI_OFFER(e->implementation);
+        for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
+            bool sized = a->type == KB_AXIS_SIZE;
+            kbi_dimension d[KBI_DIMENSIONS];
+            int n = 0;
+            if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS)) KBI_OFFER(a->name);
+            if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
+            for (int i = 0; i < n; i++) KBI_OFFER(d[i].name);
+            for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
+        }
     }
-    kbi_arena_free(&arena);
-}
-
-// Whether a word is one of these names, or of an operation another word for it; best: the nearest one.
-static bool kbi_is_named(const kbi_text* names, kbi_nearest* best, kbi_naming what) {
-    for (size_t at = 0; at < names->n; at += strlen(names->s + at) + 1) {
-        bool found = kbi_same_name(best->wanted, names->s + at);
-        for (int i = 0; what == KBI_NAMES_OP && i < KBI_COUNT(kbi_synonyms); i++)
-            found |=
-                kbi_same_name(best->wanted, kbi_synonyms[i].said) && kbi_lists(kbi_synonyms[i].meant, names->s + at);
-        if (found) return true;
-        kbi_offer(best, names->s + at);
-    }
-    return false;
+#undef KBI_OFFER
+    return found;
 }
 
 // Whether every word of the lists is a name of something registered, of NAME=LIST the name; else an error message.
-static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what, const char* noun) {
-    kbi_text names = KBI_BLANK, word = KBI_BLANK;
-    const char* where = what == KBI_NAMES_SIZE || what == KBI_NAMES_AXIS ? "-sizes" : "-ops";
+static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what) {
+    static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
+    kbi_arena arena = KBI_BLANK;
     bool good = true;
-    for (int e = 0; e < all->n && lists->n; e++) kbi_entry_names(&names, all->of[e], what);
     for (int i = 0; i < lists->n && good; i++) {
         kbi_nearest best = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_is_named(&names, &best, what)) continue; // a name with a comma
+        if (strchr(lists->of[i], ',') && kbi_names(&arena, all, &best, what)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
-            next = p + strlen(p);
-            if (what != KBI_NAMES_AXIS) next = kbi_word(p, &n);
-            word.n = 0;
-            kbi_put(&word, p, n);
-            best.wanted = word.s, best.name = NULL, best.distance = 64;
-            good = kbi_is_named(&names, &best, what);
-            if (!good && best.distance > 3)
-                kbi_error("unknown %s '%.100s' (--list%s shows what there is)", noun, word.s, where);
-            else if (!good)
-                kbi_error("unknown %s '%s'; nearest is '%s' (--list%s)", noun, word.s, best.name,
-                          what == KBI_NAMES_SIZE ? "-sizes" : "-ops");
+            next = what == KBI_NAMES_AXIS ? p + strlen(p) : kbi_word(p, &n);
+            best.wanted = kbi_arena_text_n(&arena, p, n), best.name = NULL, best.distance = 64;
+            good = kbi_names(&arena, all, &best, what);
+            bool near = best.name && best.distance <= 3;
+            if (!good)
+                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[what], best.wanted,
+                          near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
+                          what >= KBI_NAMES_SIZE ? "-sizes" : "-ops");
         }
     }
-    kbi_text_free(&names);
-    kbi_text_free(&word);
+    kbi_arena_free(&arena);
     return good;
 }
 
@@ -6347,13 +6138,22 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
             "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
             "an entry of its own",
             kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
-    bool good = all->n && kbi_check_names(all, &o->op, KBI_NAMES_OP, "operation") &&
-                kbi_check_names(all, &o->impl, KBI_NAMES_IMPL, "implementation") &&
-                kbi_check_names(all, &o->dtype, KBI_NAMES_DTYPE, "dtype") &&
-                kbi_check_names(all, &o->size, KBI_NAMES_SIZE, "size") &&
-                kbi_check_names(all, &o->axis, KBI_NAMES_AXIS, "axis");
+    const kbi_strings* lists[] = { &o->op, &o->impl, &o->dtype, &o->size, &o->axis };
+    kbi_patterns with, without;
+    with.n = without.n = 0;
+    bool good = all->n > 0;
+    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], (kbi_naming)i);
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
-    good = good && kbi_plan_filter(plan, o);
+    good = good && kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
+    int n = 0;
+    for (int i = 0; good && i < plan->n; i++) {
+        const char* name = plan->cases[i].name;
+        if ((!with.n || kbi_patterns_match(&with, name)) && !kbi_patterns_match(&without, name))
+            plan->cases[n++] = plan->cases[i];
+    }
+    plan->n = n;
+    kbi_patterns_free(&with);
+    kbi_patterns_free(&without);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
@@ -6510,15 +6310,10 @@ static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
 
 // What the options ask to see of the plan; false: nothing of this.
 static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
-    if (o->on[KBI_OPTION_list])
-        kbi_list_cases(t, plan);
-    else if (o->on[KBI_OPTION_list_ops])
-        kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
-    else if (o->on[KBI_OPTION_list_sizes])
-        kbi_list_sizes(t, plan);
-    else
-        return false;
-    return true;
+    if (o->on[KBI_OPTION_list]) kbi_list_cases(t, plan);
+    if (o->on[KBI_OPTION_list_ops]) kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
+    if (o->on[KBI_OPTION_list_sizes]) kbi_list_sizes(t, plan);
+    return o->on[KBI_OPTION_list] || o->on[KBI_OPTION_list_ops] || o->on[KBI_OPTION_list_sizes];
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7926,7 +7721,8 @@ void* kb_host_copy(kb_state* kb, const void* p) {
     if (run->m.status != KB_OK) return NULL;
     const kbi_block* block = kbi_block_of(run, p);
     if (!block) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_host takes a pointer of KB_ALLOC, and this one is %s", p ? "not" : "NULL");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_host takes a pointer of KB_ALLOC, and this one is %s",
+                 p ? "not" : "NULL");
         return NULL;
     }
     int64_t bytes = block->base + KBI_GUARD + block->bytes - (const char*)p;
