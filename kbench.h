@@ -10844,51 +10844,43 @@ static bool kbi_core_cached(const kbi_measured* m) {
     return m->bytes < evicts || (tracked > 0 && tracked < evicts);
 }
 
-// Large pages where the system has them: thousands of small ones take longer to come than to be measured.
-static char* kbi_core_pages(size_t size) {
-    void* p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-#ifdef MADV_HUGEPAGE
-    madvise(p, size, MADV_HUGEPAGE);
-#endif
-    return (char*)p;
-}
-
-// Whether another look follows so many: into 50 ms, three at least; but where memory is slow to come and to be passed
-// over, one at least and no more than end within a quarter of a second.
-static bool kbi_core_again(int looks, int64_t all, int64_t looked, int64_t last) {
-    if (looks && all + last > 250000000) return false;
-    return looks < 3 || (looked < 50000000 && looks < 1000);
-}
-
-// The best of some looks. What others had of the processor meanwhile is none of it: a pass over memory takes longer
-// than the scheduler leaves anybody alone.
+// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of a
+// second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over memory
+// takes longer than the scheduler leaves anybody alone.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
-    int64_t began = kbi_now(), turns = 100000, measured, last = 0;
-    bool memory = which <= KBI_ROOF_WRITE;
+    const bool memory = which <= KBI_ROOF_WRITE;
+    int64_t began = kbi_now(), turns = 100000, last = 0;
     // twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory
     int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
-    char* a = memory ? kbi_core_pages(size) : NULL;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best = INFINITY;
     double work = memory ? (double)size : 2 * 12 * lanes * (double)turns;
-    if ((memory && !a) || (!memory && which != KBI_ROOF_F32 && which != KBI_ROOF_F64)) {
-        kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
-        return;
+    char* a = NULL;
+    kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
+    if (which > KBI_ROOF_F32) return;
+    if (memory) {
+        a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
+        if (a == MAP_FAILED) return;
+#ifdef MADV_HUGEPAGE
+        madvise(a, size, MADV_HUGEPAGE); // thousands of small pages take longer to come than to be measured
+#endif
+        memset(a, 1, size); // pages come when they are written
     }
-    if (memory) memset(a, 1, size); // pages come when they are written
-    measured = kbi_now();
-    for (int i = 0; kbi_core_again(i, kbi_now() - began, kbi_now() - measured, last); i++) {
+    const int64_t measured = kbi_now();
+    for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
+        if (i >= 3 && kbi_now() - measured >= 50000000) break;
         int64_t at = kbi_now(), ran = kbi_clock_ns(KBI_CLOCK_THREAD);
-        if (which == KBI_ROOF_COPY) memcpy(a + size / 2, a, size / 2);
-        if (which == KBI_ROOF_READ) kbi_core_read(a, size);
-        if (which == KBI_ROOF_WRITE) memset(a, i & 255, size);
-        if (which == KBI_ROOF_F32) kbi_core_f32(turns, &one32);
-        if (which == KBI_ROOF_F64) kbi_core_f64(turns, &one64);
-        if (memory) __asm__ __volatile__("" : : "r"(a) : "memory");
+        switch (which) {
+        case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
+        case KBI_ROOF_READ: kbi_core_read(a, size); break;
+        case KBI_ROOF_WRITE: memset(a, i & 255, size); break;
+        case KBI_ROOF_F32: kbi_core_f32(turns, &one32); break;
+        default: kbi_core_f64(turns, &one64); break;
+        }
+        __asm__ __volatile__("" : : "r"(a) : "memory");
         last = at = kbi_now() - at, ran = kbi_clock_ns(KBI_CLOCK_THREAD) - ran;
         best = KBI_MIN(best, (double)(memory && ran > at / 100 ? KBI_MIN(at, ran) : at));
     }
@@ -10899,63 +10891,56 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 // --- a GPU's memory ---
 
 #if KBI_CUDA
-enum kbi_stream_of { KBI_BY_KERNEL, KBI_BY_RUNTIME };
-
-static void kbi_stream_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
-    if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
-    if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
-    if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
-        cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
-    if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
-    if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
-}
-
-// The best of five, by events, in bytes a second; bytes counts what is read and written.
-static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
-    float best = 0;
-    double bytes = which == KBI_ROOF_COPY ? 2.0 * (double)size : (double)size;
-    for (int i = 0; i < 6; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        kbi_stream_memory(which, by, a, b, size);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return 0;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
-        if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
+// ns that one copy, read or write of so many bytes takes, by the faster of the harness's kernel and the runtime's
+// function. Cold: timed as a block is, the median of five launches; else the best of five. A first launch warms up.
+static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
+    double best = NAN;
+    for (int runtime = 0; runtime < (which == KBI_ROOF_READ ? 1 : 2); runtime++) {
+        double ns[6];
+        for (int i = 0; i < KBI_COUNT(ns); i++) {
+            kbi_single_begin(cold, cold);
+            if (which == KBI_ROOF_READ)
+                kbi_gpu_read(a, size);
+            else if (which == KBI_ROOF_COPY && runtime)
+                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
+            else if (which == KBI_ROOF_COPY)
+                kbi_gpu_copy_kernel(b, a, size);
+            else if (runtime)
+                cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+            else
+                kbi_gpu_write(b, size);
+            ns[i] = kbi_single_end();
+        }
+        kbi_sort(ns + 1, KBI_COUNT(ns) - 1);
+        best = runtime ? KBI_MIN(best, ns[cold ? 3 : 1]) : ns[cold ? 3 : 1];
     }
-    return best > 0 ? bytes / best * 1e3 : 0;
+    return best;
 }
 
-// Cold, timed as a block is, less the bias: ns. The median of five launches behind a first one.
-static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
-    double ns[6], scratch[6];
-    for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_single_begin(true, true);
-        kbi_stream_memory(which, by, a, b, size);
-        ns[i] = kbi_single_end() - bias;
-    }
-    return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
+// Two buffers of random words; false: there is no room. Both are to be freed in either case.
+static bool kbi_two_buffers(char* two[2], size_t size) {
+    two[0] = two[1] = NULL;
+    bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
+    if (good) kbi_gpu_fill(two[0], KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    return good;
 }
 
-// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process, by the faster of
-// kernel and runtime; NaN: no room.
+static void kbi_free_buffers(char* two[2]) {
+    for (int i = 0; i < 2; i++) cudaFree(two[i]);
+    cudaGetLastError();
+}
+
+// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process; NaN: no room.
 static double kbi_reached_cold(int which, int power, double bias) {
     double* known = &kbi_lab.reached[which][power - KBI_REACHED_LEAST];
+    size_t size = ((size_t)1 << power) / (which == KBI_ROOF_COPY ? 2 : 1);
+    char* two[2];
     if (*known > 0 || kbi_nan(*known)) return *known;
-    const double bytes = ldexp(1, power);
-    size_t size = (size_t)bytes / (which == KBI_ROOF_COPY ? 2 : 1);
-    char *a = NULL, *b = NULL;
     *known = NAN;
-    if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size && cudaMalloc((void**)&a, size) == cudaSuccess &&
-        cudaMalloc((void**)&b, size) == cudaSuccess) {
-        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        double ns = kbi_time_memory_cold(which, KBI_BY_KERNEL, a, b, size, bias);
-        if (which != KBI_ROOF_READ) ns = KBI_MIN(ns, kbi_time_memory_cold(which, KBI_BY_RUNTIME, a, b, size, bias));
-        if (ns > 0) *known = bytes / ns * 1e9;
-    }
-    cudaFree(a);
-    cudaFree(b);
-    cudaGetLastError();
+    if ((double)kbi_gpu_free_bytes() <= 2.5 * (double)size) return NAN;
+    double ns = kbi_two_buffers(two, size) ? kbi_time_memory(which, true, two[0], two[1], size) - bias : (double)NAN;
+    if (ns > 0) *known = ldexp(1, power) / ns * 1e9;
+    kbi_free_buffers(two);
     return *known;
 }
 
@@ -11017,24 +11002,18 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
 static void kbi_measure_memory(kbi_machine* m) {
     size_t size = m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30,
            eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
-    if (size > eighth) size = eighth;
-    char *a = NULL, *b = NULL;
-    if (cudaMalloc((void**)&a, size) == cudaSuccess && cudaMalloc((void**)&b, size) == cudaSuccess) {
-        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE; which++) {
-            if (!kbi_nan(m->roofs.of[which])) continue;
-            int64_t began = kbi_now();
-            double kernel = kbi_time_memory(which, KBI_BY_KERNEL, a, b, size),
-                   runtime = which == KBI_ROOF_READ ? 0 : kbi_time_memory(which, KBI_BY_RUNTIME, a, b, size),
-                   best = KBI_MAX(kernel, runtime);
-            if (m->tool[0] || best <= 0) best = KBI_UNTOLD;
-            kbi_roof_put(&m->roofs, which, best, best, kbi_seconds_since(began));
-        }
-        if (!m->tool[0]) m->cold = kbi_measure_cold(m, b, a, size);
+    char* two[2];
+    size = KBI_MIN(size, eighth);
+    bool good = kbi_two_buffers(two, size);
+    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
+        if (!kbi_nan(m->roofs.of[which])) continue;
+        int64_t began = kbi_now();
+        double ns = kbi_time_memory(which, false, two[0], two[1], size), rate = KBI_UNTOLD;
+        if (!m->tool[0] && ns > 0) rate = (which == KBI_ROOF_COPY ? 2 : 1) * (double)size / ns * 1e9;
+        kbi_roof_put(&m->roofs, which, rate, rate, kbi_seconds_since(began));
     }
-    cudaFree(a);
-    cudaFree(b);
-    cudaGetLastError();
+    if (good && !m->tool[0]) m->cold = kbi_measure_cold(m, two[1], two[0], size);
+    kbi_free_buffers(two);
 }
 
 // --- its arithmetic ---
@@ -11042,21 +11021,17 @@ static void kbi_measure_memory(kbi_machine* m) {
 // FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration. A launch
 // that fails says nothing about the device: KBI_UNTOLD.
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
-    float best = 0;
-    void* sink = kbi_lab.gpu.touch;
-    void* arguments[] = { &sink, &iterations };
+    double best = INFINITY;
+    void *sink = kbi_lab.gpu.touch, *arguments[] = { &sink, &iterations };
     unsigned blocks = (unsigned)kbi_lab.gpu.multiprocessors * 8;
     for (int i = 0; i < 5; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
+        kbi_single_begin(false, false);
         int failed = kbi_launch(kernel, blocks, 256, arguments);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (failed || cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess ||
-            cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop) != cudaSuccess)
-            return cudaGetLastError(), KBI_UNTOLD;
-        if (i && (best == 0 || ms < best)) best = ms;
+        double ns = kbi_single_end();
+        if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
+        if (i) best = KBI_MIN(best, ns);
     }
-    return best > 0 ? 2 * each * (double)iterations * blocks * 256.0 / best * 1e3 : KBI_UNTOLD;
+    return 2 * each * (double)iterations * blocks * 256.0 / best * 1e9;
 }
 
 // Tensor cores: products of square matrices by cuBLASLt, the only way to them that is the same on every GPU. The few
@@ -11069,28 +11044,38 @@ typedef struct kbi_algorithm {
     int reserved[4];
 } kbi_algorithm;
 
+#define KBI_CUBLAS_CALLS(x)                                                                                          \
+    x(create, "Create", (void** handle)) x(destroy, "Destroy", (void* handle))                                       \
+        x(describe, "MatmulDescCreate", (void** what, int compute, int scale))                                       \
+            x(describe_more, "MatmulDescSetAttribute", (void* what, int attribute, const void* value, size_t bytes)) \
+                x(describe_end, "MatmulDescDestroy", (void* what))                                                   \
+                    x(layout, "MatrixLayoutCreate",                                                                  \
+                      (void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride))                    \
+                        x(layout_end, "MatrixLayoutDestroy", (void* matrix)) x(prefer, "MatmulPreferenceCreate",     \
+                                                                               (void** preference))                  \
+                            x(prefer_more, "MatmulPreferenceSetAttribute",                                           \
+                              (void* preference, int attribute, const void* value, size_t n))                        \
+                                x(prefer_end, "MatmulPreferenceDestroy", (void* preference))                         \
+                                    x(search, "MatmulAlgoGetHeuristic",                                              \
+                                      (void* handle, void* what, void* a, void* b, void* c, void* d,                 \
+                                       void* preference, int wanted, kbi_algorithm* found, int* n))                  \
+                                        x(multiply, "Matmul",                                                        \
+                                          (void* handle, void* what, const void* alpha, const void* a, void* of_a,   \
+                                           const void* b, void* of_b, const void* beta, const void* c, void* of_c,   \
+                                           void* d, void* of_d, const kbi_algorithm* algorithm, void* workspace,     \
+                                           size_t bytes, kb_stream stream))
+
 typedef struct kbi_cublas {
     void* handle;
-    int (*create)(void** handle);
-    int (*destroy)(void* handle);
-    int (*describe)(void** what, int compute, int scale);
-    int (*describe_more)(void* what, int attribute, const void* value, size_t bytes);
-    int (*describe_end)(void* what);
-    int (*layout)(void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride);
-    int (*layout_end)(void* matrix);
-    int (*prefer)(void** preference);
-    int (*prefer_more)(void* preference, int attribute, const void* value, size_t bytes);
-    int (*prefer_end)(void* preference);
-    int (*search)(void* handle, void* what, void* a, void* b, void* c, void* d, void* preference, int wanted,
-                  kbi_algorithm* found, int* n);
-    int (*multiply)(void* handle, void* what, const void* alpha, const void* a, void* of_a, const void* b, void* of_b,
-                    const void* beta, const void* c, void* of_c, void* d, void* of_d, const kbi_algorithm* algorithm,
-                    void* workspace, size_t bytes, kb_stream stream);
+#define KBI_X(name, symbol, parameters) int(*name) parameters;
+    KBI_CUBLAS_CALLS(KBI_X)
+#undef KBI_X
 } kbi_cublas;
 
 typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     int roof, compute, scale, in, out, in_bytes, out_bytes;
     kb_dtype fill;
+    uint64_t one; // in the type of scale
 } kbi_product;
 
 enum {
@@ -11103,34 +11088,25 @@ enum {
 };
 
 // f16 twice: some GPUs add faster in f16. f64 beside its FMA: some have tensor cores for it.
-static const kbi_product kbi_products[] = {
-    { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64 },     { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32 },
-    { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16 },     { KBI_ROOF_F16, 64, 2, 2, 2, 2, 2, KB_F16 },
-    { KBI_ROOF_BF16, 68, 0, 14, 14, 2, 2, KB_BF16 }, { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3 },
-    { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8 }
-};
+static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64, 0x3ff0000000000000 },
+                                            { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32, 0x3f800000 },
+                                            { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16, 0x3f800000 },
+                                            { KBI_ROOF_F16, 64, 2, 2, 2, 2, 2, KB_F16, 0x3c00 },
+                                            { KBI_ROOF_BF16, 68, 0, 14, 14, 2, 2, KB_BF16, 0x3f800000 },
+                                            { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
+                                            { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
 // Newest first; one that this driver is too old for does not start.
 static bool kbi_cublas_open(kbi_cublas* c) {
     for (int version = 16; version >= 10; version--) {
         char name[64];
+        bool all = true;
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
         void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
         if (!library) continue;
-        kbi_find(library, "cublasLtCreate", &c->create);
-        kbi_find(library, "cublasLtDestroy", &c->destroy);
-        kbi_find(library, "cublasLtMatmulDescCreate", &c->describe);
-        kbi_find(library, "cublasLtMatmulDescSetAttribute", &c->describe_more);
-        kbi_find(library, "cublasLtMatmulDescDestroy", &c->describe_end);
-        kbi_find(library, "cublasLtMatrixLayoutCreate", &c->layout);
-        kbi_find(library, "cublasLtMatrixLayoutDestroy", &c->layout_end);
-        kbi_find(library, "cublasLtMatmulPreferenceCreate", &c->prefer);
-        kbi_find(library, "cublasLtMatmulPreferenceSetAttribute", &c->prefer_more);
-        kbi_find(library, "cublasLtMatmulPreferenceDestroy", &c->prefer_end);
-        kbi_find(library, "cublasLtMatmulAlgoGetHeuristic", &c->search);
-        kbi_find(library, "cublasLtMatmul", &c->multiply);
-        bool all = c->create && c->destroy && c->describe && c->describe_more && c->describe_end && c->layout &&
-                   c->layout_end && c->prefer && c->prefer_more && c->prefer_end && c->search && c->multiply;
+#define KBI_X(name, symbol, parameters) kbi_find(library, "cublasLt" symbol, &c->name), all &= c->name != NULL;
+        KBI_CUBLAS_CALLS(KBI_X)
+#undef KBI_X
         if (all && c->create(&c->handle) == 0) return true;
         dlclose(library);
     }
@@ -11147,13 +11123,7 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     signed char fast = 1;
     size_t workspace = KBI_LT_BYTES, bytes = (size_t)(side * side * p->in_bytes);
     char *a = data + KBI_LT_BYTES, *b = a + bytes, *d = b + bytes;
-    const double one64 = 1;
-    const float one32 = 1;
-    const int32_t one_whole = 1;
-    const uint16_t one16 = 0x3c00;
     const uint64_t zero = 0;
-    const void* one = p->scale == 0 ? (const void*)&one32 : p->scale == 1 ? (const void*)&one64 : (const void*)&one16;
-    if (p->scale == 10) one = &one_whole;
     int e = c->describe(&what, p->compute, p->scale);
     if (!e) e = c->describe_more(what, KBI_LT_TRANSPOSE_A, &transposed, sizeof transposed);
     if (!e && p->roof == KBI_ROOF_FP8) e = c->describe_more(what, KBI_LT_FAST_SUM, &fast, sizeof fast);
@@ -11162,59 +11132,52 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     if (!e) e = c->prefer(&preference);
     if (!e) e = c->prefer_more(preference, KBI_LT_WORKSPACE, &workspace, sizeof workspace);
     if (!e) e = c->search(c->handle, what, in, in, out, out, preference, KBI_LT_FOUND, found, &n);
-    double best = 0;
+    double best = INFINITY;
     for (int i = 0; i < 4 * n && !e; i++) { // four launches of each, whose first loads its code
-        float ms = 0;
         uint64_t cycles = 400000;
         void* arguments[] = { &cycles };
         kbi_launch(KBI_F_SPIN, 1, 1, arguments);
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        int refused = c->multiply(c->handle, what, one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
+        kbi_single_begin(false, false);
+        int refused = c->multiply(c->handle, what, &p->one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
                                   workspace, kbi_lab.gpu.stream);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) break;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
-        if (i % 4 && !refused && (best <= 0 || ms * 1e6 < best)) best = ms * 1e6;
+        double ns = kbi_single_end();
+        if (kbi_nan(ns)) break;
+        if (i % 4 && !refused) best = KBI_MIN(best, ns);
     }
     if (preference) c->prefer_end(preference);
     if (out) c->layout_end(out);
     if (in) c->layout_end(in);
     if (what) c->describe_end(what);
     cudaGetLastError();
-    *failed = best <= 0 && e != KBI_LT_UNSUPPORTED;
-    return best;
+    *failed = !kbi_finite(best) && e != KBI_LT_UNSUPPORTED;
+    return kbi_finite(best) ? best : 0;
 }
-
-static const double kbi_product_seconds = 0.2; // for a roof
 
 // The best over sizes, of random numbers and of zeros: small ones leave little heat, large ones fill the device.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
+    const double seconds = 0.2; // for a roof
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_BYTES;
+    const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
     char* data = NULL;
     bool failed = false, told = false;
-    int in_bytes = 1, out_bytes = 1;
-    for (int i = 0; i < KBI_COUNT(kbi_products); i++)
-        if (kbi_products[i].roof == which) in_bytes = kbi_products[i].in_bytes, out_bytes = kbi_products[i].out_bytes;
-    while (largest > 1024 && largest * largest * (2 * in_bytes + out_bytes) > room) largest /= 2;
-    size_t all = (size_t)(largest * largest * (2 * in_bytes + out_bytes)) + KBI_LT_BYTES;
-    if (cudaMalloc((void**)&data, all) != cudaSuccess) { // perhaps there is room after another case
-        cudaGetLastError();
-        *of = *most = NAN;
-        return;
-    }
+    while (first->roof != which) first++;
+    const int bytes = 2 * first->in_bytes + first->out_bytes;
+    while (largest > 1024 && largest * largest * bytes > room) largest /= 2;
+    *of = *most = NAN; // perhaps there is room after another case
+    if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_BYTES) != cudaSuccess) return;
     *of = *most = 0;
     uint64_t rest = 40000000; // cycles: what was measured before may have heated the device
     void* arguments[] = { &rest };
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
-        for (int i = 0; i < KBI_COUNT(kbi_products); i++) {
-            const kbi_product* p = &kbi_products[i];
+        for (const kbi_product* p = first; p < end && p->roof == which; p++) {
             double operations = 2.0 * (double)side * (double)side * (double)side;
-            for (int zeros = 0; zeros < 2 && p->roof == which; zeros++) {
-                double left = kbi_product_seconds - kbi_seconds_since(began);
+            for (int zeros = 0; zeros < 2; zeros++) {
+                double left = seconds - kbi_seconds_since(began);
                 if (*of > 0 && 4 * KBI_LT_FOUND * operations / *of > left) break;
                 if (zeros)
-                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * in_bytes), kbi_lab.gpu.stream);
+                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * p->in_bytes),
+                                    kbi_lab.gpu.stream);
                 else
                     kbi_gpu_fill(data + KBI_LT_BYTES, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
                 double ns = kbi_time_product(c, p, data, side, &failed), rate = ns > 0 ? operations / ns * 1e9 : 0;
@@ -11229,16 +11192,15 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
 
 static void kbi_gpu_roof(kbi_machine* m, int which) {
     double fma = KBI_UNTOLD, of = KBI_UNTOLD, most = KBI_UNTOLD;
-    int64_t began = kbi_now();
     kbi_cublas c;
     memset(&c, 0, sizeof c);
     if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // measured at the start, where there was room
+    int64_t began = kbi_now();
     if (which == KBI_ROOF_F32) of = most = kbi_fma_roof(KBI_F_FMA, 256, 200);
     if (which == KBI_ROOF_F64) fma = kbi_fma_roof(KBI_F_FMA64, 32, 1600);
     double took = kbi_seconds_since(began);
-    // the library takes a quarter of a second to open when first, which is no roof's
     bool opened = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    began = kbi_now();
+    began = kbi_now(); // the library takes a quarter of a second to open when first, which is no roof's
     if (opened) {
         kbi_product_roof(&c, which, &of, &most);
         c.destroy(c.handle);
@@ -11246,6 +11208,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     if (which == KBI_ROOF_F64 && fma < 0 && of <= 0) of = most = KBI_UNTOLD; // every GPU has f64
     if (fma > of) of = fma;
     if (fma > most && most >= 0) most = fma; // without cuBLAS tensor cores may be faster
+    cudaGetLastError();
     kbi_roof_put(&m->roofs, which, of, most, took + kbi_seconds_since(began));
 }
 #endif
