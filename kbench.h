@@ -9673,51 +9673,43 @@ static bool kbi_core_cached(const kbi_measured* m) {
     return m->bytes < evicts || (tracked > 0 && tracked < evicts);
 }
 
-// Large pages where the system has them: thousands of small ones take longer to come than to be measured.
-static char* kbi_core_pages(size_t size) {
-    void* p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-#ifdef MADV_HUGEPAGE
-    madvise(p, size, MADV_HUGEPAGE);
-#endif
-    return (char*)p;
-}
-
-// Whether another look follows so many: into 50 ms, three at least; but where memory is slow to come and to be passed
-// over, one at least and no more than end within a quarter of a second.
-static bool kbi_core_again(int looks, int64_t all, int64_t looked, int64_t last) {
-    if (looks && all + last > 250000000) return false;
-    return looks < 3 || (looked < 50000000 && looks < 1000);
-}
-
-// The best of some looks. What others had of the processor meanwhile is none of it: a pass over memory takes longer
-// than the scheduler leaves anybody alone.
+// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of a
+// second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over memory
+// takes longer than the scheduler leaves anybody alone.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
-    int64_t began = kbi_now(), turns = 100000, measured, last = 0;
-    bool memory = which <= KBI_ROOF_WRITE;
+    const bool memory = which <= KBI_ROOF_WRITE;
+    int64_t began = kbi_now(), turns = 100000, last = 0;
     // twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory
     int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
-    char* a = memory ? kbi_core_pages(size) : NULL;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best = INFINITY;
     double work = memory ? (double)size : 2 * 12 * lanes * (double)turns;
-    if ((memory && !a) || (!memory && which != KBI_ROOF_F32 && which != KBI_ROOF_F64)) {
-        kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
-        return;
+    char* a = NULL;
+    kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
+    if (which > KBI_ROOF_F32) return;
+    if (memory) {
+        a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
+        if (a == MAP_FAILED) return;
+#ifdef MADV_HUGEPAGE
+        madvise(a, size, MADV_HUGEPAGE); // thousands of small pages take longer to come than to be measured
+#endif
+        memset(a, 1, size); // pages come when they are written
     }
-    if (memory) memset(a, 1, size); // pages come when they are written
-    measured = kbi_now();
-    for (int i = 0; kbi_core_again(i, kbi_now() - began, kbi_now() - measured, last); i++) {
+    const int64_t measured = kbi_now();
+    for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
+        if (i >= 3 && kbi_now() - measured >= 50000000) break;
         int64_t at = kbi_now(), ran = kbi_clock_ns(KBI_CLOCK_THREAD);
-        if (which == KBI_ROOF_COPY) memcpy(a + size / 2, a, size / 2);
-        if (which == KBI_ROOF_READ) kbi_core_read(a, size);
-        if (which == KBI_ROOF_WRITE) memset(a, i & 255, size);
-        if (which == KBI_ROOF_F32) kbi_core_f32(turns, &one32);
-        if (which == KBI_ROOF_F64) kbi_core_f64(turns, &one64);
-        if (memory) __asm__ __volatile__("" : : "r"(a) : "memory");
+        switch (which) {
+        case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
+        case KBI_ROOF_READ: kbi_core_read(a, size); break;
+        case KBI_ROOF_WRITE: memset(a, i & 255, size); break;
+        case KBI_ROOF_F32: kbi_core_f32(turns, &one32); break;
+        default: kbi_core_f64(turns, &one64); break;
+        }
+        __asm__ __volatile__("" : : "r"(a) : "memory");
         last = at = kbi_now() - at, ran = kbi_clock_ns(KBI_CLOCK_THREAD) - ran;
         best = KBI_MIN(best, (double)(memory && ran > at / 100 ? KBI_MIN(at, ran) : at));
     }
@@ -9728,63 +9720,56 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 // --- a GPU's memory ---
 
 #if KBI_CUDA
-enum kbi_stream_of { KBI_BY_KERNEL, KBI_BY_RUNTIME };
-
-static void kbi_stream_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
-    if (which == KBI_ROOF_READ) kbi_gpu_read(a, size);
-    if (which == KBI_ROOF_COPY && by == KBI_BY_KERNEL) kbi_gpu_copy_kernel(b, a, size);
-    if (which == KBI_ROOF_COPY && by == KBI_BY_RUNTIME)
-        cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
-    if (which == KBI_ROOF_WRITE && by == KBI_BY_KERNEL) kbi_gpu_write(b, size);
-    if (which == KBI_ROOF_WRITE && by == KBI_BY_RUNTIME) cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
-}
-
-// The best of five, by events, in bytes a second; bytes counts what is read and written.
-static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b, size_t size) {
-    float best = 0;
-    double bytes = which == KBI_ROOF_COPY ? 2.0 * (double)size : (double)size;
-    for (int i = 0; i < 6; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        kbi_stream_memory(which, by, a, b, size);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) return 0;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
-        if (i && (best == 0 || ms < best)) best = ms; // the first one warms up
+// ns that one copy, read or write of so many bytes takes, by the faster of the harness's kernel and the runtime's
+// function. Cold: timed as a block is, the median of five launches; else the best of five. A first launch warms up.
+static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
+    double best = NAN;
+    for (int runtime = 0; runtime < (which == KBI_ROOF_READ ? 1 : 2); runtime++) {
+        double ns[6];
+        for (int i = 0; i < KBI_COUNT(ns); i++) {
+            kbi_single_begin(cold, cold);
+            if (which == KBI_ROOF_READ)
+                kbi_gpu_read(a, size);
+            else if (which == KBI_ROOF_COPY && runtime)
+                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_lab.gpu.stream);
+            else if (which == KBI_ROOF_COPY)
+                kbi_gpu_copy_kernel(b, a, size);
+            else if (runtime)
+                cudaMemsetAsync(b, 63, size, kbi_lab.gpu.stream);
+            else
+                kbi_gpu_write(b, size);
+            ns[i] = kbi_single_end();
+        }
+        kbi_sort(ns + 1, KBI_COUNT(ns) - 1);
+        best = runtime ? KBI_MIN(best, ns[cold ? 3 : 1]) : ns[cold ? 3 : 1];
     }
-    return best > 0 ? bytes / best * 1e3 : 0;
+    return best;
 }
 
-// Cold, timed as a block is, less the bias: ns. The median of five launches behind a first one.
-static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
-    double ns[6], scratch[6];
-    for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_single_begin(true, true);
-        kbi_stream_memory(which, by, a, b, size);
-        ns[i] = kbi_single_end() - bias;
-    }
-    return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
+// Two buffers of random words; false: there is no room. Both are to be freed in either case.
+static bool kbi_two_buffers(char* two[2], size_t size) {
+    two[0] = two[1] = NULL;
+    bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
+    if (good) kbi_gpu_fill(two[0], KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    return good;
 }
 
-// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process, by the faster of
-// kernel and runtime; NaN: no room.
+static void kbi_free_buffers(char* two[2]) {
+    for (int i = 0; i < 2; i++) cudaFree(two[i]);
+    cudaGetLastError();
+}
+
+// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process; NaN: no room.
 static double kbi_reached_cold(int which, int power, double bias) {
     double* known = &kbi_lab.reached[which][power - KBI_REACHED_LEAST];
+    size_t size = ((size_t)1 << power) / (which == KBI_ROOF_COPY ? 2 : 1);
+    char* two[2];
     if (*known > 0 || kbi_nan(*known)) return *known;
-    const double bytes = ldexp(1, power);
-    size_t size = (size_t)bytes / (which == KBI_ROOF_COPY ? 2 : 1);
-    char *a = NULL, *b = NULL;
     *known = NAN;
-    if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size && cudaMalloc((void**)&a, size) == cudaSuccess &&
-        cudaMalloc((void**)&b, size) == cudaSuccess) {
-        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        double ns = kbi_time_memory_cold(which, KBI_BY_KERNEL, a, b, size, bias);
-        if (which != KBI_ROOF_READ) ns = KBI_MIN(ns, kbi_time_memory_cold(which, KBI_BY_RUNTIME, a, b, size, bias));
-        if (ns > 0) *known = bytes / ns * 1e9;
-    }
-    cudaFree(a);
-    cudaFree(b);
-    cudaGetLastError();
+    if ((double)kbi_gpu_free_bytes() <= 2.5 * (double)size) return NAN;
+    double ns = kbi_two_buffers(two, size) ? kbi_time_memory(which, true, two[0], two[1], size) - bias : (double)NAN;
+    if (ns > 0) *known = ldexp(1, power) / ns * 1e9;
+    kbi_free_buffers(two);
     return *known;
 }
 
@@ -9846,24 +9831,18 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
 static void kbi_measure_memory(kbi_machine* m) {
     size_t size = m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30,
            eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
-    if (size > eighth) size = eighth;
-    char *a = NULL, *b = NULL;
-    if (cudaMalloc((void**)&a, size) == cudaSuccess && cudaMalloc((void**)&b, size) == cudaSuccess) {
-        kbi_gpu_fill(a, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-        for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE; which++) {
-            if (!kbi_nan(m->roofs.of[which])) continue;
-            int64_t began = kbi_now();
-            double kernel = kbi_time_memory(which, KBI_BY_KERNEL, a, b, size),
-                   runtime = which == KBI_ROOF_READ ? 0 : kbi_time_memory(which, KBI_BY_RUNTIME, a, b, size),
-                   best = KBI_MAX(kernel, runtime);
-            if (m->tool[0] || best <= 0) best = KBI_UNTOLD;
-            kbi_roof_put(&m->roofs, which, best, best, kbi_seconds_since(began));
-        }
-        if (!m->tool[0]) m->cold = kbi_measure_cold(m, b, a, size);
+    char* two[2];
+    size = KBI_MIN(size, eighth);
+    bool good = kbi_two_buffers(two, size);
+    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
+        if (!kbi_nan(m->roofs.of[which])) continue;
+        int64_t began = kbi_now();
+        double ns = kbi_time_memory(which, false, two[0], two[1], size), rate = KBI_UNTOLD;
+        if (!m->tool[0] && ns > 0) rate = (which == KBI_ROOF_COPY ? 2 : 1) * (double)size / ns * 1e9;
+        kbi_roof_put(&m->roofs, which, rate, rate, kbi_seconds_since(began));
     }
-    cudaFree(a);
-    cudaFree(b);
-    cudaGetLastError();
+    if (good && !m->tool[0]) m->cold = kbi_measure_cold(m, two[1], two[0], size);
+    kbi_free_buffers(two);
 }
 
 // --- its arithmetic ---
@@ -9871,21 +9850,17 @@ static void kbi_measure_memory(kbi_machine* m) {
 // FMA rate, two operations each, from a full grid of independent chains: each many a thread and iteration. A launch
 // that fails says nothing about the device: KBI_UNTOLD.
 static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
-    float best = 0;
-    void* sink = kbi_lab.gpu.touch;
-    void* arguments[] = { &sink, &iterations };
+    double best = INFINITY;
+    void *sink = kbi_lab.gpu.touch, *arguments[] = { &sink, &iterations };
     unsigned blocks = (unsigned)kbi_lab.gpu.multiprocessors * 8;
     for (int i = 0; i < 5; i++) {
-        float ms = 0;
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
+        kbi_single_begin(false, false);
         int failed = kbi_launch(kernel, blocks, 256, arguments);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (failed || cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess ||
-            cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop) != cudaSuccess)
-            return cudaGetLastError(), KBI_UNTOLD;
-        if (i && (best == 0 || ms < best)) best = ms;
+        double ns = kbi_single_end();
+        if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
+        if (i) best = KBI_MIN(best, ns);
     }
-    return best > 0 ? 2 * each * (double)iterations * blocks * 256.0 / best * 1e3 : KBI_UNTOLD;
+    return 2 * each * (double)iterations * blocks * 256.0 / best * 1e9;
 }
 
 // Tensor cores: products of square matrices by cuBLASLt, the only way to them that is the same on every GPU. The few
@@ -9898,28 +9873,38 @@ typedef struct kbi_algorithm {
     int reserved[4];
 } kbi_algorithm;
 
+#define KBI_CUBLAS_CALLS(x)                                                                                          \
+    x(create, "Create", (void** handle)) x(destroy, "Destroy", (void* handle))                                       \
+        x(describe, "MatmulDescCreate", (void** what, int compute, int scale))                                       \
+            x(describe_more, "MatmulDescSetAttribute", (void* what, int attribute, const void* value, size_t bytes)) \
+                x(describe_end, "MatmulDescDestroy", (void* what))                                                   \
+                    x(layout, "MatrixLayoutCreate",                                                                  \
+                      (void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride))                    \
+                        x(layout_end, "MatrixLayoutDestroy", (void* matrix)) x(prefer, "MatmulPreferenceCreate",     \
+                                                                               (void** preference))                  \
+                            x(prefer_more, "MatmulPreferenceSetAttribute",                                           \
+                              (void* preference, int attribute, const void* value, size_t n))                        \
+                                x(prefer_end, "MatmulPreferenceDestroy", (void* preference))                         \
+                                    x(search, "MatmulAlgoGetHeuristic",                                              \
+                                      (void* handle, void* what, void* a, void* b, void* c, void* d,                 \
+                                       void* preference, int wanted, kbi_algorithm* found, int* n))                  \
+                                        x(multiply, "Matmul",                                                        \
+                                          (void* handle, void* what, const void* alpha, const void* a, void* of_a,   \
+                                           const void* b, void* of_b, const void* beta, const void* c, void* of_c,   \
+                                           void* d, void* of_d, const kbi_algorithm* algorithm, void* workspace,     \
+                                           size_t bytes, kb_stream stream))
+
 typedef struct kbi_cublas {
     void* handle;
-    int (*create)(void** handle);
-    int (*destroy)(void* handle);
-    int (*describe)(void** what, int compute, int scale);
-    int (*describe_more)(void* what, int attribute, const void* value, size_t bytes);
-    int (*describe_end)(void* what);
-    int (*layout)(void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride);
-    int (*layout_end)(void* matrix);
-    int (*prefer)(void** preference);
-    int (*prefer_more)(void* preference, int attribute, const void* value, size_t bytes);
-    int (*prefer_end)(void* preference);
-    int (*search)(void* handle, void* what, void* a, void* b, void* c, void* d, void* preference, int wanted,
-                  kbi_algorithm* found, int* n);
-    int (*multiply)(void* handle, void* what, const void* alpha, const void* a, void* of_a, const void* b, void* of_b,
-                    const void* beta, const void* c, void* of_c, void* d, void* of_d, const kbi_algorithm* algorithm,
-                    void* workspace, size_t bytes, kb_stream stream);
+#define KBI_X(name, symbol, parameters) int(*name) parameters;
+    KBI_CUBLAS_CALLS(KBI_X)
+#undef KBI_X
 } kbi_cublas;
 
 typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     int roof, compute, scale, in, out, in_bytes, out_bytes;
     kb_dtype fill;
+    uint64_t one; // in the type of scale
 } kbi_product;
 
 enum {
@@ -9932,34 +9917,25 @@ enum {
 };
 
 // f16 twice: some GPUs add faster in f16. f64 beside its FMA: some have tensor cores for it.
-static const kbi_product kbi_products[] = {
-    { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64 },     { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32 },
-    { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16 },     { KBI_ROOF_F16, 64, 2, 2, 2, 2, 2, KB_F16 },
-    { KBI_ROOF_BF16, 68, 0, 14, 14, 2, 2, KB_BF16 }, { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3 },
-    { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8 }
-};
+static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64, 0x3ff0000000000000 },
+                                            { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32, 0x3f800000 },
+                                            { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16, 0x3f800000 },
+                                            { KBI_ROOF_F16, 64, 2, 2, 2, 2, 2, KB_F16, 0x3c00 },
+                                            { KBI_ROOF_BF16, 68, 0, 14, 14, 2, 2, KB_BF16, 0x3f800000 },
+                                            { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
+                                            { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
 // Newest first; one that this driver is too old for does not start.
 static bool kbi_cublas_open(kbi_cublas* c) {
     for (int version = 16; version >= 10; version--) {
         char name[64];
+        bool all = true;
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
         void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
         if (!library) continue;
-        kbi_find(library, "cublasLtCreate", &c->create);
-        kbi_find(library, "cublasLtDestroy", &c->destroy);
-        kbi_find(library, "cublasLtMatmulDescCreate", &c->describe);
-        kbi_find(library, "cublasLtMatmulDescSetAttribute", &c->describe_more);
-        kbi_find(library, "cublasLtMatmulDescDestroy", &c->describe_end);
-        kbi_find(library, "cublasLtMatrixLayoutCreate", &c->layout);
-        kbi_find(library, "cublasLtMatrixLayoutDestroy", &c->layout_end);
-        kbi_find(library, "cublasLtMatmulPreferenceCreate", &c->prefer);
-        kbi_find(library, "cublasLtMatmulPreferenceSetAttribute", &c->prefer_more);
-        kbi_find(library, "cublasLtMatmulPreferenceDestroy", &c->prefer_end);
-        kbi_find(library, "cublasLtMatmulAlgoGetHeuristic", &c->search);
-        kbi_find(library, "cublasLtMatmul", &c->multiply);
-        bool all = c->create && c->destroy && c->describe && c->describe_more && c->describe_end && c->layout &&
-                   c->layout_end && c->prefer && c->prefer_more && c->prefer_end && c->search && c->multiply;
+#define KBI_X(name, symbol, parameters) kbi_find(library, "cublasLt" symbol, &c->name), all &= c->name != NULL;
+        KBI_CUBLAS_CALLS(KBI_X)
+#undef KBI_X
         if (all && c->create(&c->handle) == 0) return true;
         dlclose(library);
     }
@@ -9976,13 +9952,7 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     signed char fast = 1;
     size_t workspace = KBI_LT_BYTES, bytes = (size_t)(side * side * p->in_bytes);
     char *a = data + KBI_LT_BYTES, *b = a + bytes, *d = b + bytes;
-    const double one64 = 1;
-    const float one32 = 1;
-    const int32_t one_whole = 1;
-    const uint16_t one16 = 0x3c00;
     const uint64_t zero = 0;
-    const void* one = p->scale == 0 ? (const void*)&one32 : p->scale == 1 ? (const void*)&one64 : (const void*)&one16;
-    if (p->scale == 10) one = &one_whole;
     int e = c->describe(&what, p->compute, p->scale);
     if (!e) e = c->describe_more(what, KBI_LT_TRANSPOSE_A, &transposed, sizeof transposed);
     if (!e && p->roof == KBI_ROOF_FP8) e = c->describe_more(what, KBI_LT_FAST_SUM, &fast, sizeof fast);
@@ -9991,59 +9961,52 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     if (!e) e = c->prefer(&preference);
     if (!e) e = c->prefer_more(preference, KBI_LT_WORKSPACE, &workspace, sizeof workspace);
     if (!e) e = c->search(c->handle, what, in, in, out, out, preference, KBI_LT_FOUND, found, &n);
-    double best = 0;
+    double best = INFINITY;
     for (int i = 0; i < 4 * n && !e; i++) { // four launches of each, whose first loads its code
-        float ms = 0;
         uint64_t cycles = 400000;
         void* arguments[] = { &cycles };
         kbi_launch(KBI_F_SPIN, 1, 1, arguments);
-        cudaEventRecord(kbi_lab.gpu.start, kbi_lab.gpu.stream);
-        int refused = c->multiply(c->handle, what, one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
+        kbi_single_begin(false, false);
+        int refused = c->multiply(c->handle, what, &p->one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
                                   workspace, kbi_lab.gpu.stream);
-        cudaEventRecord(kbi_lab.gpu.stop, kbi_lab.gpu.stream);
-        if (cudaStreamSynchronize(kbi_lab.gpu.stream) != cudaSuccess) break;
-        cudaEventElapsedTime(&ms, kbi_lab.gpu.start, kbi_lab.gpu.stop);
-        if (i % 4 && !refused && (best <= 0 || ms * 1e6 < best)) best = ms * 1e6;
+        double ns = kbi_single_end();
+        if (kbi_nan(ns)) break;
+        if (i % 4 && !refused) best = KBI_MIN(best, ns);
     }
     if (preference) c->prefer_end(preference);
     if (out) c->layout_end(out);
     if (in) c->layout_end(in);
     if (what) c->describe_end(what);
     cudaGetLastError();
-    *failed = best <= 0 && e != KBI_LT_UNSUPPORTED;
-    return best;
+    *failed = !kbi_finite(best) && e != KBI_LT_UNSUPPORTED;
+    return kbi_finite(best) ? best : 0;
 }
-
-static const double kbi_product_seconds = 0.2; // for a roof
 
 // The best over sizes, of random numbers and of zeros: small ones leave little heat, large ones fill the device.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
+    const double seconds = 0.2; // for a roof
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_BYTES;
+    const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
     char* data = NULL;
     bool failed = false, told = false;
-    int in_bytes = 1, out_bytes = 1;
-    for (int i = 0; i < KBI_COUNT(kbi_products); i++)
-        if (kbi_products[i].roof == which) in_bytes = kbi_products[i].in_bytes, out_bytes = kbi_products[i].out_bytes;
-    while (largest > 1024 && largest * largest * (2 * in_bytes + out_bytes) > room) largest /= 2;
-    size_t all = (size_t)(largest * largest * (2 * in_bytes + out_bytes)) + KBI_LT_BYTES;
-    if (cudaMalloc((void**)&data, all) != cudaSuccess) { // perhaps there is room after another case
-        cudaGetLastError();
-        *of = *most = NAN;
-        return;
-    }
+    while (first->roof != which) first++;
+    const int bytes = 2 * first->in_bytes + first->out_bytes;
+    while (largest > 1024 && largest * largest * bytes > room) largest /= 2;
+    *of = *most = NAN; // perhaps there is room after another case
+    if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_BYTES) != cudaSuccess) return;
     *of = *most = 0;
     uint64_t rest = 40000000; // cycles: what was measured before may have heated the device
     void* arguments[] = { &rest };
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
-        for (int i = 0; i < KBI_COUNT(kbi_products); i++) {
-            const kbi_product* p = &kbi_products[i];
+        for (const kbi_product* p = first; p < end && p->roof == which; p++) {
             double operations = 2.0 * (double)side * (double)side * (double)side;
-            for (int zeros = 0; zeros < 2 && p->roof == which; zeros++) {
-                double left = kbi_product_seconds - kbi_seconds_since(began);
+            for (int zeros = 0; zeros < 2; zeros++) {
+                double left = seconds - kbi_seconds_since(began);
                 if (*of > 0 && 4 * KBI_LT_FOUND * operations / *of > left) break;
                 if (zeros)
-                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * in_bytes), kbi_lab.gpu.stream);
+                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * p->in_bytes),
+                                    kbi_lab.gpu.stream);
                 else
                     kbi_gpu_fill(data + KBI_LT_BYTES, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
                 double ns = kbi_time_product(c, p, data, side, &failed), rate = ns > 0 ? operations / ns * 1e9 : 0;
@@ -10058,16 +10021,15 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
 
 static void kbi_gpu_roof(kbi_machine* m, int which) {
     double fma = KBI_UNTOLD, of = KBI_UNTOLD, most = KBI_UNTOLD;
-    int64_t began = kbi_now();
     kbi_cublas c;
     memset(&c, 0, sizeof c);
     if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // measured at the start, where there was room
+    int64_t began = kbi_now();
     if (which == KBI_ROOF_F32) of = most = kbi_fma_roof(KBI_F_FMA, 256, 200);
     if (which == KBI_ROOF_F64) fma = kbi_fma_roof(KBI_F_FMA64, 32, 1600);
     double took = kbi_seconds_since(began);
-    // the library takes a quarter of a second to open when first, which is no roof's
     bool opened = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    began = kbi_now();
+    began = kbi_now(); // the library takes a quarter of a second to open when first, which is no roof's
     if (opened) {
         kbi_product_roof(&c, which, &of, &most);
         c.destroy(c.handle);
@@ -10075,6 +10037,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     if (which == KBI_ROOF_F64 && fma < 0 && of <= 0) of = most = KBI_UNTOLD; // every GPU has f64
     if (fma > of) of = fma;
     if (fma > most && most >= 0) most = fma; // without cuBLAS tensor cores may be faster
+    cudaGetLastError();
     kbi_roof_put(&m->roofs, which, of, most, took + kbi_seconds_since(began));
 }
 #endif
@@ -16023,309 +15986,246 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
                                  KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3) };
 
 // kbi_fma holds these lines 16 times
-#define KBI_PTX_FMA                                                                                                 \
-    "fma.rn.f32 %f116, %f116, %f1, %f51; fma.rn.f32 %f115, %f115, %f1, %f51; fma.rn.f32 %f114, %f114, %f1, %f51;\n" \
-    "fma.rn.f32 %f113, %f113, %f1, %f51; fma.rn.f32 %f112, %f112, %f1, %f51; fma.rn.f32 %f111, %f111, %f1, %f51;\n" \
-    "fma.rn.f32 %f110, %f110, %f1, %f51; fma.rn.f32 %f109, %f109, %f1, %f51; fma.rn.f32 %f108, %f108, %f1, %f51;\n" \
-    "fma.rn.f32 %f107, %f107, %f1, %f51; fma.rn.f32 %f106, %f106, %f1, %f51; fma.rn.f32 %f105, %f105, %f1, %f51;\n" \
-    "fma.rn.f32 %f104, %f104, %f1, %f51; fma.rn.f32 %f103, %f103, %f1, %f51; fma.rn.f32 %f102, %f102, %f1, %f51;\n" \
-    "fma.rn.f32 %f101, %f101, %f1, %f51;\n"
+#define KBI_PTX_FMA                                                                                    \
+    "fma.rn.f32 %f116,%f116,%f1,%f51;fma.rn.f32 %f115,%f115,%f1,%f51;fma.rn.f32 %f114,%f114,%f1,%f51;" \
+    "fma.rn.f32 %f113,%f113,%f1,%f51;fma.rn.f32 %f112,%f112,%f1,%f51;fma.rn.f32 %f111,%f111,%f1,%f51;" \
+    "fma.rn.f32 %f110,%f110,%f1,%f51;fma.rn.f32 %f109,%f109,%f1,%f51;fma.rn.f32 %f108,%f108,%f1,%f51;" \
+    "fma.rn.f32 %f107,%f107,%f1,%f51;fma.rn.f32 %f106,%f106,%f1,%f51;fma.rn.f32 %f105,%f105,%f1,%f51;" \
+    "fma.rn.f32 %f104,%f104,%f1,%f51;fma.rn.f32 %f103,%f103,%f1,%f51;fma.rn.f32 %f102,%f102,%f1,%f51;" \
+    "fma.rn.f32 %f101,%f101,%f1,%f51;"
 
 // kbi_fma64 holds these lines 4 times
-#define KBI_PTX_FMA64                                                               \
-    "fma.rn.f64 %fd60, %fd60, %fd1, %fd27; fma.rn.f64 %fd59, %fd59, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd58, %fd58, %fd1, %fd27; fma.rn.f64 %fd57, %fd57, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd56, %fd56, %fd1, %fd27; fma.rn.f64 %fd55, %fd55, %fd1, %fd27;\n" \
-    "fma.rn.f64 %fd54, %fd54, %fd1, %fd27; fma.rn.f64 %fd53, %fd53, %fd1, %fd27;\n"
+#define KBI_PTX_FMA64                                                                            \
+    "fma.rn.f64 %g60,%g60,%g1,%g27;fma.rn.f64 %g59,%g59,%g1,%g27;fma.rn.f64 %g58,%g58,%g1,%g27;" \
+    "fma.rn.f64 %g57,%g57,%g1,%g27;fma.rn.f64 %g56,%g56,%g1,%g27;fma.rn.f64 %g55,%g55,%g1,%g27;" \
+    "fma.rn.f64 %g54,%g54,%g1,%g27;fma.rn.f64 %g53,%g53,%g1,%g27;"
 
 static const char* const kbi_ptx[] = {
-    ".version 6.4\n"
-    ".target sm_70\n"
-    ".address_size 64\n",
+    ".version 6.4\n.target sm_70\n.address_size 64\n",
     // kbi_null(): the cost of a launch.
-    ".visible .entry kbi_null()\n"
-    "{\n"
-    "ret;\n"
-    "}\n",
+    ".visible .entry kbi_null(){ret;}\n",
     // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per
     // thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in
     // practice (one xor pattern in 2^64): it keeps the loads alive.
-    ".visible .entry kbi_read(.param .u64 kbi_read_0, .param .u64 kbi_read_1, .param .u64 kbi_read_2)\n"
-    "{\n"
-    ".reg .pred %p<6>; .reg .b32 %r<6>; .reg .b64 %rd<62>; ld.param.u64 %rd18, [kbi_read_0];\n"
-    "ld.param.u64 %rd19, [kbi_read_1]; ld.param.u64 %rd20, [kbi_read_2]; mov.u32 %r1, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd22, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
-    "mul.lo.s64 %rd23, %rd2, %rd22; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd24, %r3; add.s64 %rd57, %rd23, %rd24;\n"
-    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd25, %rd57, %rd4; setp.ge.u64 %p1, %rd25, %rd19; mov.u64 %rd61, 0;\n"
-    "@%p1 bra $L1_3; shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd27, %r4;\n"
-    "mul.lo.s64 %rd6, %rd2, %rd27; mov.u64 %rd61, 0;\n"
-    "$L1_2: .pragma \"nounroll\"; shl.b64 %rd40, %rd57, 4; add.s64 %rd30, %rd18, %rd40;\n"
-    "ld.global.cg.v2.u64 {%rd28,%rd29}, [%rd30]; add.s64 %rd33, %rd30, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd31,%rd32}, [%rd33]; add.s64 %rd36, %rd33, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd34,%rd35}, [%rd36]; add.s64 %rd39, %rd36, %rd5;\n"
-    "ld.global.cg.v2.u64 {%rd37,%rd38}, [%rd39]; xor.b64 %rd41, %rd29, %rd61; xor.b64 %rd42, %rd41, %rd28;\n"
-    "xor.b64 %rd43, %rd42, %rd31; xor.b64 %rd44, %rd43, %rd32; xor.b64 %rd45, %rd44, %rd34;\n"
-    "xor.b64 %rd46, %rd45, %rd35; xor.b64 %rd47, %rd46, %rd37; xor.b64 %rd61, %rd47, %rd38;\n"
-    "add.s64 %rd57, %rd57, %rd6; add.s64 %rd48, %rd57, %rd4; setp.lt.u64 %p2, %rd48, %rd19; @%p2 bra $L1_2;\n"
-    "$L1_3: setp.ge.u64 %p3, %rd57, %rd19; @%p3 bra $L1_5;\n"
-    "$L1_4: .pragma \"nounroll\"; shl.b64 %rd52, %rd57, 4; add.s64 %rd51, %rd18, %rd52;\n"
-    "ld.global.cg.v2.u64 {%rd49,%rd50}, [%rd51]; xor.b64 %rd53, %rd50, %rd61; xor.b64 %rd61, %rd53, %rd49;\n"
-    "add.s64 %rd57, %rd57, %rd1; setp.lt.u64 %p4, %rd57, %rd19; @%p4 bra $L1_4;\n"
-    "$L1_5: setp.ne.s64 %p5, %rd61, -7121221799741372324; @%p5 bra $L1_7; cvta.to.global.u64 %rd54, %rd20;\n"
-    "mov.u32 %r5, -1012545444; st.global.u32 [%rd54], %r5;\n"
-    "$L1_7: ret;\n"
-    "}\n",
+    ".visible .entry kbi_read(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<6>;.reg .b32 %r<6>;"
+    ".reg .b64 %d<62>;ld.param.u64 %d18,[p0];ld.param.u64 %d19,[p1];ld.param.u64 %d20,[p2];mov.u32 %r1,%ntid.x;"
+    "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d22,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d23,%d2,%d22;"
+    "mov.u32 %r3,%tid.x;cvt.u64.u32 %d24,%r3;add.s64 %d57,%d23,%d24;mul.wide.u32 %d4,%r1,3;add.s64 %d25,%d57,%d4;"
+    "setp.ge.u64 %p1,%d25,%d19;mov.u64 %d61,0;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;"
+    "cvt.u64.u32 %d27,%r4;mul.lo.s64 %d6,%d2,%d27;mov.u64 %d61,0;"
+    "$2:.pragma \"nounroll\";shl.b64 %d40,%d57,4;add.s64 %d30,%d18,%d40;ld.global.cg.v2.u64 {%d28,%d29},[%d30];"
+    "add.s64 %d33,%d30,%d5;ld.global.cg.v2.u64 {%d31,%d32},[%d33];add.s64 %d36,%d33,%d5;"
+    "ld.global.cg.v2.u64 {%d34,%d35},[%d36];add.s64 %d39,%d36,%d5;ld.global.cg.v2.u64 {%d37,%d38},[%d39];"
+    "xor.b64 %d41,%d29,%d61;xor.b64 %d42,%d41,%d28;xor.b64 %d43,%d42,%d31;xor.b64 %d44,%d43,%d32;"
+    "xor.b64 %d45,%d44,%d34;xor.b64 %d46,%d45,%d35;xor.b64 %d47,%d46,%d37;xor.b64 %d61,%d47,%d38;"
+    "add.s64 %d57,%d57,%d6;add.s64 %d48,%d57,%d4;setp.lt.u64 %p2,%d48,%d19;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d57,%d19;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d52,%d57,4;add.s64 %d51,%d18,%d52;ld.global.cg.v2.u64 {%d49,%d50},[%d51];"
+    "xor.b64 %d53,%d50,%d61;xor.b64 %d61,%d53,%d49;add.s64 %d57,%d57,%d1;setp.lt.u64 %p4,%d57,%d19;@%p4 bra $4;"
+    "$5:setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
+    "st.global.u32 [%d54],%r5;"
+    "$7:ret;}\n",
     // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
-    ".visible .entry kbi_copy(.param .u64 kbi_copy_0, .param .u64 kbi_copy_1, .param .u64 kbi_copy_2)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<45>; .reg .b64 %rd<36>; ld.param.u64 %rd12, [kbi_copy_0];\n"
-    "ld.param.u64 %rd13, [kbi_copy_1]; ld.param.u64 %rd14, [kbi_copy_2]; mov.u32 %r1, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %ctaid.x; cvt.u64.u32 %rd15, %r2; mul.wide.u32 %rd2, %r1, 4;\n"
-    "mul.lo.s64 %rd16, %rd2, %rd15; mov.u32 %r3, %tid.x; cvt.u64.u32 %rd17, %r3; add.s64 %rd34, %rd16, %rd17;\n"
-    "mul.wide.u32 %rd4, %r1, 3; add.s64 %rd18, %rd34, %rd4; setp.ge.u64 %p1, %rd18, %rd14; @%p1 bra $L2_3;\n"
-    "shl.b64 %rd5, %rd1, 4; mov.u32 %r4, %nctaid.x; cvt.u64.u32 %rd19, %r4; mul.lo.s64 %rd6, %rd2, %rd19;\n"
-    "$L2_2: .pragma \"nounroll\"; shl.b64 %rd28, %rd34, 4; add.s64 %rd20, %rd13, %rd28;\n"
-    "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8}, [%rd20]; add.s64 %rd21, %rd20, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12}, [%rd21]; add.s64 %rd22, %rd21, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16}, [%rd22]; add.s64 %rd23, %rd22, %rd5;\n"
-    "ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20}, [%rd23]; add.s64 %rd24, %rd12, %rd28;\n"
-    "st.global.cs.v4.u32 [%rd24], {%r5,%r6,%r7,%r8}; add.s64 %rd25, %rd24, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd25], {%r9,%r10,%r11,%r12}; add.s64 %rd26, %rd25, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd26], {%r13,%r14,%r15,%r16}; add.s64 %rd27, %rd26, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd27], {%r17,%r18,%r19,%r20}; add.s64 %rd34, %rd34, %rd6; add.s64 %rd29, %rd34, %rd4;\n"
-    "setp.lt.u64 %p2, %rd29, %rd14; @%p2 bra $L2_2;\n"
-    "$L2_3: setp.ge.u64 %p3, %rd34, %rd14; @%p3 bra $L2_5;\n"
-    "$L2_4: .pragma \"nounroll\"; shl.b64 %rd32, %rd34, 4; add.s64 %rd30, %rd13, %rd32;\n"
-    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40}, [%rd30]; add.s64 %rd31, %rd12, %rd32;\n"
-    "st.global.cs.v4.u32 [%rd31], {%r37,%r38,%r39,%r40}; add.s64 %rd34, %rd34, %rd1; setp.lt.u64 %p4, %rd34, %rd14;\n"
-    "@%p4 bra $L2_4;\n"
-    "$L2_5: ret;\n"
-    "}\n",
+    ".visible .entry kbi_copy(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<5>;.reg .b32 %r<45>;"
+    ".reg .b64 %d<36>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u64 %d14,[p2];mov.u32 %r1,%ntid.x;"
+    "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d15,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d16,%d2,%d15;"
+    "mov.u32 %r3,%tid.x;cvt.u64.u32 %d17,%r3;add.s64 %d34,%d16,%d17;mul.wide.u32 %d4,%r1,3;add.s64 %d18,%d34,%d4;"
+    "setp.ge.u64 %p1,%d18,%d14;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;cvt.u64.u32 %d19,%r4;"
+    "mul.lo.s64 %d6,%d2,%d19;"
+    "$2:.pragma \"nounroll\";shl.b64 %d28,%d34,4;add.s64 %d20,%d13,%d28;"
+    "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8},[%d20];add.s64 %d21,%d20,%d5;"
+    "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12},[%d21];add.s64 %d22,%d21,%d5;"
+    "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16},[%d22];add.s64 %d23,%d22,%d5;"
+    "ld.global.cs.v4.u32 {%r17,%r18,%r19,%r20},[%d23];add.s64 %d24,%d12,%d28;"
+    "st.global.cs.v4.u32 [%d24],{%r5,%r6,%r7,%r8};add.s64 %d25,%d24,%d5;"
+    "st.global.cs.v4.u32 [%d25],{%r9,%r10,%r11,%r12};add.s64 %d26,%d25,%d5;"
+    "st.global.cs.v4.u32 [%d26],{%r13,%r14,%r15,%r16};add.s64 %d27,%d26,%d5;"
+    "st.global.cs.v4.u32 [%d27],{%r17,%r18,%r19,%r20};add.s64 %d34,%d34,%d6;add.s64 %d29,%d34,%d4;"
+    "setp.lt.u64 %p2,%d29,%d14;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d34,%d14;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d32,%d34,4;add.s64 %d30,%d13,%d32;"
+    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];add.s64 %d31,%d12,%d32;"
+    "st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;"
+    "$5:ret;}\n",
     // kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
-    ".visible .entry kbi_write(.param .u64 kbi_write_0, .param .u64 kbi_write_1, .param .u32 kbi_write_2)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<26>; .reg .b64 %rd<30>; ld.param.u64 %rd12, [kbi_write_0];\n"
-    "ld.param.u64 %rd13, [kbi_write_1]; ld.param.u32 %r1, [kbi_write_2]; mov.u32 %r2, %ntid.x;\n"
-    "cvt.u64.u32 %rd1, %r2; mov.u32 %r3, %ctaid.x; cvt.u64.u32 %rd14, %r3; mul.wide.u32 %rd2, %r2, 4;\n"
-    "mul.lo.s64 %rd15, %rd2, %rd14; mov.u32 %r4, %tid.x; cvt.u64.u32 %rd16, %r4; add.s64 %rd28, %rd15, %rd16;\n"
-    "mul.wide.u32 %rd4, %r2, 3; add.s64 %rd17, %rd28, %rd4; setp.ge.u64 %p1, %rd17, %rd13; @%p1 bra $L3_3;\n"
-    "shl.b64 %rd5, %rd1, 4; mov.u32 %r5, %nctaid.x; cvt.u64.u32 %rd18, %r5; mul.lo.s64 %rd6, %rd2, %rd18;\n"
-    "$L3_2: .pragma \"nounroll\"; shl.b64 %rd23, %rd28, 4; add.s64 %rd19, %rd12, %rd23;\n"
-    "st.global.cs.v4.u32 [%rd19], {%r1,%r1,%r1,%r1}; add.s64 %rd20, %rd19, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd20], {%r1,%r1,%r1,%r1}; add.s64 %rd21, %rd20, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd21], {%r1,%r1,%r1,%r1}; add.s64 %rd22, %rd21, %rd5;\n"
-    "st.global.cs.v4.u32 [%rd22], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd6; add.s64 %rd24, %rd28, %rd4;\n"
-    "setp.lt.u64 %p2, %rd24, %rd13; @%p2 bra $L3_2;\n"
-    "$L3_3: setp.ge.u64 %p3, %rd28, %rd13; @%p3 bra $L3_5;\n"
-    "$L3_4: .pragma \"nounroll\"; shl.b64 %rd26, %rd28, 4; add.s64 %rd25, %rd12, %rd26;\n"
-    "st.global.cs.v4.u32 [%rd25], {%r1,%r1,%r1,%r1}; add.s64 %rd28, %rd28, %rd1; setp.lt.u64 %p4, %rd28, %rd13;\n"
-    "@%p4 bra $L3_4;\n"
-    "$L3_5: ret;\n"
-    "}\n",
+    ".visible .entry kbi_write(.param .u64 p0,.param .u64 p1,.param .u32 p2){.reg .pred %p<5>;.reg .b32 %r<26>;"
+    ".reg .b64 %d<30>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u32 %r1,[p2];mov.u32 %r2,%ntid.x;"
+    "cvt.u64.u32 %d1,%r2;mov.u32 %r3,%ctaid.x;cvt.u64.u32 %d14,%r3;mul.wide.u32 %d2,%r2,4;mul.lo.s64 %d15,%d2,%d14;"
+    "mov.u32 %r4,%tid.x;cvt.u64.u32 %d16,%r4;add.s64 %d28,%d15,%d16;mul.wide.u32 %d4,%r2,3;add.s64 %d17,%d28,%d4;"
+    "setp.ge.u64 %p1,%d17,%d13;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r5,%nctaid.x;cvt.u64.u32 %d18,%r5;"
+    "mul.lo.s64 %d6,%d2,%d18;"
+    "$2:.pragma \"nounroll\";shl.b64 %d23,%d28,4;add.s64 %d19,%d12,%d23;"
+    "st.global.cs.v4.u32 [%d19],{%r1,%r1,%r1,%r1};add.s64 %d20,%d19,%d5;"
+    "st.global.cs.v4.u32 [%d20],{%r1,%r1,%r1,%r1};add.s64 %d21,%d20,%d5;"
+    "st.global.cs.v4.u32 [%d21],{%r1,%r1,%r1,%r1};add.s64 %d22,%d21,%d5;"
+    "st.global.cs.v4.u32 [%d22],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d6;add.s64 %d24,%d28,%d4;"
+    "setp.lt.u64 %p2,%d24,%d13;@%p2 bra $2;"
+    "$3:setp.ge.u64 %p3,%d28,%d13;@%p3 bra $5;"
+    "$4:.pragma \"nounroll\";shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;"
+    "st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;"
+    "$5:ret;}\n",
     // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
-    ".visible .entry kbi_gate(.param .u64 kbi_gate_0, .param .u64 kbi_gate_1)\n"
-    "{\n"
-    ".reg .pred %p<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>; ld.param.u64 %rd4, [kbi_gate_0];\n"
-    "ld.param.u64 %rd3, [kbi_gate_1]; cvta.to.global.u64 %rd1, %rd4; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;\n"
-    "or.b32 %r3, %r2, %r1; setp.ne.s32 %p1, %r3, 0; @%p1 bra $L4_4; mov.u64 %rd5, %globaltimer;\n"
-    "ld.volatile.global.u32 %r4, [%rd1]; setp.ne.s32 %p2, %r4, 0; @!%p2 bra $L4_2;\n"
-    "$L4_4: ret;\n"
-    "$L4_2: .pragma \"nounroll\"; mov.u64 %rd6, %globaltimer; sub.s64 %rd7, %rd6, %rd5; setp.ge.u64 %p3, %rd7, %rd3;\n"
-    "@%p3 bra $L4_4; nanosleep.u32 64; ld.volatile.global.u32 %r5, [%rd1]; setp.eq.s32 %p4, %r5, 0; @%p4 bra $L4_2;\n"
-    "bra.uni $L4_4;\n"
-    "}\n",
+    ".visible .entry kbi_gate(.param .u64 p0,.param .u64 p1){.reg .pred %p<5>;.reg .b32 %r<6>;.reg .b64 %d<8>;"
+    "ld.param.u64 %d4,[p0];ld.param.u64 %d3,[p1];cvta.to.global.u64 %d1,%d4;mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;"
+    "or.b32 %r3,%r2,%r1;setp.ne.s32 %p1,%r3,0;@%p1 bra $4;mov.u64 %d5,%globaltimer;ld.volatile.global.u32 %r4,[%d1];"
+    "setp.ne.s32 %p2,%r4,0;@!%p2 bra $2;"
+    "$4:ret;"
+    "$2:.pragma \"nounroll\";mov.u64 %d6,%globaltimer;sub.s64 %d7,%d6,%d5;setp.ge.u64 %p3,%d7,%d3;@%p3 bra $4;"
+    "nanosleep.u32 64;ld.volatile.global.u32 %r5,[%d1];setp.eq.s32 %p4,%r5,0;@%p4 bra $2;bra.uni $4;}\n",
     // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
-    ".visible .entry kbi_spin(.param .u64 kbi_spin_0)\n"
-    "{\n"
-    ".reg .pred %p<2>; .reg .b64 %rd<6>; ld.param.u64 %rd2, [kbi_spin_0]; mov.u64 %rd3, %clock64;\n"
-    "$L5_1: .pragma \"nounroll\"; mov.u64 %rd4, %clock64; sub.s64 %rd5, %rd4, %rd3; setp.lt.u64 %p1, %rd5, %rd2;\n"
-    "@%p1 bra $L5_1; ret;\n"
-    "}\n",
+    ".visible .entry kbi_spin(.param .u64 p0){.reg .pred %p<2>;.reg .b64 %d<6>;ld.param.u64 %d2,[p0];"
+    "mov.u64 %d3,%clock64;"
+    "$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;@%p1 bra $1;ret;}\n",
     // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at
     // least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
-    ".visible .entry kbi_clock(.param .u64 kbi_clock_0, .param .u64 kbi_clock_1)\n"
-    "{\n"
-    ".reg .pred %p<9>; .reg .b32 %r<4>; .reg .b64 %rd<27>; ld.param.u64 %rd11, [kbi_clock_0];\n"
-    "ld.param.u64 %rd12, [kbi_clock_1]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; or.b32 %r3, %r2, %r1;\n"
-    "setp.ne.s32 %p1, %r3, 0; @%p1 bra $L6_8; cvta.to.global.u64 %rd1, %rd11; add.s64 %rd2, %rd12, 268435456;\n"
-    "mov.u64 %rd13, %clock64; mov.u64 %rd14, %globaltimer;\n"
-    "$L6_2: .pragma \"nounroll\"; mov.u64 %rd15, %globaltimer; mov.u64 %rd16, %clock64;\n"
-    "setp.eq.s64 %p2, %rd15, %rd14; sub.s64 %rd17, %rd16, %rd13; setp.lt.u64 %p3, %rd17, %rd2;\n"
-    "and.pred %p4, %p2, %p3; @%p4 bra $L6_2; mov.u64 %rd18, %clock64;\n"
-    "$L6_4: .pragma \"nounroll\"; mov.u64 %rd19, %clock64; sub.s64 %rd20, %rd19, %rd16;\n"
-    "setp.lt.u64 %p5, %rd20, %rd12; @%p5 bra $L6_4; mov.u64 %rd21, %globaltimer;\n"
-    "$L6_6: .pragma \"nounroll\"; mov.u64 %rd22, %globaltimer; mov.u64 %rd23, %clock64;\n"
-    "setp.eq.s64 %p6, %rd22, %rd21; sub.s64 %rd24, %rd23, %rd18; setp.lt.u64 %p7, %rd24, %rd2;\n"
-    "and.pred %p8, %p6, %p7; @%p8 bra $L6_6; sub.s64 %rd25, %rd22, %rd15; st.global.u64 [%rd1], %rd25;\n"
-    "sub.s64 %rd26, %rd23, %rd16; st.global.u64 [%rd1+8], %rd26;\n"
-    "$L6_8: ret;\n"
-    "}\n",
+    ".visible .entry kbi_clock(.param .u64 p0,.param .u64 p1){.reg .pred %p<9>;.reg .b32 %r<4>;.reg .b64 %d<27>;"
+    "ld.param.u64 %d11,[p0];ld.param.u64 %d12,[p1];mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;or.b32 %r3,%r2,%r1;"
+    "setp.ne.s32 %p1,%r3,0;@%p1 bra $8;cvta.to.global.u64 %d1,%d11;add.s64 %d2,%d12,268435456;mov.u64 %d13,%clock64;"
+    "mov.u64 %d14,%globaltimer;"
+    "$2:.pragma \"nounroll\";mov.u64 %d15,%globaltimer;mov.u64 %d16,%clock64;setp.eq.s64 %p2,%d15,%d14;"
+    "sub.s64 %d17,%d16,%d13;setp.lt.u64 %p3,%d17,%d2;and.pred %p4,%p2,%p3;@%p4 bra $2;mov.u64 %d18,%clock64;"
+    "$4:.pragma \"nounroll\";mov.u64 %d19,%clock64;sub.s64 %d20,%d19,%d16;setp.lt.u64 %p5,%d20,%d12;@%p5 bra $4;"
+    "mov.u64 %d21,%globaltimer;"
+    "$6:.pragma \"nounroll\";mov.u64 %d22,%globaltimer;mov.u64 %d23,%clock64;setp.eq.s64 %p6,%d22,%d21;"
+    "sub.s64 %d24,%d23,%d18;setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;"
+    "st.global.u64 [%d1],%d25;sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;"
+    "$8:ret;}\n",
     // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256
     // FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
-    ".visible .entry kbi_fma(.param .u64 kbi_fma_0, .param .u64 kbi_fma_1)\n"
-    "{\n"
-    ".reg .pred %p<4>; .reg .f32 %f<117>; .reg .b32 %r<2>; .reg .b64 %rd<7>; ld.param.u64 %rd4, [kbi_fma_0];\n"
-    "ld.param.u64 %rd6, [kbi_fma_1]; mov.u32 %r1, %tid.x; cvt.rn.f32.u32 %f35, %r1;\n"
-    "mul.rn.f32 %f36, %f35, 0f358637BD; add.rn.f32 %f1, %f36, 0f3F000000; setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L7_5;\n"
-    "cvta.to.global.u64 %rd1, %rd4; mov.f32 %f116, 0f00000000; mov.f32 %f51, 0f3F800000; mov.f32 %f114, 0f40000000;\n"
-    "mov.f32 %f113, 0f40400000; mov.f32 %f112, 0f40800000; mov.f32 %f111, 0f40A00000; mov.f32 %f110, 0f40C00000;\n"
-    "mov.f32 %f109, 0f40E00000; mov.f32 %f108, 0f41000000; mov.f32 %f107, 0f41100000; mov.f32 %f106, 0f41200000;\n"
-    "mov.f32 %f105, 0f41300000; mov.f32 %f104, 0f41400000; mov.f32 %f103, 0f41500000; mov.f32 %f102, 0f41600000;\n"
-    "mov.f32 %f101, 0f41700000; mov.f32 %f115, %f51;\n"
-    "$L7_2: .pragma \"nounroll\";\n",
+    ".visible .entry kbi_fma(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .f32 %f<117>;.reg .b32 %r<2>;"
+    ".reg .b64 %d<7>;ld.param.u64 %d4,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f32.u32 %f35,%r1;"
+    "mul.rn.f32 %f36,%f35,0f358637BD;add.rn.f32 %f1,%f36,0f3F000000;setp.eq.s64 %p1,%d6,0;@%p1 bra $5;"
+    "cvta.to.global.u64 %d1,%d4;mov.f32 %f116,0f00000000;mov.f32 %f51,0f3F800000;mov.f32 %f114,0f40000000;"
+    "mov.f32 %f113,0f40400000;mov.f32 %f112,0f40800000;mov.f32 %f111,0f40A00000;mov.f32 %f110,0f40C00000;"
+    "mov.f32 %f109,0f40E00000;mov.f32 %f108,0f41000000;mov.f32 %f107,0f41100000;mov.f32 %f106,0f41200000;"
+    "mov.f32 %f105,0f41300000;mov.f32 %f104,0f41400000;mov.f32 %f103,0f41500000;mov.f32 %f102,0f41600000;"
+    "mov.f32 %f101,0f41700000;mov.f32 %f115,%f51;"
+    "$2:.pragma \"nounroll\";",
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
-    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L7_2; add.rn.f32 %f87, %f116, %f115;\n"
-    "add.rn.f32 %f88, %f87, %f114; add.rn.f32 %f89, %f88, %f113; add.rn.f32 %f90, %f89, %f112;\n"
-    "add.rn.f32 %f91, %f90, %f111; add.rn.f32 %f92, %f91, %f110; add.rn.f32 %f93, %f92, %f109;\n"
-    "add.rn.f32 %f94, %f93, %f108; add.rn.f32 %f95, %f94, %f107; add.rn.f32 %f96, %f95, %f106;\n"
-    "add.rn.f32 %f97, %f96, %f105; add.rn.f32 %f98, %f97, %f104; add.rn.f32 %f99, %f98, %f103;\n"
-    "add.rn.f32 %f100, %f99, %f102; add.rn.f32 %f34, %f100, %f101; setp.num.f32 %p3, %f34, %f34; @%p3 bra $L7_5;\n"
-    "st.global.f32 [%rd1], %f34;\n"
-    "$L7_5: ret;\n"
-    "}\n",
+    "add.s64 %d6,%d6,-1;setp.ne.s64 %p2,%d6,0;@%p2 bra $2;add.rn.f32 %f87,%f116,%f115;add.rn.f32 %f88,%f87,%f114;"
+    "add.rn.f32 %f89,%f88,%f113;add.rn.f32 %f90,%f89,%f112;add.rn.f32 %f91,%f90,%f111;add.rn.f32 %f92,%f91,%f110;"
+    "add.rn.f32 %f93,%f92,%f109;add.rn.f32 %f94,%f93,%f108;add.rn.f32 %f95,%f94,%f107;add.rn.f32 %f96,%f95,%f106;"
+    "add.rn.f32 %f97,%f96,%f105;add.rn.f32 %f98,%f97,%f104;add.rn.f32 %f99,%f98,%f103;add.rn.f32 %f100,%f99,%f102;"
+    "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;"
+    "$5:ret;}\n",
     // kbi_fma64(out, iters): the same in f64: 8 chains, 4 steps deep, that is 32 FMA per thread and iteration.
-    ".visible .entry kbi_fma64(.param .u64 kbi_fma64_0, .param .u64 kbi_fma64_1)\n"
-    "{\n"
-    ".reg .pred %p<4>; .reg .b32 %r<2>; .reg .f64 %fd<61>; .reg .b64 %rd<7>; ld.param.u64 %rd3, [kbi_fma64_0];\n"
-    "ld.param.u64 %rd6, [kbi_fma64_1]; mov.u32 %r1, %tid.x; cvt.rn.f64.u32 %fd19, %r1;\n"
-    "mul.rn.f64 %fd20, %fd19, 0d3EB0C6F7A0B5ED8D; add.rn.f64 %fd1, %fd20, 0d3FE0000000000000;\n"
-    "setp.eq.s64 %p1, %rd6, 0; @%p1 bra $L8_5; mov.f64 %fd60, 0d0000000000000000;\n"
-    "mov.f64 %fd27, 0d3FF0000000000000; mov.f64 %fd58, 0d4000000000000000; mov.f64 %fd57, 0d4008000000000000;\n"
-    "mov.f64 %fd56, 0d4010000000000000; mov.f64 %fd55, 0d4014000000000000; mov.f64 %fd54, 0d4018000000000000;\n"
-    "mov.f64 %fd53, 0d401C000000000000; mov.f64 %fd59, %fd27;\n"
-    "$L8_2: .pragma \"nounroll\";\n",
+    ".visible .entry kbi_fma64(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .b32 %r<2>;.reg .f64 %g<61>;"
+    ".reg .b64 %d<7>;ld.param.u64 %d3,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f64.u32 %g19,%r1;"
+    "mul.rn.f64 %g20,%g19,0d3EB0C6F7A0B5ED8D;add.rn.f64 %g1,%g20,0d3FE0000000000000;setp.eq.s64 %p1,%d6,0;"
+    "@%p1 bra $5;mov.f64 %g60,0d0000000000000000;mov.f64 %g27,0d3FF0000000000000;mov.f64 %g58,0d4000000000000000;"
+    "mov.f64 %g57,0d4008000000000000;mov.f64 %g56,0d4010000000000000;mov.f64 %g55,0d4014000000000000;"
+    "mov.f64 %g54,0d4018000000000000;mov.f64 %g53,0d401C000000000000;mov.f64 %g59,%g27;"
+    "$2:.pragma \"nounroll\";",
     KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64,
-    "add.s64 %rd6, %rd6, -1; setp.ne.s64 %p2, %rd6, 0; @%p2 bra $L8_2; add.rn.f64 %fd47, %fd60, %fd59;\n"
-    "add.rn.f64 %fd48, %fd47, %fd58; add.rn.f64 %fd49, %fd48, %fd57; add.rn.f64 %fd50, %fd49, %fd56;\n"
-    "add.rn.f64 %fd51, %fd50, %fd55; add.rn.f64 %fd52, %fd51, %fd54; add.rn.f64 %fd18, %fd52, %fd53;\n"
-    "setp.num.f64 %p3, %fd18, %fd18; @%p3 bra $L8_5; cvta.to.global.u64 %rd5, %rd3; st.global.f64 [%rd5], %fd18;\n"
-    "$L8_5: ret;\n"
-    "}\n",
+    "add.s64 %d6,%d6,-1;setp.ne.s64 %p2,%d6,0;@%p2 bra $2;add.rn.f64 %g47,%g60,%g59;add.rn.f64 %g48,%g47,%g58;"
+    "add.rn.f64 %g49,%g48,%g57;add.rn.f64 %g50,%g49,%g56;add.rn.f64 %g51,%g50,%g55;add.rn.f64 %g52,%g51,%g54;"
+    "add.rn.f64 %g18,%g52,%g53;setp.num.f64 %p3,%g18,%g18;@%p3 bra $5;cvta.to.global.u64 %d5,%d3;"
+    "st.global.f64 [%d5],%g18;"
+    "$5:ret;}\n",
     // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements.
     // Vector stores where p and the block allow, else byte by byte.
-    ".visible .entry kbi_fill(.param .u64 kbi_fill_0, .param .u64 kbi_fill_1, .param .u32 kbi_fill_2,\n"
-    "    .param .u32 kbi_fill_3, .param .u64 kbi_fill_4, .param .u32 kbi_fill_5)\n"
-    "{\n"
-    ".reg .pred %p<46>; .reg .b16 %rs<12>; .reg .f32 %f<5>; .reg .b32 %r<171>; .reg .f64 %fd<82>;\n"
-    ".reg .b64 %rd<76>; ld.param.u64 %rd36, [kbi_fill_0]; ld.param.u64 %rd37, [kbi_fill_1];\n"
-    "ld.param.u32 %r56, [kbi_fill_2]; ld.param.u32 %r57, [kbi_fill_3]; ld.param.u64 %rd38, [kbi_fill_4];\n"
-    "mov.u32 %r59, %ctaid.x; mov.u32 %r60, %ntid.x; cvt.u64.u32 %rd1, %r60; mul.wide.u32 %rd39, %r59, %r60;\n"
-    "mov.u32 %r61, %tid.x; cvt.u64.u32 %rd40, %r61; add.s64 %rd67, %rd39, %rd40; shl.b64 %rd66, %rd67, 2;\n"
-    "setp.ge.u64 %p2, %rd66, %rd37; @%p2 bra $L9_39; setp.eq.s32 %p3, %r57, 1; add.s32 %r62, %r56, -5;\n"
-    "setp.gt.u32 %p4, %r62, 7; or.pred %p1, %p4, %p3; setp.eq.s32 %p5, %r56, 14; selp.b32 %r1, 20, 21, %p5;\n"
-    "selp.b32 %r2, 126, 123, %p5; selp.b32 %r3, 121, 113, %p5; mad.lo.s32 %r4, %r3, -8388608, 8388608;\n"
-    "add.s32 %r63, %r56, -11; setp.lt.u32 %p6, %r63, 2; setp.eq.s32 %p7, %r57, 2; and.pred %p8, %p7, %p6;\n"
-    "selp.u32 %r6, 1, 0, %p8; cvt.u32.u64 %r7, %rd38; shr.u64 %rd41, %rd38, 32; cvt.u32.u64 %r8, %rd41;\n"
-    "shl.b32 %r64, %r56, 2; mov.u64 %rd42, 9906741768688416; shr.u64 %rd43, %rd42, %r64; cvt.u32.u64 %r65, %rd43;\n"
-    "and.b32 %r66, %r65, 15; mov.u32 %r67, 4; shl.b32 %r68, %r67, %r66; add.s32 %r69, %r68, -1; mov.u32 %r70, -1;\n"
-    "and.b64 %rd4, %rd43, 15; min.u32 %r71, %r69, 15; cvt.u64.u32 %rd44, %r71; and.b64 %rd5, %rd44, %rd36;\n"
-    "cvt.u16.u32 %rs1, %r66; shl.b32 %r72, %r70, %r66; not.b32 %r9, %r72; mov.u32 %r73, %nctaid.x;\n"
-    "cvt.u64.u32 %rd45, %r73; mul.lo.s64 %rd6, %rd45, %rd1; cvta.to.global.u64 %rd7, %rd36; not.pred %p19, %p1;\n"
-    "$L9_2: .pragma \"nounroll\"; setp.eq.s32 %p9, %r57, 0; mov.u32 %r167, 0; mov.u32 %r142, %r167;\n"
-    "mov.u32 %r143, %r167; mov.u32 %r155, %r167; mov.u32 %r145, %r167; mov.u32 %r157, %r167; mov.u32 %r164, %r167;\n"
-    "mov.u32 %r165, %r167; mov.u32 %r166, %r167; @%p9 bra $L9_7; cvt.u32.u64 %r10, %rd67; shr.u64 %rd10, %rd67, 32;\n"
-    "mov.u32 %r85, 0; mov.u32 %r142, %r85; mov.u32 %r143, %r85; mov.u32 %r155, %r85; mov.u32 %r145, %r85;\n"
-    "mov.u32 %r146, %r6;\n"
-    "$L9_4: .pragma \"nounroll\"; mov.u32 %r166, %r145; mov.u32 %r165, %r155; mov.u32 %r164, %r143;\n"
-    "mov.u32 %r157, %r142; ld.param.u32 %r143, [kbi_fill_5]; mov.u64 %rd68, %rd10; mov.u32 %r147, %r85;\n"
-    "mov.u32 %r148, %r8; mov.u32 %r149, %r7; mov.u32 %r142, %r146; mov.u32 %r145, %r10;\n"
-    "$L9_5: .pragma \"nounroll\"; mul.wide.u32 %rd46, %r145, -766435501; mul.wide.u32 %rd12, %r143, -845247145;\n"
-    "cvt.u32.u64 %r87, %rd68; xor.b32 %r88, %r149, %r87; shr.u64 %rd47, %rd12, 32; cvt.u32.u64 %r89, %rd47;\n"
-    "xor.b32 %r145, %r88, %r89; shr.u64 %rd48, %rd46, 32; cvt.u32.u64 %r90, %rd48; xor.b32 %r91, %r148, %r142;\n"
-    "xor.b32 %r143, %r91, %r90; cvt.u32.u64 %r142, %rd46; add.s32 %r149, %r149, -1640531527;\n"
-    "add.s32 %r148, %r148, -1150833019; add.s32 %r147, %r147, 1; setp.ne.s32 %p10, %r147, 10; mov.u64 %rd68, %rd12;\n"
-    "@%p10 bra $L9_5; cvt.u32.u64 %r155, %rd12; add.s32 %r29, %r146, -1; setp.gt.s32 %p11, %r146, 0;\n"
-    "mov.u32 %r146, %r29; @%p11 bra $L9_4;\n"
-    "$L9_7: mov.f64 %fd80, 0d0000000000000000; mov.u64 %rd72, 0; mov.u64 %rd13, %rd72; mov.u64 %rd14, %rd72;\n"
-    "bra.uni $L9_8;\n"
-    "$L9_14: setp.gt.u32 %p24, %r56, 13; @!%p24 bra $L9_15; and.b32 %r114, %r45, 2147483647;\n"
-    "shr.u32 %r46, %r114, 23; add.s32 %r169, %r4, %r114; setp.ge.u32 %p32, %r46, %r3; mov.u32 %r168, %r1;\n"
-    "@%p32 bra $L9_23; and.b32 %r115, %r45, 8388607; or.b32 %r169, %r115, 8388608; sub.s32 %r116, %r1, %r46;\n"
-    "add.s32 %r117, %r116, %r3; min.u32 %r168, %r117, 25;\n"
-    "$L9_23: add.s32 %r118, %r168, -1; mov.u32 %r119, 1; shl.b32 %r120, %r119, %r118; shr.u32 %r121, %r169, %r168;\n"
-    "and.b32 %r122, %r121, 1; add.s32 %r123, %r169, %r120; add.s32 %r124, %r123, %r122; add.s32 %r125, %r124, -1;\n"
-    "shr.u32 %r126, %r125, %r168; shr.u32 %r127, %r45, 24; and.b32 %r128, %r127, 128; min.u32 %r129, %r126, %r2;\n"
-    "or.b32 %r130, %r129, %r128; cvt.u64.u32 %rd72, %r130; bra.uni $L9_24;\n"
-    "$L9_15: mov.b64 %rd72, %fd6; setp.eq.s32 %p25, %r56, 2; @%p25 bra $L9_24; setp.eq.s32 %p26, %r56, 3;\n"
-    "@%p26 bra $L9_19; setp.ne.s32 %p27, %r56, 4; @%p27 bra $L9_20; shr.u32 %r109, %r45, 16;\n",
-    "and.b32 %r110, %r109, 1; add.s32 %r111, %r45, %r110; add.s32 %r112, %r111, 32767; shr.u32 %r113, %r112, 16;\n"
-    "cvt.u64.u32 %rd72, %r113; bra.uni $L9_24;\n"
-    "$L9_19: cvt.rn.f16.f32 %rs2, %f1; cvt.u64.u16 %rd72, %rs2; bra.uni $L9_24;\n"
-    "$L9_20: and.b32 %r141, %r56, 1; setp.eq.s32 %p28, %r141, 0; mul.rn.f64 %fd75, %fd6, 0d4020000000000000;\n"
-    "setp.lt.f64 %p29, %fd75, 0d0000000000000000; selp.f64 %fd76, 0dBFE0000000000000, 0d3FE0000000000000, %p29;\n"
-    "add.rn.f64 %fd77, %fd75, %fd76; setp.lt.f64 %p30, %fd77, 0d0000000000000000; and.pred %p31, %p28, %p30;\n"
-    "selp.f64 %fd78, 0d0000000000000000, %fd77, %p31; cvt.rzi.s64.f64 %rd72, %fd78; bra.uni $L9_24;\n"
-    "$L9_8: .pragma \"nounroll\"; mov.u64 %rd15, %rd14; mov.u64 %rd14, %rd13; mov.u64 %rd13, %rd72;\n"
-    "mov.u32 %r43, %r166; mov.u32 %r166, %r165; mov.u32 %r165, %r164; mov.u32 %r40, %r145; mov.u32 %r145, %r155;\n"
-    "mov.u32 %r155, %r143; and.b32 %r93, %r167, 1; setp.eq.b32 %p12, %r93, 1; setp.ne.s32 %p13, %r57, 1;\n"
-    "or.pred %p14, %p13, %p12; mov.f64 %fd81, %fd80; @%p14 bra $L9_10; shr.u32 %r94, %r40, 8;\n"
-    "add.s32 %r95, %r94, 1; cvt.rn.f64.s32 %fd8, %r95; mov.b64 %rd52, %fd8; add.s64 %rd53, %rd52, 2638149301829632;\n"
-    "shr.u64 %rd54, %rd53, 52; cvt.u32.u64 %r96, %rd54; and.b64 %rd55, %rd53, 4503599627370495;\n"
-    "add.s64 %rd56, %rd55, 4604544269498187776; mov.b64 %fd9, %rd56; add.rn.f64 %fd10, %fd9, 0dBFF0000000000000;\n"
-    "add.rn.f64 %fd11, %fd9, 0d3FF0000000000000; div.rn.f64 %fd12, %fd10, %fd11; mul.rn.f64 %fd13, %fd12, %fd12;\n"
-    "mul.rn.f64 %fd14, %fd13, 0d3FB1111111111111; add.rn.f64 %fd15, %fd14, 0d3FB3B13B13B13B14;\n"
-    "mul.rn.f64 %fd16, %fd13, %fd15; add.rn.f64 %fd17, %fd16, 0d3FB745D1745D1746; mul.rn.f64 %fd18, %fd13, %fd17;\n"
-    "add.rn.f64 %fd19, %fd18, 0d3FBC71C71C71C71C; mul.rn.f64 %fd20, %fd13, %fd19;\n"
-    "add.rn.f64 %fd21, %fd20, 0d3FC2492492492492; mul.rn.f64 %fd22, %fd13, %fd21;\n"
-    "add.rn.f64 %fd23, %fd22, 0d3FC999999999999A; mul.rn.f64 %fd24, %fd13, %fd23;\n"
-    "add.rn.f64 %fd25, %fd24, 0d3FD5555555555555; mul.rn.f64 %fd26, %fd13, %fd25;\n"
-    "add.rn.f64 %fd27, %fd26, 0d3FF0000000000000; mov.u32 %r97, 1047; sub.s32 %r98, %r97, %r96;\n"
-    "cvt.rn.f64.s32 %fd28, %r98; mul.rn.f64 %fd29, %fd28, 0d3FE62E42FEFA39EF;\n"
-    "mul.rn.f64 %fd30, %fd12, 0dC000000000000000; mul.rn.f64 %fd31, %fd30, %fd27; add.rn.f64 %fd32, %fd29, %fd31;\n"
-    "add.rn.f64 %fd33, %fd32, %fd32; sqrt.rn.f64 %fd34, %fd33; shr.u32 %r99, %r145, 8;\n"
-    "add.s32 %r100, %r99, 2097152; shr.u32 %r101, %r100, 22; and.b32 %r102, %r100, 29360128;\n"
-    "sub.s32 %r103, %r99, %r102; cvt.rn.f64.s32 %fd35, %r103; mul.rn.f64 %fd36, %fd35, 0d3E9921FB54442C73;\n"
-    "mul.rn.f64 %fd37, %fd36, %fd36; mul.rn.f64 %fd38, %fd37, 0d3DE6124613A86D09;\n"
-    "add.rn.f64 %fd39, %fd38, 0dBE5AE64567F544E4; mul.rn.f64 %fd40, %fd37, %fd39;\n"
-    "add.rn.f64 %fd41, %fd40, 0d3EC71DE3A556C734; mul.rn.f64 %fd42, %fd37, %fd41;\n"
-    "add.rn.f64 %fd43, %fd42, 0dBF2A01A01A01A01A; mul.rn.f64 %fd44, %fd37, %fd43;\n"
-    "add.rn.f64 %fd45, %fd44, 0d3F81111111111111; mul.rn.f64 %fd46, %fd37, %fd45;\n"
-    "add.rn.f64 %fd47, %fd46, 0dBFC5555555555555; mul.rn.f64 %fd48, %fd37, %fd47; mul.rn.f64 %fd49, %fd36, %fd48;\n"
-    "add.rn.f64 %fd50, %fd36, %fd49; mul.rn.f64 %fd51, %fd37, 0d3E21EED8EFF8D898;\n"
-    "add.rn.f64 %fd52, %fd51, 0dBE927E4FB7789F5C; mul.rn.f64 %fd53, %fd37, %fd52;\n"
-    "add.rn.f64 %fd54, %fd53, 0d3EFA01A01A01A01A; mul.rn.f64 %fd55, %fd37, %fd54;\n"
-    "add.rn.f64 %fd56, %fd55, 0dBF56C16C16C16C17; mul.rn.f64 %fd57, %fd37, %fd56;\n"
-    "add.rn.f64 %fd58, %fd57, 0d3FA5555555555555; mul.rn.f64 %fd59, %fd37, %fd58;\n"
-    "add.rn.f64 %fd60, %fd59, 0dBFE0000000000000; mul.rn.f64 %fd61, %fd37, %fd60;\n"
-    "add.rn.f64 %fd62, %fd61, 0d3FF0000000000000; and.b32 %r104, %r100, 4194304; setp.eq.s32 %p15, %r104, 0;\n"
-    "selp.f64 %fd63, %fd62, %fd50, %p15; selp.f64 %fd64, %fd50, %fd62, %p15; add.s32 %r105, %r101, 1;\n"
-    "and.b32 %r106, %r105, 2; setp.eq.s32 %p16, %r106, 0; neg.f64 %fd65, %fd63; selp.f64 %fd66, %fd63, %fd65, %p16;\n"
-    "and.b32 %r107, %r100, 8388608; setp.eq.s32 %p17, %r107, 0; neg.f64 %fd67, %fd64;\n"
-    "selp.f64 %fd68, %fd64, %fd67, %p17; mul.rn.f64 %fd69, %fd34, %fd66; cvt.rn.f32.f64 %f2, %fd69;\n"
-    "cvt.f64.f32 %fd81, %f2; mul.rn.f64 %fd70, %fd34, %fd68; cvt.rn.f32.f64 %f3, %fd70; cvt.f64.f32 %fd80, %f3;\n",
-    "$L9_10: cvt.u64.u32 %rd57, %r167; add.s64 %rd16, %rd66, %rd57; cvt.u64.u32 %rd58, %r43;\n"
-    "cvt.u64.u32 %rd59, %r40; bfi.b64 %rd60, %rd58, %rd59, 32, 32; setp.eq.s32 %p18, %r57, 3;\n"
-    "selp.b64 %rd72, %rd16, %rd60, %p18; @%p19 bra $L9_24; shr.u32 %r108, %r40, 8; cvt.rn.f64.s32 %fd71, %r108;\n"
-    "mul.rn.f64 %fd72, %fd71, 0d3E70000000000000; cvt.rn.f64.s64 %fd73, %rd16; selp.f64 %fd74, %fd73, %fd72, %p18;\n"
-    "selp.f64 %fd6, %fd81, %fd74, %p3; cvt.rn.f32.f64 %f1, %fd6; mov.b32 %r45, %f1; setp.eq.s32 %p22, %r56, 13;\n"
-    "@%p22 bra $L9_13; setp.ne.s32 %p23, %r56, 1; @%p23 bra $L9_14;\n"
-    "$L9_13: cvt.u64.u32 %rd72, %r45;\n"
-    "$L9_24: add.s32 %r167, %r167, 1; setp.ne.s32 %p33, %r167, 4; mov.u32 %r143, %r142; mov.u32 %r164, %r157;\n"
-    "@%p33 bra $L9_8; setp.eq.s64 %p34, %rd5, 0; cvt.u32.u64 %r131, %rd4; shl.b64 %rd61, %rd66, %r131;\n"
-    "add.s64 %rd25, %rd7, %rd61; sub.s64 %rd26, %rd37, %rd66; setp.gt.u64 %p35, %rd26, 3;\n"
-    "and.pred %p36, %p34, %p35; @!%p36 bra $L9_26; setp.gt.s16 %p40, %rs1, 1; @%p40 bra $L9_33;\n"
-    "setp.eq.s16 %p43, %rs1, 0; @%p43 bra $L9_37; setp.eq.s16 %p44, %rs1, 1; @!%p44 bra $L9_38;\n"
-    "cvt.u16.u64 %rs4, %rd72; cvt.u16.u64 %rs5, %rd13; cvt.u16.u64 %rs6, %rd14; cvt.u16.u64 %rs7, %rd15;\n"
-    "st.global.v4.u16 [%rd25], {%rs7, %rs6, %rs5, %rs4}; bra.uni $L9_38;\n"
-    "$L9_26: min.u64 %rd62, %rd26, 4; cvt.u32.u64 %r133, %rd62; shl.b32 %r53, %r133, %r131;\n"
-    "setp.eq.s32 %p37, %r53, 0; @%p37 bra $L9_38; mov.u32 %r170, 0;\n"
-    "$L9_28: .pragma \"nounroll\"; cvt.u64.u32 %rd63, %r170; add.s64 %rd64, %rd25, %rd63;\n"
-    "st.global.u8 [%rd64], %rd15; and.b32 %r135, %r170, %r9; setp.eq.s32 %p38, %r135, %r9;\n"
-    "selp.b64 %rd30, %rd72, %rd13, %p38; selp.b64 %rd31, %rd13, %rd14, %p38; shr.u64 %rd65, %rd15, 8;\n"
-    "selp.b64 %rd15, %rd14, %rd65, %p38; add.s32 %r170, %r170, 1; setp.lt.u32 %p39, %r170, %r53;\n"
-    "mov.u64 %rd13, %rd30; mov.u64 %rd14, %rd31; @%p39 bra $L9_28; bra.uni $L9_38;\n"
-    "$L9_33: setp.eq.s16 %p41, %rs1, 2; @%p41 bra $L9_36; setp.ne.s16 %p42, %rs1, 3; @%p42 bra $L9_38;\n"
-    "st.global.v2.u64 [%rd25], {%rd15, %rd14}; st.global.v2.u64 [%rd25+16], {%rd13, %rd72}; bra.uni $L9_38;\n"
-    "$L9_37: cvt.u16.u64 %rs8, %rd72; cvt.u16.u64 %rs9, %rd13; cvt.u16.u64 %rs10, %rd14; cvt.u16.u64 %rs11, %rd15;\n"
-    "st.global.v4.u8 [%rd25], {%rs11, %rs10, %rs9, %rs8}; bra.uni $L9_38;\n"
-    "$L9_36: cvt.u32.u64 %r136, %rd72; cvt.u32.u64 %r137, %rd13; cvt.u32.u64 %r138, %rd14;\n"
-    "cvt.u32.u64 %r139, %rd15; st.global.v4.u32 [%rd25], {%r139, %r138, %r137, %r136};\n"
-    "$L9_38: add.s64 %rd67, %rd67, %rd6; shl.b64 %rd66, %rd67, 2; setp.lt.u64 %p45, %rd66, %rd37; @%p45 bra $L9_2;\n"
-    "$L9_39: ret;\n"
-    "}\n",
+    ".visible .entry kbi_fill(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u32 p3,.param .u64 p4,"
+    ".param .u32 p5){.reg .pred %p<46>;.reg .b16 %h<12>;.reg .f32 %f<5>;.reg .b32 %r<171>;.reg .f64 %g<82>;"
+    ".reg .b64 %d<76>;ld.param.u64 %d36,[p0];ld.param.u64 %d37,[p1];ld.param.u32 %r56,[p2];ld.param.u32 %r57,[p3];"
+    "ld.param.u64 %d38,[p4];mov.u32 %r59,%ctaid.x;mov.u32 %r60,%ntid.x;cvt.u64.u32 %d1,%r60;"
+    "mul.wide.u32 %d39,%r59,%r60;mov.u32 %r61,%tid.x;cvt.u64.u32 %d40,%r61;add.s64 %d67,%d39,%d40;"
+    "shl.b64 %d66,%d67,2;setp.ge.u64 %p2,%d66,%d37;@%p2 bra $39;setp.eq.s32 %p3,%r57,1;add.s32 %r62,%r56,-5;"
+    "setp.gt.u32 %p4,%r62,7;or.pred %p1,%p4,%p3;setp.eq.s32 %p5,%r56,14;selp.b32 %r1,20,21,%p5;"
+    "selp.b32 %r2,126,123,%p5;selp.b32 %r3,121,113,%p5;mad.lo.s32 %r4,%r3,-8388608,8388608;add.s32 %r63,%r56,-11;"
+    "setp.lt.u32 %p6,%r63,2;setp.eq.s32 %p7,%r57,2;and.pred %p8,%p7,%p6;selp.u32 %r6,1,0,%p8;cvt.u32.u64 %r7,%d38;"
+    "shr.u64 %d41,%d38,32;cvt.u32.u64 %r8,%d41;shl.b32 %r64,%r56,2;mov.u64 %d42,9906741768688416;"
+    "shr.u64 %d43,%d42,%r64;cvt.u32.u64 %r65,%d43;and.b32 %r66,%r65,15;mov.u32 %r67,4;shl.b32 %r68,%r67,%r66;"
+    "add.s32 %r69,%r68,-1;mov.u32 %r70,-1;and.b64 %d4,%d43,15;min.u32 %r71,%r69,15;cvt.u64.u32 %d44,%r71;"
+    "and.b64 %d5,%d44,%d36;cvt.u16.u32 %h1,%r66;shl.b32 %r72,%r70,%r66;not.b32 %r9,%r72;mov.u32 %r73,%nctaid.x;"
+    "cvt.u64.u32 %d45,%r73;mul.lo.s64 %d6,%d45,%d1;cvta.to.global.u64 %d7,%d36;not.pred %p19,%p1;"
+    "$2:.pragma \"nounroll\";setp.eq.s32 %p9,%r57,0;mov.u32 %r167,0;mov.u32 %r142,%r167;mov.u32 %r143,%r167;"
+    "mov.u32 %r155,%r167;mov.u32 %r145,%r167;mov.u32 %r157,%r167;mov.u32 %r164,%r167;mov.u32 %r165,%r167;"
+    "mov.u32 %r166,%r167;@%p9 bra $7;cvt.u32.u64 %r10,%d67;shr.u64 %d10,%d67,32;mov.u32 %r85,0;mov.u32 %r142,%r85;"
+    "mov.u32 %r143,%r85;mov.u32 %r155,%r85;mov.u32 %r145,%r85;mov.u32 %r146,%r6;"
+    "$4:.pragma \"nounroll\";mov.u32 %r166,%r145;mov.u32 %r165,%r155;mov.u32 %r164,%r143;mov.u32 %r157,%r142;"
+    "ld.param.u32 %r143,[p5];mov.u64 %d68,%d10;mov.u32 %r147,%r85;mov.u32 %r148,%r8;mov.u32 %r149,%r7;"
+    "mov.u32 %r142,%r146;mov.u32 %r145,%r10;"
+    "$5:.pragma \"nounroll\";mul.wide.u32 %d46,%r145,-766435501;mul.wide.u32 %d12,%r143,-845247145;"
+    "cvt.u32.u64 %r87,%d68;xor.b32 %r88,%r149,%r87;shr.u64 %d47,%d12,32;cvt.u32.u64 %r89,%d47;"
+    "xor.b32 %r145,%r88,%r89;shr.u64 %d48,%d46,32;cvt.u32.u64 %r90,%d48;xor.b32 %r91,%r148,%r142;"
+    "xor.b32 %r143,%r91,%r90;cvt.u32.u64 %r142,%d46;add.s32 %r149,%r149,-1640531527;add.s32 %r148,%r148,-1150833019;"
+    "add.s32 %r147,%r147,1;setp.ne.s32 %p10,%r147,10;mov.u64 %d68,%d12;@%p10 bra $5;cvt.u32.u64 %r155,%d12;"
+    "add.s32 %r29,%r146,-1;setp.gt.s32 %p11,%r146,0;mov.u32 %r146,%r29;@%p11 bra $4;"
+    "$7:mov.f64 %g80,0d0000000000000000;mov.u64 %d72,0;mov.u64 %d13,%d72;mov.u64 %d14,%d72;bra.uni $8;"
+    "$14:setp.gt.u32 %p24,%r56,13;@!%p24 bra $15;and.b32 %r114,%r45,2147483647;shr.u32 %r46,%r114,23;"
+    "add.s32 %r169,%r4,%r114;setp.ge.u32 %p32,%r46,%r3;mov.u32 %r168,%r1;@%p32 bra $23;and.b32 %r115,%r45,8388607;"
+    "or.b32 %r169,%r115,8388608;sub.s32 %r116,%r1,%r46;add.s32 %r117,%r116,%r3;min.u32 %r168,%r117,25;"
+    "$23:add.s32 %r118,%r168,-1;mov.u32 %r119,1;shl.b32 %r120,%r119,%r118;shr.u32 %r121,%r169,%r168;"
+    "and.b32 %r122,%r121,1;add.s32 %r123,%r169,%r120;add.s32 %r124,%r123,%r122;add.s32 %r125,%r124,-1;"
+    "shr.u32 %r126,%r125,%r168;shr.u32 %r127,%r45,24;and.b32 %r128,%r127,128;min.u32 %r129,%r126,%r2;"
+    "or.b32 %r130,%r129,%r128;cvt.u64.u32 %d72,%r130;bra.uni $24;"
+    "$15:mov.b64 %d72,%g6;setp.eq.s32 %p25,%r56,2;@%p25 bra $24;setp.eq.s32 %p26,%r56,3;@%p26 bra $19;"
+    "setp.ne.s32 %p27,%r56,4;@%p27 bra $20;shr.u32 %r109,%r45,16;and.b32 %r110,%r109,1;add.s32 %r111,%r45,%r110;"
+    "add.s32 %r112,%r111,32767;shr.u32 %r113,%r112,16;cvt.u64.u32 %d72,%r113;bra.uni $24;"
+    "$19:cvt.rn.f16.f32 %h2,%f1;cvt.u64.u16 %d72,%h2;bra.uni $24;"
+    "$20:and.b32 %r141,%r56,1;setp.eq.s32 %p28,%r141,0;mul.rn.f64 %g75,%g6,0d4020000000000000;"
+    "setp.lt.f64 %p29,%g75,0d0000000000000000;selp.f64 %g76,0dBFE0000000000000,0d3FE0000000000000,%p29;"
+    "add.rn.f64 %g77,%g75,%g76;setp.lt.f64 %p30,%g77,0d0000000000000000;and.pred %p31,%p28,%p30;"
+    "selp.f64 %g78,0d0000000000000000,%g77,%p31;cvt.rzi.s64.f64 %d72,%g78;bra.uni $24;",
+    "$8:.pragma \"nounroll\";mov.u64 %d15,%d14;mov.u64 %d14,%d13;mov.u64 %d13,%d72;mov.u32 %r43,%r166;"
+    "mov.u32 %r166,%r165;mov.u32 %r165,%r164;mov.u32 %r40,%r145;mov.u32 %r145,%r155;mov.u32 %r155,%r143;"
+    "and.b32 %r93,%r167,1;setp.eq.b32 %p12,%r93,1;setp.ne.s32 %p13,%r57,1;or.pred %p14,%p13,%p12;mov.f64 %g81,%g80;"
+    "@%p14 bra $10;shr.u32 %r94,%r40,8;add.s32 %r95,%r94,1;cvt.rn.f64.s32 %g8,%r95;mov.b64 %d52,%g8;"
+    "add.s64 %d53,%d52,2638149301829632;shr.u64 %d54,%d53,52;cvt.u32.u64 %r96,%d54;"
+    "and.b64 %d55,%d53,4503599627370495;add.s64 %d56,%d55,4604544269498187776;mov.b64 %g9,%d56;"
+    "add.rn.f64 %g10,%g9,0dBFF0000000000000;add.rn.f64 %g11,%g9,0d3FF0000000000000;div.rn.f64 %g12,%g10,%g11;"
+    "mul.rn.f64 %g13,%g12,%g12;mul.rn.f64 %g14,%g13,0d3FB1111111111111;add.rn.f64 %g15,%g14,0d3FB3B13B13B13B14;"
+    "mul.rn.f64 %g16,%g13,%g15;add.rn.f64 %g17,%g16,0d3FB745D1745D1746;mul.rn.f64 %g18,%g13,%g17;"
+    "add.rn.f64 %g19,%g18,0d3FBC71C71C71C71C;mul.rn.f64 %g20,%g13,%g19;add.rn.f64 %g21,%g20,0d3FC2492492492492;"
+    "mul.rn.f64 %g22,%g13,%g21;add.rn.f64 %g23,%g22,0d3FC999999999999A;mul.rn.f64 %g24,%g13,%g23;"
+    "add.rn.f64 %g25,%g24,0d3FD5555555555555;mul.rn.f64 %g26,%g13,%g25;add.rn.f64 %g27,%g26,0d3FF0000000000000;"
+    "mov.u32 %r97,1047;sub.s32 %r98,%r97,%r96;cvt.rn.f64.s32 %g28,%r98;mul.rn.f64 %g29,%g28,0d3FE62E42FEFA39EF;"
+    "mul.rn.f64 %g30,%g12,0dC000000000000000;mul.rn.f64 %g31,%g30,%g27;add.rn.f64 %g32,%g29,%g31;"
+    "add.rn.f64 %g33,%g32,%g32;sqrt.rn.f64 %g34,%g33;shr.u32 %r99,%r145,8;add.s32 %r100,%r99,2097152;"
+    "shr.u32 %r101,%r100,22;and.b32 %r102,%r100,29360128;sub.s32 %r103,%r99,%r102;cvt.rn.f64.s32 %g35,%r103;"
+    "mul.rn.f64 %g36,%g35,0d3E9921FB54442C73;mul.rn.f64 %g37,%g36,%g36;mul.rn.f64 %g38,%g37,0d3DE6124613A86D09;"
+    "add.rn.f64 %g39,%g38,0dBE5AE64567F544E4;mul.rn.f64 %g40,%g37,%g39;add.rn.f64 %g41,%g40,0d3EC71DE3A556C734;"
+    "mul.rn.f64 %g42,%g37,%g41;add.rn.f64 %g43,%g42,0dBF2A01A01A01A01A;mul.rn.f64 %g44,%g37,%g43;"
+    "add.rn.f64 %g45,%g44,0d3F81111111111111;mul.rn.f64 %g46,%g37,%g45;add.rn.f64 %g47,%g46,0dBFC5555555555555;"
+    "mul.rn.f64 %g48,%g37,%g47;mul.rn.f64 %g49,%g36,%g48;add.rn.f64 %g50,%g36,%g49;"
+    "mul.rn.f64 %g51,%g37,0d3E21EED8EFF8D898;add.rn.f64 %g52,%g51,0dBE927E4FB7789F5C;mul.rn.f64 %g53,%g37,%g52;"
+    "add.rn.f64 %g54,%g53,0d3EFA01A01A01A01A;mul.rn.f64 %g55,%g37,%g54;add.rn.f64 %g56,%g55,0dBF56C16C16C16C17;"
+    "mul.rn.f64 %g57,%g37,%g56;add.rn.f64 %g58,%g57,0d3FA5555555555555;mul.rn.f64 %g59,%g37,%g58;"
+    "add.rn.f64 %g60,%g59,0dBFE0000000000000;mul.rn.f64 %g61,%g37,%g60;add.rn.f64 %g62,%g61,0d3FF0000000000000;"
+    "and.b32 %r104,%r100,4194304;setp.eq.s32 %p15,%r104,0;selp.f64 %g63,%g62,%g50,%p15;selp.f64 %g64,%g50,%g62,%p15;"
+    "add.s32 %r105,%r101,1;and.b32 %r106,%r105,2;setp.eq.s32 %p16,%r106,0;neg.f64 %g65,%g63;"
+    "selp.f64 %g66,%g63,%g65,%p16;and.b32 %r107,%r100,8388608;setp.eq.s32 %p17,%r107,0;neg.f64 %g67,%g64;"
+    "selp.f64 %g68,%g64,%g67,%p17;mul.rn.f64 %g69,%g34,%g66;cvt.rn.f32.f64 %f2,%g69;cvt.f64.f32 %g81,%f2;"
+    "mul.rn.f64 %g70,%g34,%g68;cvt.rn.f32.f64 %f3,%g70;cvt.f64.f32 %g80,%f3;"
+    "$10:cvt.u64.u32 %d57,%r167;add.s64 %d16,%d66,%d57;cvt.u64.u32 %d58,%r43;cvt.u64.u32 %d59,%r40;"
+    "bfi.b64 %d60,%d58,%d59,32,32;setp.eq.s32 %p18,%r57,3;selp.b64 %d72,%d16,%d60,%p18;@%p19 bra $24;"
+    "shr.u32 %r108,%r40,8;cvt.rn.f64.s32 %g71,%r108;mul.rn.f64 %g72,%g71,0d3E70000000000000;"
+    "cvt.rn.f64.s64 %g73,%d16;selp.f64 %g74,%g73,%g72,%p18;selp.f64 %g6,%g81,%g74,%p3;cvt.rn.f32.f64 %f1,%g6;"
+    "mov.b32 %r45,%f1;setp.eq.s32 %p22,%r56,13;@%p22 bra $13;setp.ne.s32 %p23,%r56,1;@%p23 bra $14;"
+    "$13:cvt.u64.u32 %d72,%r45;"
+    "$24:add.s32 %r167,%r167,1;setp.ne.s32 %p33,%r167,4;mov.u32 %r143,%r142;mov.u32 %r164,%r157;@%p33 bra $8;"
+    "setp.eq.s64 %p34,%d5,0;cvt.u32.u64 %r131,%d4;shl.b64 %d61,%d66,%r131;add.s64 %d25,%d7,%d61;"
+    "sub.s64 %d26,%d37,%d66;setp.gt.u64 %p35,%d26,3;and.pred %p36,%p34,%p35;@!%p36 bra $26;setp.gt.s16 %p40,%h1,1;"
+    "@%p40 bra $33;setp.eq.s16 %p43,%h1,0;@%p43 bra $37;setp.eq.s16 %p44,%h1,1;@!%p44 bra $38;cvt.u16.u64 %h4,%d72;"
+    "cvt.u16.u64 %h5,%d13;cvt.u16.u64 %h6,%d14;cvt.u16.u64 %h7,%d15;st.global.v4.u16 [%d25],{%h7,%h6,%h5,%h4};"
+    "bra.uni $38;"
+    "$26:min.u64 %d62,%d26,4;cvt.u32.u64 %r133,%d62;shl.b32 %r53,%r133,%r131;setp.eq.s32 %p37,%r53,0;@%p37 bra $38;"
+    "mov.u32 %r170,0;",
+    "$28:.pragma \"nounroll\";cvt.u64.u32 %d63,%r170;add.s64 %d64,%d25,%d63;st.global.u8 [%d64],%d15;"
+    "and.b32 %r135,%r170,%r9;setp.eq.s32 %p38,%r135,%r9;selp.b64 %d30,%d72,%d13,%p38;selp.b64 %d31,%d13,%d14,%p38;"
+    "shr.u64 %d65,%d15,8;selp.b64 %d15,%d14,%d65,%p38;add.s32 %r170,%r170,1;setp.lt.u32 %p39,%r170,%r53;"
+    "mov.u64 %d13,%d30;mov.u64 %d14,%d31;@%p39 bra $28;bra.uni $38;"
+    "$33:setp.eq.s16 %p41,%h1,2;@%p41 bra $36;setp.ne.s16 %p42,%h1,3;@%p42 bra $38;"
+    "st.global.v2.u64 [%d25],{%d15,%d14};st.global.v2.u64 [%d25+16],{%d13,%d72};bra.uni $38;"
+    "$37:cvt.u16.u64 %h8,%d72;cvt.u16.u64 %h9,%d13;cvt.u16.u64 %h10,%d14;cvt.u16.u64 %h11,%d15;"
+    "st.global.v4.u8 [%d25],{%h11,%h10,%h9,%h8};bra.uni $38;"
+    "$36:cvt.u32.u64 %r136,%d72;cvt.u32.u64 %r137,%d13;cvt.u32.u64 %r138,%d14;cvt.u32.u64 %r139,%d15;"
+    "st.global.v4.u32 [%d25],{%r139,%r138,%r137,%r136};"
+    "$38:add.s64 %d67,%d67,%d6;shl.b64 %d66,%d67,2;setp.lt.u64 %p45,%d66,%d37;@%p45 bra $2;"
+    "$39:ret;}\n",
 };
 // clang-format on
 
