@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The measured columns of the cards in kbench_kernels.cuh, of the ladder in examples/README.md, and of its excerpt in
-README.md, made from the evidence.
+"""Generates the measured columns of the cards in kbench_kernels.cuh, and the ladder in the documents, from the
+evidence.
 
     ladder.py --check                 what differs from the evidence, a line each; exit code 1 where something does
     ladder.py --write                 writes it: what stands between `/*  measured OPERATION DIRECTION: TYPE` and

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Checks the layout of a header: contents, order of stages, calls to later stages, prefixes, size.
+"""Checks the layout of a header: contents list, order of stages, calls to later stages, prefixes, and size.
 
     layout.py FILE                what is wrong, one line each; exit code 1 if something is
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What a benchmark changes in its process does not reach the next one: that gets a fresh process, or its failure is tried
-# again alone. Timers are stopped and rounding is put back in any case.
+# A change that a benchmark makes to its process does not reach the next benchmark: the change is undone, the next one
+# gets a new process, or its failure is repeated alone.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.kernels without a GPU: kernels.py SCRATCH OPERATIONS, the latter what examples/suite.cu --list-ops
-prints: the table, the oracles against known answers, checks of results, errors, and the tables of a suite. With
-NVCC one group is built for a GPU that is not there."""
+"""kbench.kernels without a GPU: the table, oracles against known results, checks, errors, and the tables of a suite.
+kernels.py SCRATCH OPERATIONS; OPERATIONS is the output of examples/suite.cu --list-ops. With NVCC, one group of
+kernels is compiled."""
 
 import contextlib
 import copy
