@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The headers through gcc and clang, C11 to C17 and C++11 to C++20, warnings as errors; what has to link links, and runs.
-# In make test the oldest C, the oldest C++ and the newest C++ alone, and one way of building each program.
+# Compiles the headers with gcc and clang, C11 to C17 and C++11 to C++20, warnings as errors; links and runs the
+# programs. make test runs only the oldest C, the oldest C++ and the newest C++, and one way to build each program.
 . tests/lib.sh
 
 checked="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # as compilers of some distributions do unasked

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Compiler options beside the matrix of standards: without exceptions or RTTI, C++20 and later, CUDA's headers through
-# each compiler, all with warnings as errors.
+# Further compiler options, with warnings as errors: no exceptions or RTTI, C++20 and later, and CUDA's headers with
+# each compiler.
 . tests/lib.sh
 
 strict="-Wall -Wextra -Wpedantic -Werror -I."

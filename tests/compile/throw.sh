@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# A C++ body that throws fails its own case, with what it threw in the record; the others are measured.
+# A C++ benchmark function that throws fails its own case, whose record has the exception; the other cases are
+# measured.
 . tests/lib.sh
 
 here=tests/compile

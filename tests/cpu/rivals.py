@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Counts equal rivals that are called different and slower ones that are found (tests/cpu/rivals.c).
+"""Counts comparisons that call equal implementations different, and slower implementations that are detected
+(equal_implementations.c).
 
     python3 tests/cpu/rivals.py build/rivals OUT.json --full|--short [OPTION ...]
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Of equal rivals on the CPU at most 5 % are called different.
+# At most 5 % of the comparisons of equal implementations on the CPU report a difference.
 #
 #   sh tests/cpu/rivals.sh           in short: 36 comparisons in some 10 s
 #   sh tests/cpu/rivals.sh --full    210 comparisons in some minutes; where hardly anybody else used the machine, 95 % of

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: what --counters, --profile, --trace and --energy say of kernels that are known, and that no time moves by it.
-# Prints the tables, for the log; under two minutes. Where counters are forbidden it says so, and holds the rest.
+# On a GPU: results of --counters, --profile, --trace and --energy for kernels of known work, and that they do not
+# change the times. Prints the tables; takes less than two minutes. If counters are forbidden, it says so and tests
+# the rest.
 . tests/lib.sh
 
 build "look.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests tests/gpu/look.cu -o "$tmp/look"

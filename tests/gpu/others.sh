@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: what others wrote, CUB, Thrust, NVIDIA's libraries, launches and memory of every kind. Each case has a number,
-# or the one word that is due; of three implementations that are the same function none is called slower or faster more
-# often than in one contest of twenty; with --timer cupti the same have numbers. About a minute.
+# On a GPU: third-party code, such as CUB, Thrust and NVIDIA's libraries, and launches and memory of every kind. Each
+# case gets a time, or the flag that it must get. Of three implementations that are the same function, at most one
+# comparison in twenty reports a difference. --timer cupti gives times for the same cases. Takes about a minute.
 . tests/lib.sh
 
 libraries="-lcublas -lcufft -lcurand"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Counts, for each mode, equal rivals that are called different and slower ones that are found (tests/gpu/rivals.cu).
+"""Counts, for each mode, comparisons that call equal implementations different, and slower implementations that are
+detected (equal_implementations.cu).
 
     python3 tests/gpu/rivals.py build/rivals OUT.json [cold hot rotate]     OUT.json: every comparison, without samples
 

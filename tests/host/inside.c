@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Looks inside, on the virtual GPU: what --profile, --trace and their failures say of blocks whose work is known, and that
-// nothing of it touches the times. Started without arguments this is the test; it starts itself with arguments.
+// --profile and --trace on the virtual GPU: their results and failures for blocks of known work, and that they do not
+// change the times. Without arguments this is the test; it runs itself with arguments.
 #include "test.h"
 #include "json.h"
 #include "virtual_gpu.h"
