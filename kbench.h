@@ -130,9 +130,9 @@ THE RECORD
     each synced before the next group starts. All keys are always present, null where they do not apply.
     KB_RECORD in >>types lists them with units and meanings, and makes the fields of kb_result. This is schema 3:
     schema 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
-    --resume measures only cases that the --jsonl file has no record of, from the same executable (its hash is
-    binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or in which one failed,
-    is measured as a whole, and its old lines are removed.
+    --resume (of kbench_report.h) measures only cases that the --jsonl file has no record of, from the same
+    executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
+    in which one failed, is measured as a whole, and its old lines are removed.
     All files but those of --jsonl and --history replace the old file when the new one is complete and on the
     disk. Several processes may append to one file; each locks it. If another program changes a file during the
     run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
@@ -1401,6 +1401,7 @@ extern int ftruncate(int file, off_t size);
 extern FILE* fdopen(int file, const char* mode);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
+extern ssize_t readlink(const char* path, char* out, size_t n);
 extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
@@ -1493,6 +1494,7 @@ extern int pclose(FILE* f);
 static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | KBI_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
+static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
 // Started with a standard file closed: no file or pipe of ours may get its number, and the table's text with it.
 static void kbi_open_standard_files(void) {
     int file = 0;
@@ -2234,16 +2236,25 @@ static size_t kbi_folder_length(const char* path) { // with its slash; 0: the wo
 // A path from the root on, behind all links, whether its file is there or not; to be freed. A benchmark may change the
 // working directory.
 static char* kbi_real_path(const char* path) {
+    char link[4096], *real = realpath(path, NULL), *result;
     size_t n = kbi_folder_length(path);
-    kbi_text out = KBI_BLANK, folder = KBI_BLANK;
-    kbi_put(&folder, n ? path : ".", n ? n : 1);
-    char *whole = realpath(path, NULL), *above = whole ? NULL : realpath(folder.s, NULL);
-    kbi_puts(&out, whole ? whole : above ? above : path);
-    if (above) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
-    free(whole); // the C library's own
-    free(above);
-    kbi_text_free(&folder);
-    return out.s;
+    kbi_text out = KBI_BLANK;
+    ssize_t k = !real && errno == ENOENT ? kbi_read_link(path, link, sizeof link - 1) : -1;
+    if (k > 0) { // to where there is nothing yet
+        kbi_put(&out, path, *link == '/' ? 0 : n);
+        kbi_put(&out, link, (size_t)k);
+        result = kbi_real_path(out.s);
+    } else {
+        kbi_put(&out, n ? path : ".", n ? n : 1);
+        char* above = real ? real : realpath(out.s, NULL);
+        out.n = 0;
+        kbi_puts(&out, above ? above : path);
+        if (above && !real) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
+        result = kbi_keep_text(out.s);
+        free(above); // the C library's own
+    }
+    kbi_text_free(&out);
+    return result;
 }
 
 static int kbi_open_folder(const char* path) { // of a file
@@ -4159,10 +4170,6 @@ static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
-static bool kbi_debug_build(const kb_entry* entry) {
-    const kb_build* b = kbi_build_of(entry);
-    return !b->optimised || b->instruments || kbi_instruments_here();
-}
 
 typedef struct kbi_case {
     const kb_entry* entry;
@@ -6804,9 +6811,6 @@ typedef struct kbi_memory {
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    struct kbi_block* before; // the blocks, what they take of a stage and their number, when KB_SAMPLE was entered
-    size_t laid_before;
-    int taken_before;
     bool keeps;                    // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
@@ -6870,7 +6874,7 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over, reset;          // KB_SAMPLE ended; was entered
+    bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
     const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
@@ -6914,7 +6918,7 @@ typedef struct kbi_sampling {
     double sum;    // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
     int64_t taken; // runs in it
     int missed;    // samples of CUPTI's in a row that it did not record in full
-    bool traced;   // the open sample is CUPTI's, of a timer that takes both in turn
+    bool traced;   // the open sample is CUPTI's
     int64_t n_traced;
     double traced_ns[KBI_TRACED]; // the latest of those samples
 } kbi_sampling;
@@ -7018,15 +7022,6 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     bool memory = strstr(error, "MemoryAllocation") != NULL;
     if (memory) kbi_raise(run, KB_FLAG_OOM); // of a call of the function's own: KB_ALLOC has said its own before
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
-}
-
-// The cause of what else went wrong in this case; each one after it would fail.
-static void kbi_stop_if_broken(kbi_run* run) {
-    const char* broken = run->backend->timing.broken ? run->backend->timing.broken() : NULL;
-    if (!broken) return;
-    kbi_raise(run, KB_FLAG_CUDA_ERROR);
-    kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
-    kbi_give_word(run, KB_FAILED);
 }
 
 // Whether this launch is timed alone, to be held against others.
@@ -7134,8 +7129,8 @@ typedef struct kbi_gpu {
     volatile unsigned* flag; // the gate: mapped host memory
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void *functions[KBI_F_COUNT], *empty[KBI_EMPTY_KERNELS];
-    unsigned empties; // launched so far
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty ones last
+    unsigned empties;                                           // launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
@@ -7767,19 +7762,12 @@ static const kbi_backend kbi_cpu = {
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
-// AddressSanitizer looks at what lies between allocations.
-#if defined(__SANITIZE_ADDRESS__)
-#define KBI_STAGES 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KBI_STAGES 0
-#endif
-#endif
-#ifndef KBI_STAGES
-#define KBI_STAGES 1
-#endif
+enum { KBI_STAGES = !(KBI_INSTRUMENTS & 1u) }; // AddressSanitizer looks at what lies between allocations
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
+
+// Plain host memory needs no GPU.
+static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
 
 // --- placement: where buffers lie decides 1 to 3 % of a small kernel's time, so processes whose times are put together
 // have theirs in different places
@@ -7800,16 +7788,6 @@ static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
     return placement % (16 * 4096 / 256) * 256;
 }
 
-static void kbi_memory_count(kbi_memory* m, kb_place place, int64_t bytes) {
-    if (place == KB_DEVICE) {
-        m->device += bytes;
-        m->device_peak = KBI_MAX(m->device_peak, m->device);
-    } else {
-        m->host += bytes;
-        m->host_peak = KBI_MAX(m->host_peak, m->host);
-    }
-}
-
 static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     int64_t now = kbi_free_bytes(b);
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
@@ -7817,15 +7795,11 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
 
 // --- what the block's outputs held before: put back for the last run, so that only that can have written them
 
-static const kbi_backend* kbi_block_home(const kbi_run* run, const kbi_block* block) {
-    return block->place == KB_HOST ? &kbi_cpu : run->backend;
-}
-
 // Whether a block holds what was kept of it, as far as 16 looks can tell.
 static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
-    const kbi_backend* b = kbi_block_home(run, block);
+    const kbi_backend* b = kbi_home(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < KBI_LOOKS; i++) {
         size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
@@ -7842,7 +7816,7 @@ static bool kbi_read_later(const kbi_memory* m, const kbi_block* block) {
 }
 
 static void kbi_hold_block(kbi_run* run, kbi_block* block) {
-    const kbi_backend* b = kbi_block_home(run, block);
+    const kbi_backend* b = kbi_home(run->backend, block->place);
     if (!block->held) {
         block->held = (char*)b->memory.alloc(block->place, block->bytes);
         if (!block->held) {
@@ -7878,26 +7852,20 @@ static bool kbi_put_back(kbi_run* run) {
         if (!block->held) continue;
         any = true;
         block->changed = !kbi_block_as_held(run, block);
-        kbi_block_home(run, block)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
+        kbi_home(run->backend, block->place)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
     }
     return any;
 }
 
-// Whether the last run was seen to write an output.
-static bool kbi_proven(const kbi_run* run) {
+// Whether the last run was seen to write an output; stale: whether it left one alone that earlier runs wrote.
+static bool kbi_last_run(const kbi_run* run, bool stale) {
     const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
     for (; block; block = block->next)
-        if (block->held && !kbi_block_as_held(run, block)) return true;
+        if (block->held && (!stale || block->changed) && kbi_block_as_held(run, block) == stale) return true;
     return false;
 }
 
-// Whether an output is what it was before the last run, though earlier ones wrote it.
-static bool kbi_stale(const kbi_run* run) {
-    const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
-    for (; block; block = block->next)
-        if (block->held && block->changed && kbi_block_as_held(run, block)) return true;
-    return false;
-}
+// --- the stage: the same buffers for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
 static size_t kbi_stage_at(size_t laid, size_t total) {
@@ -7923,98 +7891,35 @@ static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place
     return m->stage ? m->stage->base + m->at + at : NULL;
 }
 
-static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost);
-
-// The block that the call before had here, with what it left there; NULL: this one wants another.
-static kbi_block* kbi_memory_again(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes, char* staged) {
-    kbi_block* block = m->kept;
-    if (!block) return NULL;
-    if (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged) {
-        kbi_blocks_free(b, m, &m->kept, false);
-        return NULL;
+static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
+    for (int i = 0; i < n; i++) {
+        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
+        memories[i]->wings = NULL;
+        memories[i]->stage = NULL;
     }
-    m->kept = block->next;
-    return block;
-}
-
-static void kbi_check_guards(kbi_run* run, const kbi_block* last);
-
-// KB_SAMPLE's reset begins: what the resets before it took goes back, unless work that uses it is still to run, as that
-// behind a gate or in a captured graph. What the last one took is kept for the check behind the loop.
-static void kbi_memory_reset(kbi_run* run) {
-    kbi_memory* m = &run->memory;
-    const kbi_timer* timer = run->sampling.timer;
-    bool host = run->work.host || !run->backend->gpu;
-    kbi_block* taken = m->blocks;
-    if (!run->call.reset) {
-        run->call.reset = true;
-        m->before = m->blocks, m->laid_before = m->laid, m->taken_before = m->taken;
-    }
-    if (m->blocks == m->before || (!host && (!timer || timer->alone || run->sampling.open))) return;
-    kbi_check_guards(run, m->before);
-    kbi_block** end = &m->blocks;
-    while (*end != m->before) end = &(*end)->next;
-    *end = NULL;
-    m->blocks = m->before;
-    m->laid = m->laid_before, m->taken = m->taken_before;
-    kbi_blocks_free(run->backend, m, &taken, false);
-}
-
-static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
-    const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
-    size_t total = kbi_block_total(bytes);
-    char *staged = kbi_stage_place(b, m, place, total), *base = staged;
-    kbi_block* block = kbi_memory_again(b, m, place, bytes, staged);
-    if (block) {
-        block->ordinal = m->taken++;
-        block->next = m->blocks;
-        m->blocks = block;
-        return block->base + KBI_GUARD;
-    }
-    size_t shift = staged ? 0 : kbi_shift(host, m->placement, false);
-    if (!base) base = (char*)host->memory.alloc(place, total + shift);
-    if (!base) return NULL;
-    base += shift;
-    host->memory.set(base, KBI_GUARD_BYTE, total);
-    host->memory.set(base + KBI_GUARD, KBI_POISON, bytes);
-    block = (kbi_block*)kbi_grow(NULL, sizeof(kbi_block));
-    block->base = base;
-    block->bytes = bytes;
-    block->shift = shift;
-    block->place = place;
-    block->staged = staged != NULL;
-    block->changed = false;
-    block->ordinal = m->taken++;
-    block->held = NULL;
-    block->next = m->blocks;
-    m->blocks = block;
-    kbi_memory_count(m, place, (int64_t)bytes);
-    kbi_memory_look(b, m);
-    return base + KBI_GUARD;
+    if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
 // A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
 static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
-    size_t largest = 0;
+    size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
     s->backend = b;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->most);
     s->stride = kbi_stage_at(largest, largest);
     for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_stage_span(memories[i], s->stride));
     if (!s->size) return false;
-    size_t shift = kbi_shift(b, memories[0]->placement, true);
-    bool good = (s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift)) != NULL;
+    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift);
     s->base = (char*)((((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift);
-    for (int i = 0; i < n && n > 1 && good; i++)
-        if (memories[i]->most)
-            good = (memories[i]->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(memories[i], s->stride))) !=
-                   NULL;
-    for (int i = 0; i < n && good; i++) memories[i]->stage = s;
-    for (int i = 0; i < n && !good; i++) {
-        if (memories[i]->wings) b->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
+    bool good = s->allocated != NULL;
+    for (int i = 0; i < n && good; i++) {
+        kbi_memory* m = memories[i];
+        m->stage = s;
+        if (n < 2 || !m->most) continue;
+        m->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        good = m->wings != NULL;
     }
-    if (!good && s->allocated) b->memory.release(KB_DEVICE, s->allocated);
+    if (!good) kbi_stage_close(s, memories, n);
     return good;
 }
 
@@ -8028,44 +7933,19 @@ static void kbi_stage_enter(kbi_memory* m) {
     s->on = m;
 }
 
-static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
-    for (int i = 0; i < n; i++) {
-        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
-        memories[i]->stage = NULL;
-    }
-    s->backend->memory.release(KB_DEVICE, s->allocated);
-}
-
-// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
-// rounding to 256 bytes adds behind the block is guard, too.
-static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
-    static unsigned char bytes[KBI_GUARD + 256];
-    const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
-    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
-    host->memory.copy(bytes, block->base, KBI_GUARD);
-    for (int i = KBI_GUARD - 1; i >= 0; i--)
-        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
-    host->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
-    for (size_t i = 0; i < behind; i++)
-        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
-    return KB_NONE;
-}
+// --- blocks
 
 // lost: the device no longer answers, so only the list is freed.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost) {
     while (*list) {
         kbi_block* block = *list;
         *list = block->next;
-        kbi_memory_count(m, block->place, -(int64_t)block->bytes);
-        const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
-        if (block->held && (!lost || host == &kbi_cpu)) host->memory.release(block->place, block->held);
-        if (block->staged)
-            ; // the stage's
-        else if (block->place == KB_HOST)
-            kbi_cpu.memory.release(block->place, block->base - block->shift);
-        else if (!lost)
-            b->memory.release(block->place, block->base - block->shift);
+        *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
+        const kbi_backend* home = kbi_home(b, block->place);
+        if (!lost || home == &kbi_cpu) {
+            if (block->held) home->memory.release(block->place, block->held);
+            if (!block->staged) home->memory.release(block->place, block->base - block->shift);
+        }
         KBENCH_FREE(block);
     }
 }
@@ -8080,7 +7960,7 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
     if (m->copies <= 1) m->reached = 0; // the copies end after the first
 }
 
-// Leaves everything as it is for the next call of the body.
+// Leaves everything as it is for the next call of the function.
 static void kbi_memory_keep(kbi_run* run) {
     kbi_memory* m = &run->memory;
     while (m->blocks) { // the last one first
@@ -8094,23 +7974,83 @@ static void kbi_memory_keep(kbi_run* run) {
     m->taken = 0;
 }
 
+static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
+    const kbi_backend* home = kbi_home(b, place);
+    size_t total = kbi_block_total(bytes);
+    char* staged = kbi_stage_place(b, m, place, total);
+    kbi_block* block = m->kept; // what the call before had here, with what it left there; unless this one wants another
+    if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
+        kbi_blocks_free(b, m, &m->kept, false);
+        block = NULL;
+    }
+    if (block) {
+        m->kept = block->next;
+    } else {
+        size_t shift = staged ? 0 : kbi_shift(home, m->placement, false);
+        char* base = staged ? staged : (char*)home->memory.alloc(place, total + shift);
+        if (!base) return NULL;
+        block = (kbi_block*)kbi_grow(NULL, sizeof *block);
+        memset(block, 0, sizeof *block);
+        block->base = base + shift;
+        block->bytes = bytes, block->shift = shift;
+        block->place = place;
+        block->staged = staged != NULL;
+        home->memory.set(block->base, KBI_GUARD_BYTE, total);
+        home->memory.set(block->base + KBI_GUARD, KBI_POISON, bytes);
+        *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
+        m->device_peak = KBI_MAX(m->device_peak, m->device);
+        m->host_peak = KBI_MAX(m->host_peak, m->host);
+        kbi_memory_look(b, m);
+    }
+    block->ordinal = m->taken++;
+    block->next = m->blocks;
+    m->blocks = block;
+    return block->base + KBI_GUARD;
+}
+
+// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
+// rounding to 256 bytes adds behind the block is guard, too.
+static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
+    static unsigned char bytes[KBI_GUARD + 256];
+    const kbi_backend* home = kbi_home(b, block->place);
+    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
+    home->memory.copy(bytes, block->base, KBI_GUARD);
+    for (int i = KBI_GUARD - 1; i >= 0; i--)
+        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
+    home->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
+    for (size_t i = 0; i < behind; i++)
+        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
+    return KB_NONE;
+}
+
+static void kbi_check_guards(kbi_run* run) {
+    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
+        int64_t at = kbi_guard_broken(run->backend, b);
+        if (at == KB_NONE) continue;
+        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
+                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
+                 b->bytes);
+        return;
+    }
+}
+
+// --- what a function does with memory
+
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
     kbi_note_call(kb, "KB_ALLOC", false);
-    bool absent = KBI_CUDA && !run->backend->gpu && place != KB_HOST;
-    if (absent && run->recipe->target != KBI_ON_CPU) {
+    if (KBI_CUDA && !run->backend->gpu && place != KB_HOST && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
         return NULL;
     }
-    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size)) {
+    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size))
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
-        return NULL;
-    }
-    if (place < KB_DEVICE || place > KB_PINNED) {
+    else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
-        return NULL;
-    }
+    else if (run->call.sampled && !run->call.over && run->call.unit == KBI_NO_UNIT)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it before");
+    if (kbi_failed(run)) return NULL;
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
     char text[40];
     if (!p) kbi_stop(run, KB_FLAG_OOM, "no room for %s", kbi_show_bytes((double)size * (double)count, text));
@@ -8131,15 +8071,16 @@ static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
 static void kbi_mark_read(kbi_run* run, const void* p) {
     kbi_memory* m = &run->memory;
     const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
-    int i = block ? block->ordinal : 64 * KBI_READ_WORDS;
-    m->unheld |= block && i >= 64 * KBI_READ_WORDS;
-    if (i >= 64 * KBI_READ_WORDS || (m->read[i / 64] >> i % 64 & 1) != 0) return;
+    if (!block || kbi_read_later(m, block)) return;
+    int i = block->ordinal;
+    m->unheld |= i >= 64 * KBI_READ_WORDS;
+    if (i >= 64 * KBI_READ_WORDS) return;
     m->read[i / 64] |= (uint64_t)1 << i % 64;
     m->read_bytes += (int64_t)block->bytes;
 }
 
-// Whether a body may do that with n things of this size there; the case is wrong where not. What kb_alloc did not give
-// has the size that the body says.
+// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did not
+// give has the size that the function says.
 static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -8155,11 +8096,14 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
     return run->m.status == KB_OK;
 }
 
-void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+static bool kbi_may_move(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, "kb_to_host", false);
-    if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
-        return;
+    kbi_note_call(kb, what, false);
+    return kbi_may(kb->run, what, memory, n, 1, "bytes") && kbi_may(kb->run, what, host, n, 1, "bytes");
+}
+
+void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+    if (!kbi_may_move(kb, "kb_to_host", from, host, bytes)) return;
     kbi_mark_read(kb->run, from);
     if (bytes) kb->run->backend->memory.copy(host, from, bytes);
 }
@@ -8180,12 +8124,7 @@ void* kb_host_copy(kb_state* kb, const void* p) {
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, "kb_from_host", false);
-    if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
-        !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
-        return;
-    if (bytes) kb->run->backend->memory.copy(to, host, bytes);
+    if (kbi_may_move(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -8213,7 +8152,7 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_lab.gpu.error;
 }
 
-static void* kbi_driver_function(const char* name, unsigned version) {
+static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050
@@ -8222,7 +8161,8 @@ static void* kbi_driver_function(const char* name, unsigned version) {
     (void)version;
     cudaError_t e = cudaGetDriverEntryPoint(name, &p, cudaEnableDefault, &found);
 #endif
-    return e == cudaSuccess && found == cudaDriverEntryPointSuccess ? p : NULL;
+    if (e != cudaSuccess || found != cudaDriverEntryPointSuccess) p = NULL;
+    memcpy(function, &p, sizeof p);
 }
 
 static void kbi_ptx_put(kbi_text* to); // stands behind the code
@@ -8244,9 +8184,9 @@ static void kbi_empty_put(kbi_text* to) {
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
     kbi_cu_load load;
     kbi_cu_function get;
-    void *p, *module = NULL;
-    p = kbi_driver_function("cuModuleLoadData", 12000), memcpy(&load, &p, sizeof p);
-    p = kbi_driver_function("cuModuleGetFunction", 12000), memcpy(&get, &p, sizeof p);
+    void* module = NULL;
+    kbi_driver_find("cuModuleLoadData", 12000, &load);
+    kbi_driver_find("cuModuleGetFunction", 12000, &get);
     int error = load && get ? load(&module, ptx) : -1;
     for (int i = 0; !error && i < n; i++) error = get(&functions[i], module, names[i]);
     return error;
@@ -8254,34 +8194,30 @@ static int kbi_load_module(const char* ptx, const char* const* names, int n, voi
 
 static bool kbi_load_functions(char why[200]) {
     enum { KBI_ALL = (int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS };
+    kbi_gpu* g = &kbi_lab.gpu;
     char empty[KBI_EMPTY_KERNELS][16];
     const char* names[KBI_ALL];
-    void *p, *found[KBI_ALL];
     kbi_cu_set set;
     kbi_text ptx = KBI_BLANK;
-    p = kbi_driver_function("cuLaunchKernel", 12000), memcpy(&kbi_lab.gpu.launch, &p, sizeof p);
-    p = kbi_driver_function("cuLaunchKernelEx", 12000), memcpy(&kbi_lab.gpu.launch_as, &p, sizeof p);
-    p = kbi_driver_function("cuFuncSetAttribute", 12000), memcpy(&set, &p, sizeof p);
-    p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_lab.gpu.wait_value, &p, sizeof p);
-    p = kbi_driver_function("cuStreamGetId", 12000), memcpy(&kbi_lab.gpu.number_of, &p, sizeof p);
+    kbi_driver_find("cuLaunchKernel", 12000, &g->launch);
+    kbi_driver_find("cuLaunchKernelEx", 12000, &g->launch_as);
+    kbi_driver_find("cuFuncSetAttribute", 12000, &set);
+    kbi_driver_find("cuStreamWaitValue32", 12000, &g->wait_value);
+    kbi_driver_find("cuStreamGetId", 12000, &g->number_of);
     kbi_ptx_put(&ptx);
     kbi_empty_put(&ptx);
-    for (int i = 0; i < KBI_F_COUNT; i++) names[i] = kbi_function_names[i];
-    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) {
-        snprintf(empty[i], sizeof empty[i], "kbi_empty_%d", i);
-        names[KBI_F_COUNT + i] = empty[i];
+    for (int i = 0; i < KBI_ALL; i++) {
+        if (i >= KBI_F_COUNT) snprintf(empty[i - KBI_F_COUNT], sizeof *empty, "kbi_empty_%d", i - KBI_F_COUNT);
+        names[i] = i < KBI_F_COUNT ? kbi_function_names[i] : empty[i - KBI_F_COUNT];
     }
-    int error = kbi_lab.gpu.launch ? kbi_load_module(ptx.s, names, KBI_ALL, found) : -1;
+    int error = g->launch ? kbi_load_module(ptx.s, names, KBI_ALL, g->functions) : -1;
     kbi_text_free(&ptx);
     if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
-    if (error) return false;
-    memcpy(kbi_lab.gpu.functions, found, sizeof kbi_lab.gpu.functions);
-    memcpy(kbi_lab.gpu.empty, found + KBI_F_COUNT, sizeof kbi_lab.gpu.empty);
-    for (int i = 0; i < KBI_EMPTY_KERNELS && set; i++) {
-        set(kbi_lab.gpu.empty[i], KBI_CU_MAX_SHARED, kbi_lab.gpu.max_shared);
-        set(kbi_lab.gpu.empty[i], KBI_CU_ANY_CLUSTER, 1);
+    for (int i = KBI_F_COUNT; i < KBI_ALL && set && !error; i++) {
+        set(g->functions[i], KBI_CU_MAX_SHARED, g->max_shared);
+        set(g->functions[i], KBI_CU_ANY_CLUSTER, 1);
     }
-    return true;
+    return !error;
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
@@ -8292,7 +8228,7 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
 // An empty kernel of that shape; false where this GPU has no such launch.
 static bool kbi_launch_empty(const kbi_shape* shape) {
     static void* arguments[4096 / sizeof(void*)];
-    void *f = kbi_lab.gpu.empty[shape->which], *all[] = { arguments };
+    void *f = kbi_lab.gpu.functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
     // each time to another line: some lie nearer to a multiprocessor than others
     arguments[0] = NULL;
@@ -8769,6 +8705,26 @@ static bool kbi_launch_end(void) {
     return kbi_lab.gpu.at >= kbi_lab.gpu.size;
 }
 
+// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
+// worth nothing but the watchdog's second; once may be a machine that stood still.
+static void kbi_gate_learn(void) {
+    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
+    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
+}
+
+// A launch of the harness's own, timed by itself, stands between these two; ns.
+static void kbi_single_begin(bool gated, bool cold) {
+    kbi_sample_open(gated, 1);
+    kbi_launch_begin(cold);
+}
+
+static double kbi_single_end(void) {
+    kbi_launch_end();
+    kbi_lab.gpu.at = 0;
+    kbi_gate_learn();
+    return kbi_lab.gpu.ns[0];
+}
+
 typedef struct kbi_graph { // the block captured once, and many times in a row
     cudaGraph_t one;       // what the audit captured
     cudaGraphExec_t many[2];
@@ -8793,14 +8749,23 @@ static bool kbi_wants_graph(const kbi_run* run) {
 }
 
 static int64_t kbi_events_begin(kbi_run* run) {
-    if (!run->sampling.open) {
+    kbi_sampling* s = &run->sampling;
+    char why[400];
+    if (!s->open) {
+        // Every other group of a case is recorded by CUPTI, on the same buffers, at the same clock.
+        if (run->recipe->timing == KBI_BY_BOTH) {
+            s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
+            if (!s->traced) kbi_cupti_close();
+            if (s->traced && !kbi_cupti_open())
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
+        }
         if (kbi_lab.cupti.open) kbi_cupti_forget(); // what set-up launched
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->place.settling > 0 || kbi_timed_alone(run)) size = 1;
-        kbi_sample_open(run->sampling.gated && run->work.nodes < KBI_GATE_NODES, size);
-        run->sampling.open = true;
-        run->sampling.stops = kbi_lab.stops;
+        kbi_sample_open(s->gated && run->work.nodes < KBI_GATE_NODES, size);
+        s->open = true;
+        s->stops = kbi_lab.stops;
     }
     kbi_launch_begin(run->recipe->mode == KBI_COLD);
     return 1;
@@ -8841,13 +8806,6 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
-// worth nothing but the watchdog's second; once may be a machine that stood still.
-static void kbi_gate_learn(void) {
-    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
-    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
-}
-
 /*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
     to the next, about alike for every kernel of the shape. So an empty kernel of the block's own shape is timed all
     along, in turn with the block.                                                                                   */
@@ -8855,13 +8813,10 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_lab.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_lab.gpu.ungated];
     double sorted[KBI_RECENT];
-    kbi_sample_open(gated, 1);
-    kbi_launch_begin(mode == KBI_COLD);
+    kbi_single_begin(gated, mode == KBI_COLD);
     kbi_launch_empty(&empty->shape);
-    kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    kbi_gate_learn();
-    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = kbi_lab.gpu.ns[0];
+    double ns = kbi_single_end();
+    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = ns;
     int n = (int)KBI_MIN(r->n, (int64_t)KBI_RECENT);
     if (!n) return NAN;
     memcpy(sorted, r->ns, sizeof(double) * (size_t)n);
@@ -8922,21 +8877,6 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     run->m.empty = run->work.empty;
     run->m.floor_ns = empty;
     run->m.step_ns = kbi_lab.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
-}
-
-static void kbi_events_end(kbi_run* run) {
-    bool gated = kbi_lab.gpu.gated;
-    int size = kbi_lab.gpu.size;
-    if (!kbi_sample_complete(run)) return;
-    double ns = kbi_sample_mean(size);
-    if (run->place.settling > 0 && run->call.unit == KBI_SAMPLE) {
-        kbi_add_sample(run, ns);
-        return;
-    }
-    run->sampling.launches = run->m.launches = size;
-    run->m.ungated = !gated && !kbi_copies_wait(run);
-    kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
-    kbi_add_sample(run, ns);
 }
 
 // --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
@@ -9037,7 +8977,7 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// --- CUPTI's durations instead of events ---
+// --- a group that has ended, by events or by CUPTI's durations ---
 
 // The mean of a group whose launches have all ended: the median of single launches differs from it, and is not what
 // events give. NaN: not all were recorded, and the group has to be taken again. Stream capture tells how many kernels
@@ -9057,85 +8997,62 @@ static double kbi_cupti_group(kbi_run* run, int size) {
     return n == size ? sum / size : (double)NAN;
 }
 
-static void kbi_cupti_end(kbi_run* run) {
-    int size = kbi_lab.gpu.size;
+static void kbi_launches_end(kbi_run* run) {
+    double sorted[KBI_TRACED];
+    kbi_sampling* s = &run->sampling;
+    const bool gated = kbi_lab.gpu.gated;
+    const int size = kbi_lab.gpu.size;
     if (!kbi_sample_complete(run)) return;
-    double ns = kbi_cupti_group(run, size);
-    run->m.bias_ns = run->m.floor_ns = 0;
+    double ns = s->traced ? kbi_cupti_group(run, size) : kbi_sample_mean(size);
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (!run->place.settling) run->sampling.launches = run->m.launches = size;
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) {
+        s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
+        int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
+        memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
+        kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
+        return;
+    }
+    if (!(run->place.settling > 0 && run->call.unit == KBI_SAMPLE)) {
+        s->launches = run->m.launches = size;
+        run->m.ungated = !s->traced && !gated && !kbi_copies_wait(run);
+        if (s->traced)
+            run->m.bias_ns = run->m.floor_ns = 0;
+        else
+            kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
+    }
     kbi_add_sample(run, ns);
 }
 
-// --- both in turn: every other group of a case is recorded by CUPTI, on the same stage, at the same clock ---
-
-static int64_t kbi_both_begin(kbi_run* run) {
-    kbi_sampling* s = &run->sampling;
-    char why[400];
-    if (!s->open) {
-        s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
-        if (!s->traced) kbi_cupti_close();
-        if (s->traced && !kbi_cupti_open())
-            kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
-    }
-    return kbi_events_begin(run);
-}
-
-static void kbi_both_end(kbi_run* run) {
-    double sorted[KBI_TRACED];
-    kbi_sampling* s = &run->sampling;
-    int size = kbi_lab.gpu.size;
-    if (!s->traced) {
-        kbi_events_end(run);
-        return;
-    }
-    if (!kbi_sample_complete(run)) return;
-    double ns = kbi_cupti_group(run, size);
-    if (kbi_failed(run) || kbi_nan(ns)) return;
-    s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
-    int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
-    memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
-    kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
-}
-
-static const kbi_timer kbi_cold_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_hot_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_rotate_timer = {
-    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
+static const kbi_timer kbi_gpu_timers[2][2] = {
+    // [by CUPTI][graphs of the block]
+    { { "events", kbi_events_begin, kbi_launches_end, NULL, false, false },
+      { "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
+    { { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false },
+      { "cupti", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
 };
-static const kbi_timer kbi_graph_timer = {
-    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
-};
-static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL, false, false };
-static const kbi_timer kbi_both_timers[] = {
-    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
-    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
-};
-static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_cupti_end, kbi_graph_alone, false,
-                                                 false };
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, graph = kbi_wants_graph(run);
+    const bool graph = kbi_wants_graph(run), both = recipe->timing == KBI_BY_BOTH;
+    bool open = false;
     char why[400];
     kbi_look_persisting();
-    if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
+    if (both) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
     if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph of them waits as a whole
-    if (waits || recipe->timing == KBI_BY_WALL) return &kbi_wall_timer;
-    if (recipe->timing == KBI_BY_CUPTI || recipe->timing == KBI_BY_BOTH) {
-        bool both = recipe->timing == KBI_BY_BOTH, open = kbi_cupti_open(); // now: opening it takes a while
+    if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
+        return &kbi_wall_timer;
+    if (both || recipe->timing == KBI_BY_CUPTI) {
+        open = kbi_cupti_open(); // now: opening it takes a while
         if (both) kbi_cupti_close();
-        if (open && both) return &kbi_both_timers[recipe->mode == KBI_HOT];
-        if (open && graph) return &kbi_cupti_graph_timer;
-        if (open && recipe->mode < KBI_ROTATE) return &kbi_cupti_timer;
         if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
-    if (graph) return recipe->mode == KBI_GRAPH ? &kbi_graph_timer : &kbi_rotate_timer;
-    if (recipe->mode == KBI_GRAPH)
+    if (open && both) return &kbi_gpu_timers[0][0];
+    if (!graph && recipe->mode == KBI_GRAPH)
         kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a function that can be captured, which this one is not");
-    if (recipe->mode == KBI_ROTATE)
+    if (!graph && recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
-    return recipe->mode == KBI_COLD ? &kbi_cold_timer : &kbi_hot_timer;
+    run->sampling.traced = open;
+    return &kbi_gpu_timers[open][graph];
 }
 #endif
 
@@ -9252,55 +9169,36 @@ static void kbi_truth_set(const kbi_truth* truth) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// What a captured block holds; within: copies that stay on the device.
-typedef struct kbi_seen {
-    size_t kernels, copies, within, sets, host, allocations, others;
-    bool has_kernel;
-    struct cudaKernelNodeParams first;
-    void* function;       // the driver's name of the first kernel, where it is all that is known
-    cudaGraphNode_t node; // its
+typedef struct kbi_seen {                                            // what a captured block holds
+    size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
+    cudaGraphNode_t node;                                            // of the first kernel
+    kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
 } kbi_seen;
 
-static bool kbi_copies_within(cudaGraphNode_t node) {
-    struct cudaMemcpy3DParms of;
-    bool known = cudaGraphMemcpyNodeGetParams(node, &of) == cudaSuccess;
-    cudaGetLastError();
-    return known && of.kind == cudaMemcpyDeviceToDevice;
-}
-
-static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* of) {
+// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another runtime.
+static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
-    void* p = kbi_driver_function("cuGraphKernelNodeGetParams", 11000);
-    memcpy(&get, &p, sizeof p);
-    memset(of, 0, sizeof *of);
-    return get && get(node, of) == 0;
-}
-
-// What a library with a runtime of its own launches, or Triton by the driver, is unknown to the runtime here.
-static void kbi_see_kernel(kbi_seen* seen, cudaGraphNode_t node) {
-    kbi_cu_kernel of;
-    seen->node = node;
-    seen->has_kernel = cudaGraphKernelNodeGetParams(node, &seen->first) == cudaSuccess;
-    if (seen->has_kernel) return;
-    cudaGetLastError();
-    if (!kbi_kernel_node(node, &of)) return;
-    struct cudaKernelNodeParams* k = &seen->first;
-    k->func = NULL, k->extra = NULL;
-    k->gridDim.x = of.grid[0], k->gridDim.y = of.grid[1], k->gridDim.z = of.grid[2];
-    k->blockDim.x = of.block[0], k->blockDim.y = of.block[1], k->blockDim.z = of.block[2];
-    k->sharedMemBytes = of.shared, k->kernelParams = of.given;
-    seen->function = of.function;
-    seen->has_kernel = true;
+    kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
+    memset(kernel, 0, sizeof *kernel);
+    return get && get(node, kernel) == 0;
 }
 
 static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
     enum cudaGraphNodeType type;
+    struct cudaMemcpy3DParms copy;
+    memset(&copy, 0, sizeof copy);
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (!seen->kernels++) kbi_see_kernel(seen, node);
+        if (seen->kernels++) break;
+        seen->node = node;
+        if (!kbi_kernel_node(node, &seen->first)) seen->first.function = NULL;
         break;
-    case cudaGraphNodeTypeMemcpy: seen->copies++, seen->within += kbi_copies_within(node); break;
+    case cudaGraphNodeTypeMemcpy:
+        seen->copies++;
+        seen->within +=
+            cudaGraphMemcpyNodeGetParams(node, &copy) == cudaSuccess && copy.kind == cudaMemcpyDeviceToDevice;
+        break;
     case cudaGraphNodeTypeHost: seen->host++; break;
     case cudaGraphNodeTypeMemAlloc:
     case cudaGraphNodeTypeMemFree: seen->allocations++; break;
@@ -9324,117 +9222,71 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     free(plain); // the demangler's own malloc
 }
 
-static void kbi_facts_of(kbi_measured* m, const struct cudaKernelNodeParams* k, int registers, int64_t local,
-                         int64_t shared, int blocks, const char* name) {
-    m->registers = registers;
-    m->local_bytes = local;
-    m->shared_bytes = shared + (int64_t)k->sharedMemBytes;
-    if (blocks >= 0)
-        m->occupancy = 100.0 * blocks * m->block[0] * m->block[1] * m->block[2] / kbi_lab.gpu.max_threads;
-    if (name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
-}
-
-static void kbi_facts_by_runtime(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads) {
-    struct cudaFuncAttributes a;
-    const char* name = NULL;
-    int blocks;
-    if (cudaFuncGetAttributes(&a, k->func) != cudaSuccess) return;
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) != cudaSuccess)
-        blocks = -1;
-#if CUDART_VERSION >= 12030
-    if (cudaFuncGetName(&name, k->func) != cudaSuccess) name = NULL;
-#endif
-    kbi_facts_of(m, k, a.numRegs, (int64_t)a.localSizeBytes, (int64_t)a.sharedSizeBytes, blocks, name);
-}
-
-static void kbi_facts_by_driver(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads, void* function) {
+// Name, launch shape, registers and occupancy of a kernel.
+static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
     kbi_cu_fits fits;
     kbi_cu_name name_of;
     const char* name = NULL;
-    int value[3] = { 0, 0, 0 }, blocks = -1;
-    void* p = kbi_driver_function("cuFuncGetAttribute", 12000);
-    memcpy(&get, &p, sizeof p);
-    p = kbi_driver_function("cuOccupancyMaxActiveBlocksPerMultiprocessor", 12000), memcpy(&fits, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetName", 12030), memcpy(&name_of, &p, sizeof p);
+    int value[3] = { 0, 0, 0 }, blocks = 0, threads = (int)(k->block[0] * k->block[1] * k->block[2]);
+    kbi_driver_find("cuFuncGetAttribute", 12000, &get);
+    kbi_driver_find("cuOccupancyMaxActiveBlocksPerMultiprocessor", 12000, &fits);
+    kbi_driver_find("cuFuncGetName", 12030, &name_of);
+    for (int i = 0; i < 3; i++) m->grid[i] = (int)k->grid[i], m->block[i] = (int)k->block[i];
     for (int i = 0; i < 3; i++)
-        if (!get || get(&value[i], which[i], function) != 0) return;
-    if (!fits || fits(&blocks, function, threads, k->sharedMemBytes) != 0) blocks = -1;
-    if (!name_of || name_of(&name, function) != 0) name = NULL;
-    kbi_facts_of(m, k, value[0], value[1], value[2], blocks, name);
-}
-
-// Name, launch shape, registers and occupancy of the first kernel, as far as the runtime or the driver knows it.
-static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams* k, void* function) {
-    m->grid[0] = (int)k->gridDim.x, m->grid[1] = (int)k->gridDim.y, m->grid[2] = (int)k->gridDim.z;
-    m->block[0] = (int)k->blockDim.x, m->block[1] = (int)k->blockDim.y, m->block[2] = (int)k->blockDim.z;
-    int threads = m->block[0] * m->block[1] * m->block[2];
-    if (k->func)
-        kbi_facts_by_runtime(m, k, threads);
-    else if (function)
-        kbi_facts_by_driver(m, k, threads, function);
-    cudaGetLastError();
+        if (!get || get(&value[i], which[i], k->function) != 0) return;
+    m->registers = value[0];
+    m->local_bytes = value[1];
+    m->shared_bytes = value[2] + (int64_t)k->shared;
+    if (fits && fits(&blocks, k->function, threads, k->shared) == 0)
+        m->occupancy = 100.0 * blocks * threads / kbi_lab.gpu.max_threads;
+    if (name_of && name_of(&name, k->function) == 0 && name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 }
 
 // Whether one of an argument's words is an address of device memory.
 static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     for (size_t at = 0; at + sizeof(void*) <= bytes; at += sizeof(void*)) {
-        struct cudaPointerAttributes of;
+        struct cudaPointerAttributes is;
         void* p;
         memcpy(&p, (const char*)argument + at, sizeof p);
-        if ((uintptr_t)p < 4096) continue;
-        bool known = cudaPointerGetAttributes(&of, p) == cudaSuccess;
-        cudaGetLastError();
-        if (known && (of.type == cudaMemoryTypeDevice || of.type == cudaMemoryTypeManaged)) return true;
+        if ((uintptr_t)p >= 4096 && cudaPointerGetAttributes(&is, p) == cudaSuccess &&
+            (is.type == cudaMemoryTypeDevice || is.type == cudaMemoryTypeManaged))
+            return true;
     }
     return false;
 }
 
-// Bytes of arguments, what they point to, and blocks of a cluster, as the driver knows them; what it does not tell is
-// left alone.
-static void kbi_node_shape(cudaGraphNode_t node, void** given, kbi_shape* shape) {
-    kbi_cu_kernel of;
+// The empty kernels whose launches are like the block's first: as many bytes of arguments and threads, as much shared
+// memory, in as many blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
+static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
+    const kbi_cu_kernel* k = &seen->first;
+    kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
     kbi_cu_get get;
     size_t offset = 0, size = 0, bytes = 0;
-    void* p = kbi_driver_function("cuFuncGetParamInfo", 12040);
-    memcpy(&argument, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetAttribute", 12000), memcpy(&get, &p, sizeof p);
-    if (!kbi_kernel_node(node, &of) || !of.function) return;
-    shape->writes = !argument;
-    for (size_t i = 0; argument && argument(of.function, i, &offset, &size) == 0; i++) {
+    if (machine->tool[0] || !k->function) return 0; // compute-sanitizer reports reads behind the last argument
+    kbi_driver_find("cuFuncGetParamInfo", 12040, &argument);
+    kbi_driver_find("cuFuncGetAttribute", 12000, &get);
+    shape.writes = !argument;
+    for (size_t i = 0; argument && argument(k->function, i, &offset, &size) == 0; i++) {
         bytes = offset + size;
-        if (!shape->writes) shape->writes = !given || kbi_points_to_memory(given[i], size);
+        if (!shape.writes) shape.writes = !k->given || kbi_points_to_memory(k->given[i], size);
     }
-    for (shape->which = 0; shape->which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape->which] < (int)bytes;)
-        shape->which++;
-    int across[3] = { 0, 0, 0 }; // the cluster that the kernel was compiled for
-    for (int i = 0; get && i < 3; i++)
-        if (get(&across[i], KBI_CU_CLUSTER_X + i, of.function) != 0) across[i] = 0;
-    shape->cluster = KBI_MAX(across[0], 1) * KBI_MAX(across[1], 1) * KBI_MAX(across[2], 1);
+    while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
+    for (int i = 0, across; get && i < 3; i++) // the cluster that the kernel was compiled for
+        if (get(&across, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(across, 1);
 #if CUDART_VERSION >= 11080
     cudaKernelNodeAttrValue launched; // and the one that it was launched with
     memset(&launched, 0, sizeof launched);
-    if (cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
-        shape->cluster =
-            KBI_MAX(shape->cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
-    cudaGetLastError();
+    if (cudaGraphKernelNodeGetAttribute(seen->node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
+        shape.cluster =
+            KBI_MAX(shape.cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
 #endif
-}
-
-// The empty kernels whose launches are like the block's first: as many threads, as much shared memory, in as many
-// blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
-static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
-    kbi_shape shape = { 1, 1, 0, 1, 0, 1 };
-    if (machine->tool[0] || !seen->has_kernel) return 0; // compute-sanitizer reports reads behind the last argument
-    shape.which = 1;                                     // unless the driver (from 12.4 on) tells
-    kbi_node_shape(seen->node, seen->first.kernelParams, &shape);
-    double blocks = (double)m->grid[0] * m->grid[1] * m->grid[2];
+    double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
-    shape.threads = m->block[0] * m->block[1] * m->block[2];
-    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE where the runtime does not know the kernel
+    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE if it is not known
     return kbi_empty_of(&shape);
 }
 
@@ -9444,15 +9296,14 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
+static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
+
 // Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
 // after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have
 // been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
 // SIDE_STREAM.
-enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
-
-static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
-
 static void kbi_look_beside(kbi_run* run, int64_t stream) {
+    enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
@@ -9465,9 +9316,10 @@ static void kbi_look_beside(kbi_run* run, int64_t stream) {
 }
 
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
-    run->work.nodes = (int64_t)(seen->kernels + seen->copies + seen->sets + seen->others + seen->allocations);
+    run->work.recorded = (int64_t)(seen->kernels + seen->copies + seen->sets);
+    run->work.nodes = run->work.recorded + (int64_t)(seen->others + seen->allocations);
     run->work.within = seen->within == seen->copies;
-    if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first, seen->function);
+    if (seen->first.function) kbi_kernel_facts(&run->m, &seen->first);
     run->work.empty = kbi_empty_like(seen, &run->m, run->machine);
     if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
@@ -9480,7 +9332,8 @@ static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
-static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed
+static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed; NULL: they cannot be read
+    if (cudaGraphGetNodes(graph, NULL, n) != cudaSuccess) return NULL;
     cudaGraphNode_t* nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (*n + 1));
     cudaGraphGetNodes(graph, nodes, n);
     return nodes;
@@ -9492,24 +9345,26 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
     for (size_t i = 0; i < n; i++) {
-        kbi_cu_kernel of;
+        kbi_cu_kernel kernel;
         enum cudaGraphNodeType type;
-        memset(&of, 0, sizeof of);
+        memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
-        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &of)) of.function = NULL;
+        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &kernel)) kernel.function = NULL;
         uint64_t h = 14695981039346656037u + (uint64_t)type;
-        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&of)[b]) * 1099511628211u;
+        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
         sum += h;
     }
     return sum;
 }
 
-// Whether the errors of a refused capture say no more than that.
+// Whether these errors, from inside of a capture and from its end, say no more than that it was refused.
 static bool kbi_refused_for_nothing(cudaError_t inside, cudaError_t end) {
-    const cudaError_t dull[] = { cudaSuccess, cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated };
-    bool in = false, out = false;
-    for (int i = 0; i < KBI_COUNT(dull); i++) in |= inside == dull[i], out |= end == dull[i];
-    return in && out && (inside != cudaSuccess || end != cudaSuccess);
+    const cudaError_t errors[2] = { inside, end };
+    for (int i = 0; i < 2; i++)
+        if (errors[i] != cudaSuccess && errors[i] != cudaErrorStreamCaptureUnsupported &&
+            errors[i] != cudaErrorStreamCaptureInvalidated)
+            return false;
+    return inside != cudaSuccess || end != cudaSuccess;
 }
 
 static void kbi_stop_refused(kbi_run* run) {
@@ -9536,57 +9391,50 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
 }
 
 static void kbi_gpu_audit_end(kbi_run* run) {
+    kbi_work* w = &run->work;
     cudaGraph_t graph = NULL;
-    run->work.again = false;
-    if (!run->work.captured) {
+    cudaGraphNode_t* nodes = NULL;
+    size_t n = 0;
+    w->again = false;
+    if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
         if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
-        if (run->work.refused && !run->work.again && !kbi_failed(run)) kbi_stop_refused(run);
+        if (w->refused && !w->again && !kbi_failed(run)) kbi_stop_refused(run);
         return;
     }
     cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    bool good = inside == cudaSuccess && end == cudaSuccess;
-    // nothing of a captured block runs; what does went to a stream that was not captured. Copies of a case that was
-    // looked at are not: of so many one may well wait for the host
-    if (good && !run->place.stand_in && !kbi_inspected(run)) kbi_look_beside(run, 0);
-    cudaGetLastError();
-    size_t n = 0;
-    kbi_seen seen;
-    seen.kernels = seen.copies = seen.within = seen.sets = seen.host = seen.allocations = seen.others = 0;
-    seen.has_kernel = false;
-    seen.function = NULL;
-    seen.node = NULL;
-    bool looks = !(run->work.expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
-    if (!good || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
-        // An inspection has seen more than the errors of a capture say. Without one the next runs are not captured,
-        // and show whether work goes on beside the stream.
-        if (kbi_inspected(run)) {
-            run->work.expect |= KB_EXPECT_NO_CAPTURE;
-            kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
-                    cudaGetErrorName(inside != cudaSuccess ? inside : end));
-        } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
-            run->work.refused = run->work.again = true;
-        } else {
-            kbi_audit_refused(run, inside, end);
-        }
-    } else if (looks && !run->work.again) {
-        cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
+    bool good = inside == cudaSuccess && end == cudaSuccess, inspected = kbi_inspected(run);
+    bool looks = !(w->expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
+    // Nothing of a captured block runs. What does went to a stream that was not captured. Copies of an inspected case
+    // are not checked: of so many one may well wait for the host.
+    if (good && !run->place.stand_in && !inspected) kbi_look_beside(run, 0);
+    if (good) nodes = kbi_nodes_of(graph, &n);
+    if (!nodes && inspected) { // which has seen more than the errors of a capture say
+        w->expect |= KB_EXPECT_NO_CAPTURE;
+        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+                cudaGetErrorName(inside != cudaSuccess ? inside : end));
+    } else if (!nodes && kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
+        w->refused = w->again =
+            true; // the next runs are not captured, and show whether work goes on beside the stream
+    } else if (!nodes) {
+        kbi_audit_refused(run, inside, end);
+    } else if (looks && !w->again) {
+        kbi_seen seen;
+        memset(&seen, 0, sizeof seen);
         for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
-        if (!run->machine->tool[0]) run->work.shape = kbi_shape_of(nodes, n);
-        KBENCH_FREE(nodes);
+        if (!run->machine->tool[0]) w->shape = kbi_shape_of(nodes, n);
         kbi_audit_seen(run, &seen);
-        run->work.recorded = (int64_t)(seen.kernels + seen.copies + seen.sets);
     }
+    KBENCH_FREE(nodes);
     cudaGetLastError();
-    if (!graph) return;
-    if (kbi_failed(run) || !looks || run->work.again) {
-        cudaGraphDestroy(graph);
-    } else { // kept for --rotate and mode graph
+    if (graph && looks && !w->again && !kbi_failed(run)) { // kept for --rotate and mode graph
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
         kept->one = graph;
-        run->work.graph = kept;
+        w->graph = kept;
+    } else if (graph) {
+        cudaGraphDestroy(graph);
     }
 }
 
@@ -9604,21 +9452,18 @@ static void kbi_gpu_audit_left(kbi_run* run) {
 
 // A launch behind the samples, captured as the first one was: it has to hold the same work.
 static void kbi_gpu_compare(kbi_run* run) {
-    cudaError_t inside = cudaGetLastError();
     cudaGraph_t graph = NULL;
-    cudaError_t end = cudaStreamEndCapture(run->kb.stream, &graph);
-    cudaGetLastError();
     size_t n = 0;
-    if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
+    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
+    cudaGraphNode_t* nodes = inside == cudaSuccess && end == cudaSuccess ? kbi_nodes_of(graph, &n) : NULL;
+    if (!nodes)
         kbi_audit_refused(run, inside, end);
-    } else {
-        cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
-        if (kbi_shape_of(nodes, n) != run->work.shape)
-            kbi_stop(run, KB_FLAG_WORK_CHANGED,
-                     "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
-        KBENCH_FREE(nodes);
-    }
+    else if (kbi_shape_of(nodes, n) != run->work.shape)
+        kbi_stop(run, KB_FLAG_WORK_CHANGED,
+                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
+    KBENCH_FREE(nodes);
     if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
 }
 #endif
 
@@ -10306,13 +10151,9 @@ static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b
 static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
     double ns[6], scratch[6];
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_sample_open(true, 1);
-        kbi_launch_begin(true);
+        kbi_single_begin(true, true);
         kbi_stream_memory(which, by, a, b, size);
-        kbi_launch_end();
-        kbi_lab.gpu.at = 0;
-        kbi_gate_learn();
-        ns[i] = kbi_lab.gpu.ns[0] - bias;
+        ns[i] = kbi_single_end() - bias;
     }
     return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
 }
@@ -10362,13 +10203,9 @@ static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everythin
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
-    kbi_sample_open(true, 1);
-    kbi_launch_begin(cold);
+    kbi_single_begin(true, cold);
     kbi_launch(KBI_F_READ, 1, 32, arguments);
-    kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    kbi_gate_learn();
-    return kbi_lab.gpu.ns[0];
+    return kbi_single_end();
 }
 
 // How much of an L2's worth of data is gone after the eviction: 0, it reads as what was just read; 1, as what a buffer
@@ -10866,100 +10703,60 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
 
 // What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
 // past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has learnt
-// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once. Over the samples
-// of one case 1.08 is the most that was seen (the 95 % quantile over the 5 % one, 262 cases on an H200).
-static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5;
+// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
+static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
-static const double kbi_shrunk_least_ns = 1000;
 
-// The last samples, less the bias; and, where ten blocks of samples fall without a stop, the first ones.
-static double kbi_alike_late(const kbi_run* run, double bias, double* first) {
-    double blocks[KBI_STATS_BLOCKS];
-    int64_t n = run->m.n;
+// The samples, where ten blocks of them fall without a stop; and the second to fourth launch of the warm-up, at the clock
+// of the samples, against these. It is said when the function has returned: its outputs may show for certain what times
+// only suggest.
+static void kbi_look_for_shrinking(kbi_run* run) {
+    const kbi_alike* a = &run->alike;
+    const int64_t n = run->m.n;
+    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
+    char was[40], is[40];
+    if (n <= 0 || kbi_failed(run)) return;
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
-    double late = kbi_median_of(run->m.samples, n, scratch) - bias;
+    double first = 0, last = KBI_MAX(kbi_median_of(run->m.samples, n, scratch) - bias, 0);
     bool falls = n >= 30;
     if (falls) kbi_block_medians(run->m.samples, n, scratch, blocks);
     for (int i = 1; i < KBI_STATS_BLOCKS && falls; i++) falls = blocks[i] < blocks[i - 1];
+    if (falls) first = blocks[0] - bias, last = KBI_MAX(blocks[KBI_STATS_BLOCKS - 1] - bias, 0);
     KBENCH_FREE(scratch);
-    *first = falls ? blocks[0] - bias : 0;
-    return KBI_MAX(falls ? blocks[KBI_STATS_BLOCKS - 1] - bias : late, 0);
-}
-
-// The second to fourth launch of the warm-up, as the shortest of them would be at the clock of the samples, less the
-// bias; 0 where they say nothing.
-static double kbi_alike_early(const kbi_run* run, double bias) {
-    const kbi_alike* a = &run->alike;
-    double early = INFINITY;
-    if (a->n < KBI_EARLY || run->sampling.timer->alone) return 0;
-    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i]);
-    bool slower = kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock;
-    return (early - bias) * (slower ? a->clock / run->m.sm_clock : 1);
-}
-
-// Said when the body has returned: its outputs may show for certain what times only suggest.
-static void kbi_look_for_shrinking(kbi_run* run) {
-    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, first = 0;
-    char was[40], is[40];
-    if (run->m.n <= 0 || kbi_failed(run)) return;
-    double late = kbi_alike_late(run, bias, &first), early = kbi_alike_early(run, bias);
+    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i] - bias);
+    if (kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock)
+        early *= a->clock / run->m.sm_clock;
+    bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
     double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
-    kbi_show_time(late * 1e-6, is);
-    if (first > kbi_shrunk_samples * late)
+    if (first > kbi_shrunk_samples * last)
+        snprintf(run->alike.differ, sizeof run->alike.differ, "a launch took %s in the first samples, ever less in the "
+                 "others, and %s in the last ones", kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
+    else if (warm && early > much * last + kbi_shrunk_least_ns)
         snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "a launch took %s in the first samples, ever less, and %s in the last ones",
-                 kbi_show_time(first * 1e-6, was), is);
-    else if (early > much * late + kbi_shrunk_least_ns)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was), is);
+                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
+                 kbi_show_time(last * 1e-6, is));
 }
 
-// Of launches in a row: 2 where every second one takes so much longer than the others, or they than it; 3 and 4 alike;
-// 0 where there is no such turn.
-static int kbi_alike_turns(const double* ns, int n, double bias, double much, double least) {
-    for (int p = 2; p <= 4; p++)
+// Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
+static void kbi_look_for_turns(kbi_run* run, const double* ns) {
+    bool host = run->sampling.timer->by_clock;
+    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
+    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
+    double much = host ? kbi_turn_host : kbi_turn_gpu;
+    if (!kbi_finite(bias)) bias = 0;
+    for (int p = 2; p <= 4 && !run->alike.differ[0]; p++)
         for (int which = 0; which < p; which++) {
-            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 };
-            for (int i = 0; i < n; i++) {
+            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // of the others, and of this one
+            for (int i = 0; i < KBI_TURNS; i++) {
                 int in = i % p == which;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
                 high[in] = KBI_MAX(high[in], ns[i] - bias);
             }
             for (int in = 0; in < 2; in++)
-                if (low[in] > much * high[!in] && low[in] - high[!in] > least) return p;
+                if (low[in] > much * high[!in] && low[in] - high[!in] > least)
+                    snprintf(run->alike.differ, sizeof run->alike.differ,
+                             "one launch in %d takes another time than the others, again and again", p);
         }
-    return 0;
-}
-
-static void kbi_look_for_turns(kbi_run* run, const double* ns) {
-    bool host = run->sampling.timer->by_clock;
-    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
-    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
-    int turn =
-        kbi_alike_turns(ns, KBI_TURNS, kbi_finite(bias) ? bias : 0, host ? kbi_turn_host : kbi_turn_gpu, least);
-    if (turn)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "one launch in %d takes another time than the others, again and again", turn);
-}
-
-enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
-
-// How many of the first runs of a slot belong to the slot before: those that differ from the second half of it by more
-// than half a percent, and by more than that half scatters. ends: they end before that half, and not by chance.
-static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs, bool* ends) {
-    double mean[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
-    int n = runs / 2, settling = n;
-    for (int i = 0; i < runs; i++) {
-        double each[KBI_TRIALS];
-        for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
-        mean[i] = kbi_median_of(each, KBI_TRIALS, scratch);
-    }
-    double steady = kbi_median_of(mean + n, n, scratch);
-    for (int i = 0; i < n; i++) half[i] = fabs(mean[n + i] - steady);
-    double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
-    while (settling > 0 && fabs(mean[settling - 1] - steady) <= scatter) settling--;
-    *ends = settling < n || fabs(kbi_median_of(mean + n - n / 4, n / 4, scratch) - steady) <= scatter;
-    return settling;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -11120,22 +10917,7 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     return left > 0 && kbi_precision_of(run->m.samples, n) * (left + bias) / left <= r->precision;
 }
 
-// --- units ---
-
-// The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
-static void kbi_warm_begin(kbi_run* run) {
-    run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
-    static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
-    bool wall = run->sampling.timer == &kbi_wall_timer, host = run->work.host || (wall && !run->kb.gpu);
-    kbi_mode mode = wall ? KBI_HOT : run->recipe->mode; // the host's clock evicts nothing
-    snprintf(run->m.timer, sizeof run->m.timer, "%s", run->sampling.timer->name);
-    snprintf(run->m.cache, sizeof run->m.cache, "%s", host ? "" : caches[mode]);
-    run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
-    bool told = run->work.verdict && run->work.verdict->known && run->work.verdict->note[0];
-    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !told)
-        kb_note(&run->kb, "not audited: cannot be captured");
-}
+// --- phases ---
 
 // For profilers: the case, and the phase that it enters. Copies of a case are not shown.
 static void kbi_phase_show(kbi_run* run) {
@@ -11156,38 +10938,47 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
+// The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
+static void kbi_warm_begin(kbi_run* run) {
+    run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
+    static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
+    bool wall = run->sampling.timer == &kbi_wall_timer, host = run->work.host || (wall && !run->kb.gpu);
+    kbi_mode mode = wall ? KBI_HOT : run->recipe->mode; // the host's clock evicts nothing
+    snprintf(run->m.timer, sizeof run->m.timer, "%s", run->sampling.timer->name);
+    snprintf(run->m.cache, sizeof run->m.cache, "%s", host ? "" : caches[mode]);
+    run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
+    run->call.phase_began = run->call.window.begin = kbi_now();
+    bool told = run->work.verdict && run->work.verdict->known && run->work.verdict->note[0];
+    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !told)
+        kb_note(&run->kb, "not audited: cannot be captured");
+}
+
 // Whether the block is captured once.
 static bool kbi_wants_audit(const kbi_run* run) {
     bool unseen = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE)) != 0;
     return run->backend->capture.begin && !run->work.host && !unseen && run->recipe->audit;
 }
 
-// Whether it is run once more only to look whether the device goes on behind it.
-static bool kbi_wants_look(const kbi_run* run) {
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    bool inspected = run->work.verdict && run->work.verdict->known;
-    return run->backend->capture.begin && !run->work.host && !waits && !inspected && !run->place.stand_in;
-}
-
-// What the inspection has found decides, before the block is run here.
-static void kbi_stop_condemned(kbi_run* run) {
+// What the inspection of this block's calls found; NULL: there was none.
+static const kbi_verdict* kbi_findings(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
-    bool known = v && v->known && !run->work.host && run->recipe->audit;
-    if (known && v->flag >= 0) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
+    return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Whether the block is run for the audit; one that capture refuses is not captured.
+// Whether the block is run for the audit; one that capture refuses is not captured. One that is neither captured nor
+// inspected runs once more to show whether the device goes on behind it.
 static bool kbi_audit_begins(kbi_run* run) {
-    const kbi_verdict* v = run->work.verdict;
-    bool known = v && v->known && !run->work.host && run->recipe->audit;
+    const kbi_verdict* v = kbi_findings(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
-    if (known && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
-    if (known && !v->captures && kbi_wants_audit(run)) {
+    if (v && run->recipe->audit && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
+    if (v && !v->captures && kbi_wants_audit(run)) {
         run->work.expect |= KB_EXPECT_NO_CAPTURE;
         run->work.nodes = v->work;
         return false;
     }
-    return kbi_wants_audit(run) || kbi_wants_look(run);
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->place.stand_in;
+    return kbi_wants_audit(run) || looks;
 }
 
 // The loop is about to be entered, and KB_SAMPLE's first reset has not run.
@@ -11211,33 +11002,27 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
+// --- which unit comes next; KBI_NO_UNIT: look again ---
+
+// Runs a unit of a timer that needs no block, or says which unit the block runs for.
+static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
+    if (!run->sampling.timer->alone) return unit;
     run->call.unit = unit;
     run->call.warm_units += unit == KBI_WARM;
     run->sampling.timer->alone(run);
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
+    return KBI_NO_UNIT;
 }
 
-// Rests until the conductor lets it go on. false: the body has to return, and to be called again.
+// Rests until the conductor lets it go on. false: the function has to return, and to be called again.
 static bool kbi_rest(kbi_run* run) {
     run->place.resting = !run->place.fiber;
     if (run->place.fiber) kbi_fiber_rest(run->place.fiber);
     return !run->place.resting;
 }
 
-// At the end of its slot a run rests until it is given another, or told that it is enough.
-static bool kbi_slot_is_full(const kbi_run* run) {
-    bool full = !run->place.settling && run->m.n >= run->place.slot_end;
-    return run->place.order == KBI_SLOT && full && !run->sampling.open;
-}
-
-static bool kbi_wants_sample(kbi_run* run) {
-    if (run->place.order == KBI_BY_ITSELF) return !kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began));
-    return run->place.order != KBI_FINISH;
-}
-
-// Warm-up, but first what the conductor wants. KBI_NO_UNIT: look again.
+// Warm-up, but first what the conductor wants.
 static kbi_unit kbi_choose_warm(kbi_run* run) {
     if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
     if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
@@ -11247,27 +11032,27 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
         kbi_phase_enter(run, KBI_PHASE_SAMPLE);
-    else if (run->sampling.timer->alone)
-        kbi_sample_alone(run, KBI_WARM);
     else
-        return KBI_WARM;
+        return kbi_timed_unit(run, KBI_WARM);
     return KBI_NO_UNIT;
 }
 
+// At the end of its slot a run rests until it is given another, or told that it is enough.
 static kbi_unit kbi_choose_sample(kbi_run* run) {
-    if (kbi_slot_is_full(run) && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!run->sampling.open && !kbi_wants_sample(run)) {
-        if (run->place.order == KBI_BY_ITSELF) { // now: the clock falls, and throttling ends, when the device idles
-            kbi_note_clock(run, kbi_clock_mhz(run));
-            kbi_sense(run);
-            kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
-        }
-        kbi_look_for_shrinking(run);
-        kbi_phase_enter(run, KBI_PHASE_TURNS);
-    } else if (run->sampling.timer->alone)
-        kbi_sample_alone(run, KBI_SAMPLE);
-    else
-        return KBI_SAMPLE;
+    const kbi_place* place = &run->place;
+    const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
+    bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
+    if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
+    if (!between || !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began))
+                            : place->order == KBI_FINISH))
+        return kbi_timed_unit(run, KBI_SAMPLE);
+    if (alone) { // now: the clock falls, and throttling ends, when the device idles
+        kbi_note_clock(run, kbi_clock_mhz(run));
+        kbi_sense(run);
+        kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
+    }
+    kbi_look_for_shrinking(run);
+    kbi_phase_enter(run, KBI_PHASE_TURNS);
     return KBI_NO_UNIT;
 }
 
@@ -11293,43 +11078,36 @@ static kbi_unit kbi_choose_turn(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Whether what later launches submit can be held against the audit: several in a row, so that none hides that works
-// every second time.
-static bool kbi_compares(const kbi_run* run) {
-    return run->backend->capture.compare && run->work.shape && !kbi_only_checked(run) && !run->place.stand_in;
-}
-
-// A function that gives back new memory at each call gave some behind the samples that nothing was run to fill.
-static bool kbi_left_unrun(const kbi_run* run) { return run->work.called && run->alike.compared > 0; }
-
 static kbi_phase kbi_after_audit(const kbi_run* run) {
     return run->call.last == KBI_PHASE_INSIDE ? KBI_PHASE_INSIDE : KBI_PHASE_WARM;
 }
 
-// The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
+// The next unit of this call of the function, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
+    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->place.stand_in;
     while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->place.resting && run->call.phase <= run->call.last)
         switch (run->call.phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
             if (run->work.again || kbi_audit_begins(run))
                 unit = KBI_AUDITED;
-            else if (!kbi_failed(run))
+            else
                 kbi_phase_enter(run, kbi_after_audit(run));
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_TURNS: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE:
-            if (kbi_compares(run) && run->alike.compared++ < KBI_COMPARISONS)
+        case KBI_PHASE_COMPARE: // several launches in a row with the audit, so that none hides that works at times
+            if (compares && run->work.shape && run->alike.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             else
                 kbi_phase_enter(run, KBI_PHASE_PROVE);
             break;
         case KBI_PHASE_PROVE:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            if (kbi_put_back(run) || kbi_left_unrun(run)) unit = KBI_PROVED;
+            // a function that gives back new memory at each call gave some when nothing was run to fill it
+            if (kbi_put_back(run) || (run->work.called && run->alike.compared > 0)) unit = KBI_PROVED;
             break;
         case KBI_PHASE_INSIDE:
             if (kbi_inside_wants(run))
@@ -11342,18 +11120,21 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
     return unit;
 }
 
+// --- a unit begins, and ends ---
+
 static void kbi_mark(kbi_run* run, bool begin) {
     if (run->call.looks == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
     if (run->call.looks && !begin) run->call.looks--;
 }
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
+    const kbi_verdict* v = kbi_findings(run);
     run->call.unit = unit;
     run->call.called = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
-        kbi_stop_condemned(run);
+        if (v && v->flag >= 0 && run->recipe->audit) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
         kbi_inspect_first(run, true);
         kbi_mark(run, true);
         return kbi_failed(run) ? 0 : 1;
@@ -11374,23 +11155,23 @@ static void kbi_unit_end(kbi_run* run) {
         kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
                  "the timed block calls %s, whose time would count as the block's; call it before or after the block",
                  called);
-    if (unit == KBI_CHECKED) {
+    switch (unit) {
+    case KBI_CHECKED:
         kbi_mark(run, false);
         kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_lab.wall_start;
         if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
-    } else if (unit == KBI_AUDITED) {
+        break;
+    case KBI_AUDITED:
         run->backend->capture.end(run);
         if (!run->work.again) kbi_phase_enter(run, kbi_after_audit(run));
-    } else if (unit == KBI_COMPARED) {
-        run->backend->capture.compare(run);
-    } else if (unit == KBI_PROVED) {
-        kbi_stop_on_error(run, "in the last run of the timed block");
-    } else if (unit == KBI_INSIDE) {
-        kbi_inside_end(run);
-    } else if (unit != KBI_CAPTURED) {
-        run->sampling.timer->end(run);
+        break;
+    case KBI_COMPARED: run->backend->capture.compare(run); break;
+    case KBI_PROVED: kbi_stop_on_error(run, "in the last run of the timed block"); break;
+    case KBI_INSIDE: kbi_inside_end(run); break;
+    case KBI_CAPTURED: break;
+    default: run->sampling.timer->end(run);
     }
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
@@ -11437,8 +11218,8 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
 
 bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
-    if (run->m.status != KB_OK) return false;
-    if (run->call.unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
+    // left by break: kbi_body_ended says so
+    if (run->m.status != KB_OK || run->call.unit != KBI_NO_UNIT) return false;
     if (run->call.ready != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
     if (run->call.over || (run->call.looped && !run->call.sampled))
@@ -11447,7 +11228,6 @@ bool kbi_sample(kb_state* kb) {
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
     run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
-    if (run->call.ready != KBI_NO_UNIT) kbi_memory_reset(run);
     if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
     return run->call.ready != KBI_NO_UNIT;
 }
@@ -11461,25 +11241,17 @@ void kbi_leave(kb_state* kb) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>calls     measure: the calls of a body that make a case: one that is checked, one that is measured.
+  >>calls     measure: the calls of a function that make a case: one that is checked, one that is measured.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What follows from a word, as what a library throws that finds no GPU, takes none away.
+// What follows from a skip or a failure, as what a library throws that finds no GPU, takes none away.
 void kbi_threw(kb_state* kb, const char* what) {
-    if (kb->run->m.status != KB_OK) return;
-    kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
-             what ? what : " that is no std::exception");
+    if (kb->run->m.status == KB_OK)
+        kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
+                 what ? what : " that is no std::exception");
 }
 
-static void kbi_call_guarded(kbi_run* run, kb_body body) {
-    const kb_build* build = run->of->entry->build;
-    if (build && build->call)
-        build->call(body, &run->kb);
-    else
-        body(&run->kb);
-}
-
-// Each call begins in the folder where the program was started, and with the process as the first one found it.
+// Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
 static void kbi_call_clear(void) {
     if (!kbi_before.known) kbi_before_note();
     kbi_before_restore();
@@ -11500,19 +11272,21 @@ static void kbi_stray(void) {
 
 // Calls a case's function. A process that it forked has to end in it: one that returns would go on as if it measured.
 static void kbi_call_function(kbi_run* run) {
-    volatile pid_t here = getpid();
-    uintptr_t of = (uintptr_t)run->of;
-    if (run->of->desc) { // the process is somebody else's, with its own timers, folder and children
-        kbi_call_guarded(run, run->of->entry->body);
-        return;
-    }
-    kbi_call_clear();
+    const kb_entry* entry = run->of->entry;
+    const volatile pid_t here = getpid();
+    const uintptr_t of = (uintptr_t)run->of;
+    const bool own = !run->of->desc; // else the process is somebody else's, with its own timers, folder and children
+    if (own) kbi_call_clear();
     kbi_lab.running = of;
-    if (!kbi_lab.strays) {
+    if (own && !kbi_lab.strays) {
         void* p = mmap(NULL, sizeof *kbi_lab.strays, PROT_READ | PROT_WRITE, MAP_SHARED | KBI_MAP_ANONYMOUS, -1, 0);
         if (p != MAP_FAILED) kbi_lab.strays = (volatile uintptr_t*)p;
     }
-    kbi_call_guarded(run, run->of->entry->body);
+    if (entry->build && entry->build->call)
+        entry->build->call(entry->body, &run->kb);
+    else
+        entry->body(&run->kb);
+    if (!own) return;
     if (getpid() != here) kbi_stray();
     if (!kbi_lab.strays || *kbi_lab.strays != of) return;
     *kbi_lab.strays = 0;
@@ -11520,13 +11294,11 @@ static void kbi_call_function(kbi_run* run) {
 }
 
 static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
-    run->call.phase = first;
-    run->call.last = last;
-    run->call.unit = run->call.ready = KBI_NO_UNIT;
-    run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
-    run->call.reset = false;
+    const kbi_body_call before = run->call;
+    memset(&run->call, 0, sizeof run->call);
+    run->call.phase = first, run->call.last = last;
+    run->call.fresh = before.fresh, run->call.looks = before.looks, run->call.mark = before.mark;
     run->sampling.batch = 1;
-    run->call.fills = run->call.zeros = 0;
     kbi_phase_show(run);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
     if (run->call.fresh) return; // in the memory of the call before
@@ -11543,18 +11315,6 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Of the blocks before last in the list; NULL: of all.
-static void kbi_check_guards(kbi_run* run, const kbi_block* last) {
-    for (kbi_block* b = run->memory.blocks; b != last; b = b->next) {
-        int64_t at = kbi_guard_broken(run->backend, b);
-        if (at == KB_NONE) continue;
-        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
-                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
-                 b->bytes);
-        return;
-    }
-}
-
 // Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
 // far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes say
 // nothing of the data.
@@ -11565,8 +11325,8 @@ static bool kbi_all_constant(const kbi_run* run) {
     memset(poison, KBI_POISON, sizeof poison);
     for (const kbi_block* block = run->memory.blocks; block; block = block->next)
         for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
-            const kbi_backend* b = block->place == KB_HOST ? &kbi_cpu : run->backend;
-            b->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
+            kbi_home(run->backend, block->place)
+                ->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
             if (memcmp(seen, poison, sizeof seen) == 0) continue;
             if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
             any = true;
@@ -11574,18 +11334,26 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
+// What is left to say when the function has returned: early exits, guards, leaks; then its memory goes back.
 static void kbi_body_ended(kbi_run* run) {
+    const kbi_backend* b = run->backend;
+    const bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
-    if (in_flight && run->backend->timing.abandon) run->backend->timing.abandon();
+    if (in_flight && b->timing.abandon) b->timing.abandon();
     if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
-    if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
+    if (run->call.ready != KBI_NO_UNIT && run->m.status == KB_OK)
+        kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
-    kbi_stop_if_broken(run);
+    const char* broken = b->timing.broken ? b->timing.broken() : NULL;
+    if (broken) { // the cause of what else went wrong in this case; each one after it would fail
+        kbi_raise(run, KB_FLAG_CUDA_ERROR);
+        kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
+        kbi_give_word(run, KB_FAILED);
+    }
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
     // another call is to follow with other inputs in the memory of this one
@@ -11595,36 +11363,47 @@ static void kbi_body_ended(kbi_run* run) {
                 "not proven that the last launch wrote the outputs: what they held could not be set back before it");
     if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
-    if (!lost) kbi_check_guards(run, NULL);
-    bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
-    if (!lost && first && kbi_all_constant(run)) run->m.constant = 1;
-    if (!lost && run->work.graph) run->backend->capture.forget(run);
+    if (!lost) {
+        kbi_check_guards(run);
+        if (first && kbi_all_constant(run)) run->m.constant = 1;
+        if (run->work.graph) b->capture.forget(run);
+    }
     run->memory.keeps = keeps;
     if (keeps)
         kbi_memory_keep(run);
     else
-        kbi_memory_free(run->backend, &run->memory, lost);
-    int64_t left = kbi_free_bytes(run->backend);
+        kbi_memory_free(b, &run->memory, lost);
+    int64_t left = kbi_free_bytes(b);
     if (left != KB_NONE && !lost && !keeps && !run->place.in_turn)
         run->m.leaked =
             KBI_MAX(run->memory.free_before - left, (int64_t)0) / (run->call.fresh ? 2 : 1); // of two calls
 }
 
-static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe) {
+static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe,
+                         const kbi_case* c) {
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
-    run->backend = b;
-    run->machine = machine;
-    run->recipe = recipe;
-    run->work.expect = recipe->expect;
+    run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
+    run->work.expect = c->desc ? c->desc->expect : recipe->expect;
+    run->work.called = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
     run->began = kbi_now();
     kbi_lab.kept = kbi_lab.lost = 0;
+    run->kb.run = run;
     run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
     run->kb.gpu = b->gpu;
     run->kb.seed = recipe->seed;
-    run->kb.run = run;
+    run->kb.operation = c->entry->operation, run->kb.implementation = c->entry->implementation;
+    run->kb.direction = c->direction;
+    run->kb.dtype = c->dtype;
+    run->kb.user = c->entry->user;
+    const kb_build* build = kbi_build_of(c->entry);
+    run->m.debug_build = !build->optimised || build->instruments || kbi_instruments_here();
+    if (!c->desc) return;
+    if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
+    if (c->desc->flops > 0) run->m.flops = c->desc->flops;
+    if (c->desc->items > 0) run->m.items = c->desc->items;
 }
 
 static void kbi_run_finish(kbi_run* run) {
@@ -11639,20 +11418,10 @@ static void kbi_run_finish(kbi_run* run) {
     kbi_want_roofs(run);
 }
 
-static void kbi_run_case(kbi_run* run, const kbi_case* c) {
-    run->of = c;
-    run->kb.operation = c->entry->operation;
-    run->kb.implementation = c->entry->implementation;
-    run->kb.direction = c->direction;
-    run->kb.dtype = c->dtype;
-    run->kb.user = c->entry->user;
-    run->work.called = c->entry->returns;
-    run->m.debug_build = kbi_debug_build(c->entry);
-    if (!c->desc) return;
-    run->work.expect = c->desc->expect;
-    if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
-    if (c->desc->flops > 0) run->m.flops = c->desc->flops;
-    if (c->desc->items > 0) run->m.items = c->desc->items;
+static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
+    kbi_body_begins(run, first, last);
+    kbi_call_function(run);
+    kbi_body_ended(run);
 }
 
 // --fresh: one more run and check with inputs from another seed, where the call before left its own and its outputs.
@@ -11666,9 +11435,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.verified = -1;
     run->kb.seed = seed;
     run->call.fresh = true;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-    kbi_call_function(run);
-    kbi_body_ended(run);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
     run->call.fresh = false;
     run->kb.seed = run->recipe->seed;
     run->work = work;
@@ -11680,13 +11447,11 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call of a body: one run of the block, and its check. Device memory that is missing afterwards is a leak
+// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a leak
 // if it goes missing a second time: the first call may have loaded code.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
-        kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-        kbi_call_function(run);
-        kbi_body_ended(run);
+        kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
         kbi_fresh_call(run, run->recipe->seed + 1, "before the samples");
         if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
@@ -11708,9 +11473,7 @@ static void kbi_measure_call(kbi_run* run) {
 // A call of its own for those who look into the block, and time nothing: to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
-    kbi_call_function(run);
-    kbi_body_ended(run);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
@@ -11855,7 +11618,7 @@ static bool kbi_checks_now(kbi_run* run) {
 
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
-    if (passed && !run->m.proven) run->m.proven = kbi_proven(run);
+    if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
     return passed;
@@ -11883,7 +11646,7 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
     bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && kbi_stale(run))
+    if (!c.passed && kbi_last_run(run, true))
         kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
     else if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
@@ -11918,7 +11681,7 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_check_done(run, passed, error, tolerance);
-    if (!passed && kbi_stale(run))
+    if (!passed && kbi_last_run(run, true))
         kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it; %s",
                  text);
     else if (!passed)
@@ -11975,30 +11738,27 @@ void kb_expect(kb_state* kb, unsigned expectations) {
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_SLOTS = 64 + 1 };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_ARMS = 64, KBI_SLOTS = KBI_ARMS + 1 };
 
-typedef struct kbi_arm { // a case of the group, with its body suspended
+typedef struct kbi_arm { // a case of the group, with its function suspended
     kbi_run run;
     int index; // of the case in the plan
     kbi_fiber fiber;
     struct kbi_arm* replicas; // --rotate
     int n_replicas;
-    bool over;                   // failed, or its body has returned
+    bool over;                   // failed, or its function has returned
     double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
 } kbi_arm;
 
 typedef struct kbi_contest {
-    kbi_arm** arms; // the first is the baseline
-    kbi_arm* equal; // a second instance of the baseline, with a rival's slots: what an equal one looks like; or NULL
-    int n, rounds;
-    int settling; // runs of the block that settle it in its slot
-    kbi_stage* stage;
+    kbi_arm* arms[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
+    int n, slots;             // without the control; with it, if there is one
+    int rounds;
+    int settling; // runs of the block at the begin of a slot that are no samples
+    bool staged;  // all run on the same buffers
     const kbi_sink* sink;
     const kbi_recipe* recipe;
 } kbi_contest;
-
-static int kbi_contest_slots(const kbi_contest* c) { return c->n + (c->equal != NULL); }
-static kbi_arm* kbi_contest_arm(const kbi_contest* c, int i) { return i < c->n ? c->arms[i] : c->equal; }
 
 static void kbi_arm_main(void* p) {
     kbi_arm* a = (kbi_arm*)p;
@@ -12017,6 +11777,17 @@ static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
         kbi_arm_main(a);
 }
 
+// The same case once more: a copy for --rotate, or the baseline's control. It was checked, and its results are nobody's.
+static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
+    const kbi_run* run = &first->run;
+    memset(a, 0, sizeof *a);
+    kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
+    a->run.work.verdict = run->work.verdict;
+    a->run.sink = run->sink, a->run.index = -1;
+    a->run.place.stand_in = true;
+    a->index = first->index;
+}
+
 // --rotate: how often data of so many bytes has to be there to exceed L2 twice; 0: there is none.
 static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
@@ -12029,56 +11800,40 @@ static int kbi_copies_planned(const kbi_run* run) {
     return n > 1 && n <= KBI_REPLICAS ? (int)n : 1;
 }
 
-// The next copy goes to its place on the stage; it has none where the second call allocates otherwise than the first.
-static void kbi_copy_place(kbi_arm* a, kbi_memory* copy, int which) {
-    kbi_memory* first = &a->run.memory;
-    if (!first->stage) return;
-    first->strayed |= which >= first->copies;
-    if (which >= first->copies) return;
-    copy->first = first;
-    copy->stage = first->stage;
-    copy->most = first->most;
-    copy->at = (size_t)which * first->stage->stride;
-}
-
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
 // captured blocks then run in turn, so that no launch finds its data in cache.
 static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
-    int64_t bytes = a->run.memory.device, n = kbi_copies_of(&a->run, bytes);
+    kbi_memory* first = &a->run.memory;
+    int64_t n = kbi_copies_of(&a->run, first->device);
     // on a stage they are in what was allocated
-    int64_t room = a->run.memory.stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
+    int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
-    if (n < 2 || n > KBI_REPLICAS || n * bytes > room) {
-        if (n < 2)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
-        else if (n > KBI_REPLICAS)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD,
-                     "it takes %lld copies of this data to exceed L2 twice; at most %d rotate", (long long)n,
-                     KBI_REPLICAS);
-        else
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for the %lld copies of it that exceed L2 twice",
-                     (long long)n);
-        return;
-    }
+    if (n < 2)
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
+    else if (n > KBI_REPLICAS || n * first->device > room)
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
+                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, if there is memory for them",
+                 (long long)n, KBI_REPLICAS);
+    if (kbi_failed(&a->run)) return;
     a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
-    memset(a->replicas, 0, sizeof(kbi_arm) * (size_t)(n - 1));
     for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
-        kbi_arm* copy = &a->replicas[i];
-        kbi_run_init(&copy->run, a->run.backend, a->run.machine, a->run.recipe);
-        kbi_run_case(&copy->run, a->run.of);
-        copy->run.work.verdict = a->run.work.verdict;
-        kbi_copy_place(a, &copy->run.memory, i + 1);
-        copy->index = a->index;
+        kbi_arm* copy = &a->replicas[a->n_replicas++];
+        kbi_memory* memory = &copy->run.memory;
+        kbi_arm_again(copy, a);
+        if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
+            first->strayed = true;
+        } else if (first->stage) {
+            memory->first = first, memory->stage = first->stage, memory->most = first->most;
+            memory->at = (size_t)(i + 1) * first->stage->stride;
+        }
         copy->run.place.order = KBI_HOLD;
-        copy->run.place.stand_in = true;
         copy->run.place.in_turn = true;
         copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        if (copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
-            return;
-        }
-        a->n_replicas++;
-        kbi_go_on(c, copy);
+        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy);
+        if (copy->over)
+            kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
+        else
+            kbi_go_on(c, copy);
         if (kbi_failed(&copy->run) || !copy->run.work.graph)
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
     }
@@ -12099,7 +11854,28 @@ static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
     }
 }
 
-static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
+// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
+static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+    kbi_place* place = &a->run.place;
+    bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
+    place->in_turn = c->n > 1 || many;
+    place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
+    place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    if (a->over)
+        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
+    else
+        kbi_go_on(c, a);
+    if (!many || a->over) return;
+    kbi_arm_replicate(c, a);
+    kbi_arm_capture(c, a);
+    place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    kbi_go_on(c, a);
+}
+
+static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
+    a->run.place.order = KBI_FINISH;
+    if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
         a->replicas[i].run.place.order = KBI_FINISH;
         if (!a->replicas[i].over) kbi_go_on(c, &a->replicas[i]);
@@ -12109,6 +11885,7 @@ static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
     KBENCH_FREE(a->replicas);
     a->replicas = NULL;
     a->n_replicas = 0;
+    kbi_fiber_free(&a->fiber);
 }
 
 // A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
@@ -12116,14 +11893,13 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
-    a->run.place.slot_end = from + (a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1
-                                        ? 1
-                                        : 8); // launches are a slot by themselves
+    bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // launches are a slot by themselves
+    a->run.place.slot_end = from + (one ? 1 : 8);
     if (c->recipe->samples) a->run.place.slot_end = KBI_MIN(a->run.place.slot_end, c->recipe->samples);
     if (a->run.place.slot_end == from) return NAN;
     a->run.place.settling = c->settling;
     kbi_go_on(c, a);
-    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
+    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
     if (kbi_failed(&a->run) || n <= 0) return NAN;
     memcpy(slot, a->run.m.samples + from, sizeof(double) * (size_t)n);
     return kbi_trimmed(slot, (int)n, (int)n / 8);
@@ -12147,9 +11923,9 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 static double kbi_contest_width(const kbi_contest* c) {
     double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
     const kbi_arm* base = c->arms[0];
-    for (int i = 1; i < kbi_contest_slots(c); i++) {
+    for (int i = 1; i < c->slots; i++) {
         double median, lo, hi;
-        const kbi_arm* a = kbi_contest_arm(c, i);
+        const kbi_arm* a = c->arms[i];
         if (a->over || base->over) continue;
         for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
@@ -12161,88 +11937,43 @@ static double kbi_contest_width(const kbi_contest* c) {
 static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
-    bool each = true;
-    for (int i = 0; i < c->n; i++) // all look in the same rounds, those in which the contest may be resolved
-        c->arms[i]->run.sampling.next_look = c->rounds % 8 ? INT64_MAX : 0;
-    for (int i = 0; i < c->n; i++)
+    bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
+    for (int i = 0; i < c->n; i++) {
+        c->arms[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
         if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, time)) each = false;
+    }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
     if (r->samples || kbi_only_checked(&c->arms[0]->run)) return each;
     if (r->rounds) return c->rounds >= r->rounds;
     if (time >= r->max_time && (kbi_contest_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
-    bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
+    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
-// Slots of so many runs for one of the contest, each after somebody else. false: the device is lost.
-static bool kbi_slots_try(kbi_contest* c, int which, int runs, double ns[KBI_TRIALS][KBI_TRIAL_LONG]) {
-    int slots = kbi_contest_slots(c);
-    kbi_arm* a = kbi_contest_arm(c, which);
-    for (int t = 0; t < KBI_TRIALS && !a->over; t++) {
-        kbi_arm* other = kbi_contest_arm(c, (which + 1 + t % (slots - 1)) % slots);
-        for (int k = 0; k < 2; k++) {
-            kbi_arm* now = k ? a : other;
-            if (now->over) continue;
-            now->run.place.slot_end = now->run.m.n;
-            now->run.place.settling = k ? runs : 1;
-            now->run.place.settled = k ? ns[t] : NULL;
-            kbi_go_on(c, now);
-            now->run.place.settled = NULL;
-            if (kbi_lost(&now->run)) return false;
-        }
-    }
-    return true;
-}
-
-// Tries slots before any counts. false: the device is lost.
-static bool kbi_contest_settle(kbi_contest* c) {
-    double ns[KBI_TRIALS][KBI_TRIAL_LONG];
-    int slots = kbi_contest_slots(c), settling = 1;
-    bool slow = false, steady = false;
-    for (int i = 0; i < c->n; i++) {
-        slow |= c->arms[i]->run.work.estimate_ns > 500000;
-        steady |= !c->arms[i]->run.sampling.timer || c->arms[i]->run.sampling.timer->steady;
-    }
-    c->settling = 0;
-    if (steady || kbi_only_checked(&c->arms[0]->run)) return true;
-    for (int i = 0; i < slots && !slow; i++) {
-        kbi_arm* a = kbi_contest_arm(c, i);
-        bool ends = true;
-        int its = 0;
-        for (int runs = KBI_TRIAL_RUNS; runs <= KBI_TRIAL_LONG; runs *= 2) { // once more, where they may not be all
-            if (!kbi_slots_try(c, i, runs, ns)) return false;
-            its = a->over ? 0 : kbi_settling_of(ns, runs, &ends);
-            if (its < runs / 2) break;
-        }
-        settling = KBI_MAX(settling, its);
-        if (!a->over && !ends) // of the baseline's equal the baseline says it
-            kb_note(&c->arms[i < c->n ? i : 0]->run.kb,
-                    "after %d runs of a turn, which do not count, it still changes", its);
-    }
-    c->settling = settling;
-    return true;
-}
-
-static void kbi_contest_rounds_run(kbi_contest* c) {
-    int order[KBI_SLOTS], slots = kbi_contest_slots(c);
-    int64_t began = kbi_now() - kbi_lab.stood;
-    for (c->rounds = 0; c->rounds < KBI_ROUNDS_LIMIT;) {
-        int live = 0;
-        kbi_slot_order(order, slots, c->rounds, c->recipe->seed);
-        for (int k = 0; k < slots; k++) {
-            kbi_arm* a = kbi_contest_arm(c, order[k]);
-            a->ns[c->rounds] = kbi_slot(c, a);
-            if (kbi_lost(&a->run)) return;
-        }
-        c->rounds++;
-        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
-        if (!live || kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9)) return;
-    }
-}
-
 static void kbi_contest_rounds(kbi_contest* c) {
-    if (kbi_contest_settle(c)) kbi_contest_rounds_run(c);
-    for (int i = 0; i < c->n; i++) // now, before bodies look at their results and the device idles
+    int order[KBI_SLOTS], live = c->n;
+    bool lost = false, enough = false;
+    c->settling = 4; // what the slot before left in caches and predictors is gone by then; a long run outlasts it
+    for (int i = 0; i < c->n; i++) {
+        const kbi_run* run = &c->arms[i]->run;
+        if (run->work.estimate_ns > 500000) c->settling = KBI_MIN(c->settling, 1);
+        if (!run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run)) c->settling = 0;
+    }
+    int64_t began = kbi_now() - kbi_lab.stood;
+    while (live && !lost && !enough) {
+        kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
+        for (int k = 0; k < c->slots && !lost; k++) {
+            kbi_arm* a = c->arms[order[k]];
+            a->ns[c->rounds] = kbi_slot(c, a);
+            lost = kbi_lost(&a->run);
+        }
+        if (lost) break;
+        c->rounds++;
+        live = 0;
+        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
+        enough = kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
+    }
+    for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
         if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
     for (int i = 0; i < c->n; i++) {
         kbi_run* run = &c->arms[i]->run;
@@ -12257,50 +11988,27 @@ static void kbi_arm_keep_rounds(const kbi_contest* c, kbi_arm* a) {
     if (c->n < 2 || kbi_failed(run)) return;
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
-    if (a == c->arms[0] && c->equal) run->m.control_ns = kbi_copy_reals(c->equal->ns, c->rounds);
+    if (a == c->arms[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->arms[c->n]->ns, c->rounds);
     // who called no KB_ALLOC has none of its data there, and what it brought nobody knows
-    run->m.stage = c->stage != NULL && !run->memory.strayed && run->memory.most > 0;
+    run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
     run->m.arms = c->n;
     run->m.contest = c->arms[0]->index;
 }
 
-// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
-static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
-    const kbi_recipe* r = c->recipe;
-    bool many = r->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
-    a->run.place.in_turn = c->n > 1 || many;
-    a->run.place.fiber = a->run.place.in_turn && !a->run.work.called ? &a->fiber : NULL;
-    a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-    a->over = a->run.place.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
-    if (a->over)
-        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
-    else
-        kbi_go_on(c, a);
-    if (many && !a->over) {
-        kbi_arm_replicate(c, a);
-        kbi_arm_capture(c, a);
-        a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-        kbi_go_on(c, a);
-    }
-}
-
-// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost.
+// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost, and the
+// others stay where they are, since the process ends.
 static bool kbi_contest_run(kbi_contest* c) {
-    int slots = kbi_contest_slots(c);
     bool good = true;
-    for (int i = 0; i < slots && good; i++) {
-        kbi_arm_start(c, kbi_contest_arm(c, i));
-        good = !kbi_lost(&kbi_contest_arm(c, i)->run);
+    for (int i = 0; i < c->slots && good; i++) {
+        kbi_arm_start(c, c->arms[i]);
+        good = !kbi_lost(&c->arms[i]->run);
     }
     if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < slots; i++) // the others stay where they are: the process ends
-        if (kbi_lost(&kbi_contest_arm(c, i)->run)) good = false;
-    for (int i = slots - 1; i >= 0; i--) { // the equal one first: it has nothing to say
-        kbi_arm* a = kbi_contest_arm(c, i);
-        a->run.place.order = KBI_FINISH;
-        if (kbi_lost(&a->run)) good = false;
-        if (!a->over && good) kbi_go_on(c, a);
-        if (good) kbi_arm_replicas_end(c, a), kbi_arm_keep_rounds(c, a), kbi_fiber_free(&a->fiber);
+    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->arms[i]->run);
+    for (int i = c->slots - 1; i >= 0 && good; i--) { // the control first: it has nothing to say
+        kbi_arm_end(c, c->arms[i]);
+        kbi_arm_keep_rounds(c, c->arms[i]);
+        good = !kbi_lost(&c->arms[i]->run);
     }
     return good;
 }
@@ -12315,11 +12023,11 @@ typedef struct kbi_room {
     int64_t device, host, largest; // bytes; of the largest stage
 } kbi_room;
 
-static kbi_room kbi_room_of(kbi_arm** arms, int n, bool equal) {
+static kbi_room kbi_room_of(kbi_arm** arms, int n, bool control) {
     kbi_room r = { 0, 0, 0 };
     size_t largest = 0;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, arms[i]->run.memory.most);
-    for (int i = 0; i < n + equal; i++) {
+    for (int i = 0; i < n + control; i++) {
         const kbi_run* run = &arms[i % n]->run;
         int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
         int64_t copies = KBI_MAX(run->memory.copies, 1), all = copies * run->m.memory;
@@ -12337,64 +12045,46 @@ static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
     return KBI_STAGES && !run->machine->tool[0] && largest > 0 && largest <= most;
 }
 
-// The baseline once more. It was checked; nobody asks it.
-static kbi_arm* kbi_equal_of(const kbi_arm* baseline) {
-    kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
-    const kbi_run* of = &baseline->run;
-    memset(a, 0, sizeof *a);
-    kbi_run_init(&a->run, of->backend, of->machine, of->recipe);
-    kbi_run_case(&a->run, of->of);
-    a->run.work = of->work;
-    a->run.memory.most = of->memory.most;
-    a->run.memory.copies = of->memory.copies;
-    a->run.sink = of->sink, a->run.index = -1;
-    a->run.place.stand_in = true;
-    a->index = baseline->index;
-    return a;
-}
-
-static bool kbi_contest_staged(kbi_contest* c, int64_t largest) {
-    kbi_stage stage;
-    kbi_memory* memories[KBI_SLOTS];
-    const kbi_backend* b = c->arms[0]->run.backend;
-    int n = kbi_contest_slots(c);
-    for (int i = 0; i < n; i++) memories[i] = &kbi_contest_arm(c, i)->run.memory;
-    bool staged = kbi_stage_wanted(&c->arms[0]->run, largest) && kbi_stage_open(&stage, b, memories, n);
-    c->stage = staged ? &stage : NULL;
-    bool good = kbi_contest_run(c);
-    if (staged && good) kbi_stage_close(&stage, memories, n);
-    return good;
-}
-
 // Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
 static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
-    int64_t free_now = n ? kbi_free_bytes(arms[0]->run.backend) : KB_NONE;
-    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    bool equal = n > 1; // whoever says how many samples there are asks of each rival, and gets no less sure a verdict
+    const kbi_backend* b = arms[0]->run.backend;
+    int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     for (int i = 0; i < n; i++) arms[i]->run.memory.copies = kbi_copies_planned(&arms[i]->run);
-    kbi_room room = kbi_room_of(arms, n, equal);
+    kbi_room room = kbi_room_of(arms, n, n > 1);
     int64_t device = room.device + room.largest;
     if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
     bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || (n && arms[0]->run.work.called)), good = true;
+    bool together = fits && (KBI_FIBERS || arms[0]->run.work.called), good = true;
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
+        kbi_stage stage;
+        kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
-        c.arms = arms + i;
-        c.n = together ? n : 1;
-        c.equal = together && equal ? kbi_equal_of(arms[0]) : NULL;
+        c.n = c.slots = together ? n : 1;
+        memcpy(c.arms, arms + i, sizeof *arms * (size_t)c.n);
+        if (c.n > 1) {
+            kbi_arm* control = c.arms[c.slots++] = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+            kbi_arm_again(control, arms[0]);
+            control->run.work = arms[0]->run.work;
+            control->run.memory.most = arms[0]->run.memory.most;
+            control->run.memory.copies = arms[0]->run.memory.copies;
+        }
         c.sink = sink;
         c.recipe = recipe;
-        good = kbi_contest_staged(&c, room.largest);
-        for (int j = 0; j < c.n; j++)
-            if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
-        if (c.equal && good) kbi_measured_free(&c.equal->run.m), KBENCH_FREE(c.equal);
+        for (int k = 0; k < c.slots; k++) memories[k] = &c.arms[k]->run.memory;
+        c.staged = kbi_stage_wanted(&arms[0]->run, room.largest) && kbi_stage_open(&stage, b, memories, c.slots);
+        good = kbi_contest_run(&c);
+        if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
+        for (int k = 0; k < c.n; k++)
+            if (good || c.arms[k]->over) kbi_arm_result(c.arms[k], sink);
+        if (c.slots > c.n && good) kbi_measured_free(&c.arms[c.n]->run.m), KBENCH_FREE(c.arms[c.n]);
     }
     return good;
 }
 
-// Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
+// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found right.
+// false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
@@ -12404,46 +12094,32 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         if (!wanted[i]) continue;
         kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
         memset(a, 0, sizeof *a);
-        kbi_run_init(&a->run, b, machine, recipe);
-        kbi_run_case(&a->run, &cases[first + i]);
+        kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
-        a->index = first + i;
-        a->run.sink = sink, a->run.index = a->index;
+        a->run.sink = sink, a->run.index = a->index = first + i;
         sink->enter(sink->to, a->index);
+        if (recipe->inside) {
+            kbi_inside* in = kbi_inside_call(&a->run);
+            good = !kbi_lost(&a->run);
+            sink->inside(sink->to, a->index, in);
+            KBENCH_FREE(in);
+            kbi_measured_free(&a->run.m);
+            KBENCH_FREE(a);
+            continue;
+        }
         kbi_check_call(&a->run);
-        bool fine = a->run.m.status == KB_OK;
-        good = fine || !kbi_lost(&a->run);
-        if (fine)
+        if (a->run.m.status == KB_OK) {
             arms[count++] = a;
-        else
-            kbi_arm_result(a, sink), KBENCH_FREE(a);
+            continue;
+        }
+        good = !kbi_lost(&a->run);
+        kbi_arm_result(a, sink);
+        KBENCH_FREE(a);
     }
-    for (int i = 0; i < count && good; i += 64) // as many at once
-        good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), recipe, sink);
+    for (int i = 0; i < count && good; i += KBI_ARMS)
+        good = kbi_contest_all(arms + i, KBI_MIN(count - i, (int)KBI_ARMS), recipe, sink);
     for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
     KBENCH_FREE(arms);
-    return good;
-}
-
-// Looks into the marked cases, which have been measured and found right. false: as above.
-static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b,
-                             kbi_machine* machine, int first, int n, const char* wanted, const kbi_sink* sink) {
-    bool good = true;
-    for (int i = 0; i < n && good; i++) {
-        kbi_run* run = wanted[i] ? (kbi_run*)kbi_grow(NULL, sizeof *run) : NULL;
-        if (!run) continue;
-        kbi_run_init(run, b, machine, recipe);
-        kbi_run_case(run, &cases[first + i]);
-        if (recipe->verdicts) run->work.verdict = &recipe->verdicts[i];
-        run->sink = sink, run->index = first + i;
-        sink->enter(sink->to, first + i);
-        kbi_inside* in = kbi_inside_call(run);
-        good = !kbi_lost(run);
-        sink->inside(sink->to, first + i, in);
-        KBENCH_FREE(in);
-        kbi_measured_free(&run->m);
-        KBENCH_FREE(run);
-    }
     return good;
 }
 
@@ -14936,8 +14612,7 @@ static int kbi_worker_main(const kbi_options* o) {
         }
         recipe.max_time = job.max_time;
         recipe.verdicts = verdicts;
-        good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
-                                                               wanted, &sink);
+        good = kbi_run_cases(plan.cases, &recipe, b, &machine, job.first, job.n, wanted, &sink);
         good = good && !kbi_left_behind(machine.gpu_present != 0);
         // roofs may have been measured meanwhile
         if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
@@ -15750,8 +15425,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
         char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
         memcpy(wanted, g->wanted, (size_t)g->n);
         if (g->inside) kbi_recipe_inside(&recipe, s->inside);
-        (g->inside ? kbi_inside_cases : kbi_run_cases)(s->plan->cases, &recipe, s->backend, &s->machine, g->first,
-                                                       g->n, wanted, &sink);
+        kbi_run_cases(s->plan->cases, &recipe, s->backend, &s->machine, g->first, g->n, wanted, &sink);
         KBENCH_FREE(wanted);
         const char* left = kbi_left_behind(s->machine.gpu_present != 0);
         if (left && !kbi_is(left, s->said)) {
@@ -16757,8 +16431,7 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     kbi_recipe_of_desc(&e->recipe, &e->given.desc);
     kbi_host_program_open(&e->recipe);
     e->of = kbi_given_case(&e->given, &e->arena, NULL, build);
-    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe);
-    kbi_run_case(&e->run, &e->of);
+    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->of);
     kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
     if (e->given.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->given.fault);
     kbi_watch_begin();

@@ -1040,9 +1040,9 @@ static bool kbi_range_begin(int device, const char* set_of) {
     enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
     struct kbi_ranging* r = &kbi_ranging;
     int (*current)(void**) = NULL;
-    void *p = kbi_driver_function("cuCtxGetCurrent", 4000), *context = NULL;
+    void* context = NULL;
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
-    memcpy(&current, &p, sizeof p);
+    kbi_driver_find("cuCtxGetCurrent", 4000, &current);
     if (current) current(&context);
     r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once in a process, which ends with it
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
@@ -2140,9 +2140,7 @@ static void kbi_code_show(const kb_result* r) {
 static void kbi_look_call(kbi_run* run, int number) {
     run->call.mark = number;
     run->call.looks = run->recipe->mode == KBI_COLD ? 1 : 2;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-    kbi_call_function(run);
-    kbi_body_ended(run);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
 }
 
 #define KBI_LOOK "KBENCH_LOOK" // the file in which a program that is looked at says how far it has come
@@ -2196,8 +2194,7 @@ static int kbi_look_main(const kbi_options* o) {
     for (int i = first; i < plan.n && here; i++) {
         if (!kbi_runs_here(s, &plan.cases[i])) continue;
         fprintf(f, "at %d\n", i), fflush(f);
-        kbi_run_init(run, s->backend, &s->machine, &s->recipe);
-        kbi_run_case(run, &plan.cases[i]);
+        kbi_run_init(run, s->backend, &s->machine, &s->recipe, &plan.cases[i]);
         kbi_check_call(run);
         if (run->m.status == KB_OK) kbi_look_call(run, i);
         if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device goes with this process

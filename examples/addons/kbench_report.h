@@ -203,6 +203,8 @@ static bool kbi_report_agree(void) {
     if (kbi_wanted.compare[0] && !kbi_wanted.compare[1])
         return kbi_error("--compare takes two names or files, the older one first"), false;
     if (!kbi_options_beside(o) || !kbi_options_gate_agree()) return false;
+    if (kbi_wanted.on[KBI_REPORT_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
+        return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     if (processes && processes != o->procs && !kbi_wanted.n_load)
         kbi_warn(
             "--benchmark_repetitions %lld: a repetition is a process, and --procs says how many there are (%lld)",
@@ -5979,8 +5981,6 @@ static bool kbi_resume_ready(const char* value) {
     const char* path = kbi_options_now->jsonl;
     struct stat about;
     (void)value;
-    if (!path || kbi_is(path, "-"))
-        return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(ESPIPE)), false;
     if (!*kbi_binary_hash())

@@ -162,5 +162,5 @@ run "$prog" $some --resume --jsonl "$lines" --json "$tmp/r.json"
 check_rc "after $struck kills" 0
 each "after $struck kills" "$lines" $all
 check_same "after $struck kills: the array has all" "$("$tmp/flat" "$tmp/r.json" | grep -c '	operation	')" $all
-check_same "after $struck kills: no temporary file" "$(ls "$tmp" | grep -c 'tmp[0-9]')" 0
+check_same "after $struck kills: no temporary file" "$(ls "$tmp" | grep -c '[.]tmp$')" 0
 finish

@@ -294,23 +294,23 @@ static void test_warm(void) {
 static void test_contest_width(void) {
     enum { RIVALS = 7, ROUNDS = 64 };
     kbi_arm* all = (kbi_arm*)calloc(RIVALS + 1, sizeof(kbi_arm));
-    kbi_arm* arms[RIVALS + 1];
     kbi_contest c;
     memset(&c, 0, sizeof c);
-    c.arms = arms, c.rounds = ROUNDS;
+    c.rounds = ROUNDS;
     for (int i = 0; i <= RIVALS; i++) {
-        arms[i] = &all[i];
+        c.arms[i] = &all[i];
         for (int r = 0; r < ROUNDS; r++) all[i].ns[r] = 1000 + (i == 0 ? 0 : (r * 37 + 11) % ROUNDS); // all alike
     }
     double log_ratio[ROUNDS], median, lo, hi;
     for (int r = 0; r < ROUNDS; r++) log_ratio[r] = log(all[0].ns[r] / all[1].ns[r]);
     for (c.n = 2; c.n <= RIVALS + 1; c.n++) {
+        c.slots = c.n;
         CHECK(kbi_paired(log_ratio, ROUNDS, 0.05 / (c.n - 1), &median, &lo, &hi));
         CHECK_REAL(kbi_contest_width(&c), (hi - lo) / 2, 1e-12);
     }
-    c.n = RIVALS + 1;
+    c.n = c.slots = RIVALS + 1;
     double apart = kbi_contest_width(&c);
-    c.n = 2;
+    c.n = c.slots = 2;
     CHECK(kbi_contest_width(&c) < 0.95 * apart);
     all[1].over = true; // by itself there is nothing left to be resolved
     CHECK_REAL(kbi_contest_width(&c), 0, 0);
@@ -336,38 +336,6 @@ static void test_clock(void) {
     for (int i = 0; i < 5; i++) kbi_note_clock(run, mhz[i]);
     CHECK_REAL(run->m.clock_low, 1400, 0), CHECK_REAL(run->m.clock_high, 1700, 0),
         CHECK_REAL(run->m.sm_clock, 1600, 0);
-}
-
-// the first runs of a slot that belong to the one before
-static void test_settling(void) {
-    double ns[KBI_TRIALS][KBI_TRIAL_LONG];
-    bool ends;
-    for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
-        for (int t = 0; t < KBI_TRIALS; t++)
-            for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // over half a percent
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), slow);
-        CHECK_INT(ends, slow < KBI_TRIAL_RUNS / 2);
-    }
-    for (int t = 0; t < KBI_TRIALS; t++)
-        for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // below it
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), 0), CHECK(ends);
-    for (int t = 0; t < KBI_TRIALS; t++)
-        for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-            ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within what it scatters
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), 0), CHECK(ends);
-    for (int decay = 4; decay <= 8;
-         decay += 4) { // by and by: a longer trial tells where it ends, or that it does not
-        for (int t = 0; t < KBI_TRIALS; t++)
-            for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS, &ends), KBI_TRIAL_RUNS / 2);
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG, &ends), decay == 4 ? 12 : KBI_TRIAL_LONG / 2);
-        CHECK_INT(ends, decay == 4);
-    }
-    for (int t = 0; t < KBI_TRIALS; t++)
-        for (int i = 0; i < KBI_TRIAL_LONG; i++)
-            ns[t][i] = i == KBI_TRIAL_LONG / 2 - 1 ? 1010 : 1000; // one by chance
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG, &ends), KBI_TRIAL_LONG / 2), CHECK(ends);
 }
 
 // --- memory ---
@@ -490,7 +458,7 @@ static void test_guards(void) {
         kbi_run* run = new_run();
         char* p = (char*)kbi_memory_alloc(&kbi_cpu, &run->memory, KB_HOST, (size_t)rows[i].n);
         p[rows[i].at] = 1;
-        kbi_check_guards(run, NULL);
+        kbi_check_guards(run);
         CHECK_STR(run->m.message, rows[i].says), CHECK_INT(run->m.flags, (uint64_t)1 << KB_FLAG_OVERRUN);
         kbi_memory_free(&kbi_cpu, &run->memory, false);
     }
@@ -568,7 +536,7 @@ static kbi_contest new_contest(int n) {
     kbi_contest c;
     memset(&c, 0, sizeof c), memset(arms_of, 0, sizeof arms_of);
     kbi_recipe_default(&recipe), kbi_machine_clear(&machine_here, "script");
-    c.arms = arm_list, c.n = n, c.recipe = &recipe;
+    memcpy(c.arms, arm_list, sizeof arm_list), c.n = c.slots = n, c.recipe = &recipe;
     for (int i = 0; i < 4; i++) {
         kbi_run* run = &arms_of[i].run;
         kbi_measured_clear(&run->m);
@@ -612,9 +580,6 @@ static void test_contest_enough(void) {
     CHECK(!kbi_contest_enough(&c, 0));
     arms_of[1].over = true;
     CHECK(kbi_contest_enough(&c, 0));
-    c.equal = &arms_of[2];
-    CHECK_INT(kbi_contest_slots(&c), 3), CHECK(kbi_contest_arm(&c, 2) == &arms_of[2]);
-    CHECK(kbi_contest_arm(&c, 1) == &arms_of[1]);
 }
 
 // What a contest needs of memory.
@@ -671,31 +636,13 @@ static void test_room(void) {
         recipe.mode = (kbi_mode)rows[i].mode, recipe.audit = rows[i].audit, run->memory.device_peak = rows[i].bytes;
         CHECK_INT(kbi_copies_planned(run), rows[i].want);
     }
-    // a copy's place
-    kbi_arm* a = &arms_of[0];
-    kbi_stage s;
-    kbi_memory copy;
-    memset(&copy, 0, sizeof copy), memset(&s, 0, sizeof s), memset(&a->run.memory, 0, sizeof copy);
-    kbi_copy_place(a, &copy, 1);
-    CHECK(!copy.first && !copy.stage && !a->run.memory.strayed);
-    s.stride = 4096, a->run.memory.stage = &s, a->run.memory.copies = 3, a->run.memory.most = 77;
-    for (int which = 1; which < 3; which++) {
-        kbi_copy_place(a, &copy, which);
-        CHECK(copy.first == &a->run.memory && copy.stage == &s), CHECK_INT(copy.at, which * 4096),
-            CHECK_INT(copy.most, 77);
-        CHECK(!a->run.memory.strayed);
-    }
-    memset(&copy, 0, sizeof copy);
-    kbi_copy_place(a, &copy, 3);
-    CHECK(!copy.stage && a->run.memory.strayed);
 }
 
 static void test_rounds_kept(void) {
     for (int how = 0; how < 5; how++) {
         kbi_contest c = new_contest(how == 1 ? 1 : 2);
-        kbi_stage s;
-        memset(&s, 0, sizeof s);
-        c.rounds = 3, c.equal = how == 2 ? NULL : &arms_of[2], c.stage = how == 3 ? NULL : &s;
+        c.rounds = 3, c.staged = how != 3;
+        if (c.n > 1) c.slots = how == 2 ? 2 : 3;
         for (int i = 0; i < 3; i++)
             for (int r = 0; r < 3; r++) arms_of[i].ns[r] = 100 * i + r;
         for (int i = 0; i < 2; i++) {
@@ -719,8 +666,7 @@ static void test_rounds_kept(void) {
         for (int i = 0; i < 2; i++) kbi_measured_free(&arms_of[i].run.m);
     }
     kbi_contest c = new_contest(2); // without a block there, or with one beside, nothing is shared
-    kbi_stage s;
-    c.stage = &s, c.rounds = 1;
+    c.staged = true, c.rounds = 1;
     for (int i = 0; i < 2; i++) {
         kbi_run* run = &arms_of[i].run;
         run->memory.strayed = i, run->memory.most = i;
@@ -773,19 +719,25 @@ static void test_units(void) {
     static kbi_timer timer;
     kbi_backend b = kbi_cpu;
     run->backend = &b, run->sampling.timer = &timer;
-    static const struct {
-        int order, settling, open, n, full;
-    } slots[] = { { KBI_SLOT, 0, 0, 8, 1 }, { KBI_SLOT, 0, 0, 9, 1 },  { KBI_SLOT, 0, 0, 7, 0 },
-                  { KBI_SLOT, 1, 0, 8, 0 }, { KBI_SLOT, 0, 1, 8, 0 },  { KBI_BY_ITSELF, 0, 0, 8, 0 },
-                  { KBI_HOLD, 0, 0, 8, 0 }, { KBI_FINISH, 0, 0, 8, 0 } };
+    static const struct { // rests: the slot is full; else it takes a sample, or has enough
+        int order, settling, open, n, rests, enough;
+    } slots[] = { { KBI_SLOT, 0, 0, 8, 1, 0 },      { KBI_SLOT, 0, 0, 9, 1, 0 },      { KBI_SLOT, 0, 0, 7, 0, 0 },
+                  { KBI_SLOT, 1, 0, 8, 0, 0 },      { KBI_SLOT, 0, 1, 8, 0, 0 },      { KBI_BY_ITSELF, 0, 0, 7, 0, 0 },
+                  { KBI_BY_ITSELF, 0, 0, 8, 0, 1 }, { KBI_BY_ITSELF, 0, 1, 8, 0, 0 }, { KBI_FINISH, 0, 0, 7, 0, 1 } };
+    static double ten[10];
+    static kb_entry entry;
+    kbi_case c = case_of(&entry);
+    recipe.samples = 8, run->m.samples = ten, run->of = &c;
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
         run->place.order = (kbi_order)slots[i].order, run->place.settling = slots[i].settling;
         run->sampling.open = slots[i].open, run->m.n = slots[i].n, run->place.slot_end = 8;
-        CHECK_INT(kbi_slot_is_full(run), slots[i].full);
-        if (slots[i].order) CHECK_INT(kbi_wants_sample(run), slots[i].order != KBI_FINISH);
+        run->place.resting = false, run->call.phase = KBI_PHASE_SAMPLE;
+        kbi_unit unit = kbi_choose_sample(run);
+        CHECK_INT(run->place.resting, slots[i].rests);
+        CHECK_THAT((unit == KBI_SAMPLE) == (!slots[i].rests && !slots[i].enough), "slot %d", (int)i);
+        CHECK_INT(run->call.phase, slots[i].enough ? KBI_PHASE_TURNS : KBI_PHASE_SAMPLE);
     }
-    run->place.order = KBI_BY_ITSELF, recipe.samples = 8, run->place.settling = 0, run->sampling.open = false;
-    for (run->m.n = 7; run->m.n < 10; run->m.n++) CHECK_INT(kbi_wants_sample(run), run->m.n < 8);
+    run->sampling.open = run->place.resting = false, run->m.n = 0;
     static const struct {
         int begin, host, audit, want;
         unsigned expect;
@@ -805,7 +757,8 @@ static void test_units(void) {
     for (int i = 0; i < 16; i++) { // comparing wants all of these
         b.capture.compare = i & 1 ? (void (*)(kbi_run*))abort : NULL;
         run->work.shape = i >> 1 & 1, machine_here.simulated = !(i >> 2 & 1), run->place.stand_in = !(i >> 3);
-        CHECK_INT(kbi_compares(run), i == 15);
+        run->call.phase = KBI_PHASE_COMPARE, run->call.last = KBI_PHASE_PROVE, run->alike.compared = 0;
+        CHECK_INT(kbi_choose_unit(run), i == 15 ? KBI_COMPARED : KBI_NO_UNIT);
     }
     machine_here.simulated = false, run->place.stand_in = false;
     for (int i = 0; i < 8; i++) { // under a tool every kernel is only run
@@ -813,12 +766,10 @@ static void test_units(void) {
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
-    run->work.called = true, run->alike.compared = 0;
-    CHECK(!kbi_left_unrun(run));
-    run->alike.compared = 1;
-    CHECK(kbi_left_unrun(run));
-    run->work.called = false;
-    CHECK(!kbi_left_unrun(run));
+    for (int i = 0; i < 4; i++) { // a function that is called, with memory that was given and not filled
+        run->work.called = i & 1, run->alike.compared = i >> 1, run->call.phase = KBI_PHASE_PROVE;
+        CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_PROVED : KBI_NO_UNIT);
+    }
     run->call.last = KBI_PHASE_INSIDE;
     CHECK_INT(kbi_after_audit(run), KBI_PHASE_INSIDE);
     run->call.last = KBI_PHASE_PROVE;
@@ -837,10 +788,10 @@ static void test_alone(void) {
     kbi_run* run = new_run();
     timer.alone = sample_of_its_own, run->sampling.timer = &timer;
     for (int i = 0; i < 3; i++) {
-        kbi_sample_alone(run, KBI_WARM), CHECK_INT(run->call.warm_units, i + 1), CHECK_INT(run->call.window.n, i + 1);
+        kbi_timed_unit(run, KBI_WARM), CHECK_INT(run->call.warm_units, i + 1), CHECK_INT(run->call.window.n, i + 1);
         CHECK_INT(run->call.unit, KBI_NO_UNIT), CHECK_INT(run->m.n, 0);
     }
-    kbi_sample_alone(run, KBI_SAMPLE);
+    kbi_timed_unit(run, KBI_SAMPLE);
     CHECK_INT(run->call.warm_units, 3), CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 200, 0);
     KBENCH_FREE(run->m.samples);
 }
@@ -1025,14 +976,14 @@ static void test_held(void) {
         CHECK(!run->memory.blocks->next->changed);
         out[n - 1] = 2; // the last byte is looked at
         CHECK(kbi_put_back(run)), CHECK(run->memory.blocks->next->changed), CHECK_INT(out[n - 1], 1);
-        CHECK(!kbi_proven(run) && !kbi_stale(run));
+        CHECK(!kbi_last_run(run, false) && !kbi_last_run(run, true));
         run->call.proved = true;
-        CHECK(!kbi_proven(run) && kbi_stale(run)); // as it was, though it had been written
+        CHECK(!kbi_last_run(run, false) && kbi_last_run(run, true)); // as it was, though it had been written
         out[0] = 3;
-        CHECK(kbi_proven(run) && !kbi_stale(run));
+        CHECK(kbi_last_run(run, false) && !kbi_last_run(run, true));
         kbi_put_back(run);
         run->memory.blocks->next->changed = false;
-        CHECK(!kbi_proven(run) && !kbi_stale(run));
+        CHECK(!kbi_last_run(run, false) && !kbi_last_run(run, true));
         // held once more: what still is as it was kept is an output that changes
         memset(out, 5, n);
         kbi_hold(run);
@@ -1102,9 +1053,9 @@ static void test_constant(void) {
         kbi_run* run = new_run();
         kb_state* kb = new_state(run);
         char* p = (char*)kb_alloc(kb, KB_DEVICE, 1, 10);
-        kbi_check_guards(run, NULL), CHECK_INT(run->m.status, KB_OK);
+        kbi_check_guards(run), CHECK_INT(run->m.status, KB_OK);
         p[at[k]] = 1;
-        kbi_check_guards(run, NULL), CHECK_HAS(run->m.message, want[k]);
+        kbi_check_guards(run), CHECK_HAS(run->m.message, want[k]);
         CHECK(run->m.flags == (uint64_t)1 << KB_FLAG_OVERRUN);
         kbi_memory_free(run->backend, &run->memory, false);
     }
@@ -1367,7 +1318,7 @@ static void test_inside(void) {
     kbi_insight_clear();
     kbi_process.instruments = registered;
     // nobody is looked into who was not measured
-    CHECK(kbi_inside_cases(NULL, &recipe, &b, &machine_here, 0, 3, "\0\0\0", NULL));
+    CHECK(kbi_run_cases(NULL, &recipe, &b, &machine_here, 0, 3, "\0\0\0", NULL));
 }
 
 // --- host work ---
@@ -1609,7 +1560,6 @@ int main(void) {
     test_contest_width();
     test_windows();
     test_clock();
-    test_settling();
     test_ulp();
     test_stage();
     test_no_room();
