@@ -4,7 +4,7 @@
    kbench was tuned on it. Each operation has three implementations that are the same function. third_party.sh
    requires a time of each, or the flag that it must get, and that none is called slower or faster.
 
-   nvcc -O3 -I. tests/gpu/others.cu -lcublas -lcufft -lcurand -o others  (without those: -DOTHERS_NO_LIBRARIES) */
+   nvcc -O3 -I. tests/gpu/third_party.cu -lcublas -lcufft -lcurand -o third_party  (without those: -DOTHERS_NO_LIBRARIES) */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"
