@@ -783,8 +783,8 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // Copies from and to kb_alloc's memory, after everything on kb->stream; untimed places only, and none after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
-// What kb_host(kb, p) calls: a copy on the host of a buffer of kb_alloc, from p to the buffer's end, as it is now; kbench
-// frees it. NULL when the case has failed; a NULL or foreign p fails it (BAD_CASE).
+// What kb_host(kb, p) calls: a copy on the host of a buffer of kb_alloc, from p to the end of the buffer, as it is now.
+// kbench frees it. NULL when the case has failed; a NULL or foreign p fails it (BAD_CASE).
 void* kb_host_copy(kb_state* kb, const void* p);
 
 // --- correctness: after the timed block (before it: BAD_CASE, since it would see nothing of what the block writes).

@@ -290,8 +290,6 @@ static void test_machine(void) {
           r.read_roof_gbps == 10);
     kb_result_free(&r), kbi_result_clear(&r), m.why[0] = 0;
     kbi_record_machine(&r, &m), CHECK_STR(r.no_gpu, KBI_CUDA ? "--device cpu" : "built without CUDA");
-    kb_result_free(&r), kbi_result_clear(&r), snprintf(m.backend, sizeof m.backend, "script");
-    kbi_record_machine(&r, &m), CHECK_STR(r.no_gpu, "scripted");
     kb_result_free(&r);
     char text[200];
     kb_build b = { "13.2.0", true, true, NULL, NULL, 0, NULL, NULL };
