@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Sanitizers, coverage and profilers make code slower: the record's build names them, whether the benchmark's file or the
-# implementation's file has them; DEBUG_BUILD says so, and no gate compares such times with plain ones.
+# Sanitizers, coverage and profiling slow code down: the record's build names them, whether they apply to the benchmark's
+# file or to the implementation's. The flag DEBUG_BUILD reports them, and the gate does not compare such times with
+# others.
 . tests/lib.sh
 
 root=$PWD

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Benchmarks in a shared library, loaded by dlopen or linked: a body of one instruction has a time, an empty one has none,
-# and a program without -rdynamic says which symbol is missing.
+# Benchmarks in a shared library, loaded with dlopen or linked. A function of one instruction has a time, an empty one
+# has none, and a program without -rdynamic names the missing symbol.
 . tests/lib.sh
 
 cat > "$tmp/plugin.c" << 'EOF'

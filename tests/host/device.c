@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The pieces of the CUDA back end, each by itself on the virtual GPU: known answers, and both sides of every edge.
+// Unit tests of the CUDA back end on the virtual GPU: known answers, and both sides of every threshold.
 #include "test.h"
 #include "virtual_gpu.h"
 #include <library_types.h>

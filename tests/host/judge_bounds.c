@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The judge by known answers, at and beside each of its bounds: flags, rates, roofs, what counters say, processes of a
-// case, rivals of a group. (judge_programs.c has whole programs, flag_rates.c how often a flag stands beside what is usual.)
+// Judging with known answers, at and next to each threshold: flags, rates, peaks, counters, several processes of a
+// case, implementations of a group. judge_programs.c has whole programs, flag_rates.c the rates of flags.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The judge on scripted samples: every planted behaviour gets its flag and no other, every implausible number
-// is withheld, speedups and ratings follow from the times. Started without arguments this is the test; it
-// starts itself with arguments as a program of benchmarks whose times come from a script.
+// Judging of scripted samples: every planted behaviour gets its flag and no other, every implausible time is
+// withheld, and speedups and ratings follow from the times. Without arguments this is the test; it runs itself with
+// arguments as a program of benchmarks with scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the stages hand to each other, number for number: what a record takes from what was measured, what the judge makes
-// of samples whose median is known by hand, when a run has warmed up and when it has enough, where data goes on a stage.
+// Values passed between the stages: what a record takes from the measurement, the judgement of samples with a known
+// median, the end of warm-up and of sampling, and the placement of data in shared buffers.
 // a program of its own: it replaces the clock.
 #include "test.h"
 #include "guarded.h"

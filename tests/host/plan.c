@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// From the command line to the plan, by known answers: what options and environment become, where their limits lie,
-// which values axes have, and which cases, in which groups, a whole plan, a shard and a part of it hold.
+// From the command line to the plan, with known answers: the effect and limits of options and environment variables,
+// the values of axes, and the cases and groups of a whole plan, a shard and a selection.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// --procs: times that differ by process are planted, and the record says what follows from them: mean, interval, middle
-// process, flags, contests; faults of one process, and which processes there are. Started without arguments this is the
-// test; it starts itself with arguments as a program of benchmarks whose times come from a script.
+// --procs with planted differences between processes: the record's mean, interval, median process, flags and
+// comparisons; failures of one process, and which processes exist. Without arguments this is the test; it runs itself
+// with arguments as a program of benchmarks with scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* The random numbers and the floats of 16 and 8 bits: known answers, conversions against definitions, moments,
+/* Random numbers and floats of 16 and 8 bits: known answers, conversions compared with their definitions, moments,
  * splitting. */
 #include "test.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Files of records where something is in their way: what cannot be written waits, and is written in the end or counted;
-// what a name leads to is replaced as a whole.
+// Record files with obstacles: records that cannot be written yet wait, and are written or counted in the end.
+// Neighbouring files are left alone unless a killed run left them. A link's target is replaced as a whole.
 // a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"

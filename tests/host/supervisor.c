@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The process that owns the terminal, by itself: what it takes of a worker's answers, in whatever pieces they come; who
-// is blamed for one that is gone; what is asked for; how --budget deals out what is left.
+// The supervisor process without workers: it parses a worker's messages in pieces of any size, finds the case that
+// killed a worker, requests the next case, and divides the time of --budget.
 // a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The table, from records made by hand: machines, groups, headings and units come out of the records, however they are
-// handed over, and whatever their texts hold.
+// The table of hand-written records: machines, groups, headings and units come from the records, in whatever order
+// they are passed and whatever text they contain.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
