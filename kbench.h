@@ -2229,16 +2229,11 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// A name beside a file: its own with this ending and process, or, where that would be too long, one made of its hash.
+// A name beside a file: the beginning of its own, with this process and ending.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
-    kbi_put(&out, path, n);
-    if (strlen(path + n) <= 220)
-        kbi_putf(&out, "%s.%ld%s", path + n, (long)getpid(), ending);
-    else
-        kbi_putf(&out, "kbench-%016llx.%ld%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n),
-                 (long)getpid(), ending);
+    kbi_putf(&out, "%.*s%.220s.%ld%s", (int)n, path, path + n, (long)getpid(), ending);
     return out.s;
 }
 
@@ -2258,10 +2253,11 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a process of our own
+static bool kbi_write_all(int file, const char* s, size_t n) { // into a regular file, or a pipe to a process of our own
     while (n) {
         ssize_t done = write(file, s, n);
         if (done < 0 && errno == EINTR) continue;
+        if (done == 0) errno = ENOSPC;
         if (done <= 0) return false;
         s += done;
         n -= (size_t)done;
@@ -2284,18 +2280,26 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Puts text in the place of a file as a whole, with the mode of the old one and, where that is allowed, its owner. old:
-// the file that is there, st_nlink 0: none. False: errno says why, and the old one is as it was.
-static bool kbi_replace(const char* path, kbi_text* text, const struct stat* old) {
+// Puts text in the place of a file as a whole, with its mode and, where that is allowed, its owner. old: that file,
+// st_nlink 0: there was none. False: errno says why (ESTALE: another file is there now), and it is as it was.
+static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
+    struct stat now;
     char* name = kbi_name_beside(path, ".tmp");
     unlink(name); // of a process of this number that was killed
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
-    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_flush(file, text, 1000);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
         bool given = fchown(file, old->st_uid, old->st_gid) == 0;
         good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
     }
-    good = good && kbi_sync(file) && rename(name, path) == 0;
+    good = good && kbi_sync(file);
+    for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+        kbi_readable(-1, 20); // two processes that end at once look one after the other
+    bool there = good && stat(path, &now) == 0, gone = good && !there && errno == ENOENT;
+    bool same = there && old->st_nlink && kbi_same_file(&now, old) && now.st_size == old->st_size &&
+                now.st_mtime == old->st_mtime;
+    if (there && !same) errno = ESTALE;
+    good = (same || gone) && rename(name, path) == 0;
     int why = errno;
     if (file >= 0 && !good) unlink(name);
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
@@ -2360,35 +2364,25 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// All is written, on the disk and in the old file's place. Where that file is no longer the one that was there when
-// this process began, the text goes beside it. False: errno says why not, 0: it was said; the old file is as it was.
+// All is written, on the disk and in the old file's place. Where another file has come there since this process began,
+// the text goes beside it. False: errno says why not, 0: it was said; what is there is as it was.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    struct stat now;
-    struct stat none;
-    int file = o->file, folder;
+    int file = o->file;
     if (file >= 0) {
         if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
         return o->file = -1, file <= 2 || close(file) == 0;
     }
-    memset(&none, 0, sizeof none);
-    folder = kbi_open_folder(o->path); // two processes that end at once look one after the other
-    for (int i = 0; i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
-        kbi_readable(-1, 20);
-    bool there = stat(o->path, &now) == 0, gone = !there && errno == ENOENT;
-    bool same = there && o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
-                now.st_mtime == o->old.st_mtime;
+    if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
+    if (errno != ESTALE) return false;
     char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
-    bool good = kbi_replace(gone || same ? o->path : beside, &o->waiting, same ? &o->old : &none);
-    if (good && !gone && !same) {
+    memset(&o->old, 0, sizeof o->old);
+    bool good = kbi_replace(beside, &o->waiting, &o->old);
+    if (good)
         kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
                   o->path, beside);
-        good = false;
-        errno = 0; // said
-    }
-    int why = errno;
-    if (folder >= 0) close(folder);
+    if (good) errno = 0; // said
     KBENCH_FREE(beside);
-    return errno = why, good;
+    return false;
 }
 
 // --- records, one a line, which several processes append to one file ---
@@ -14038,28 +14032,25 @@ static struct kbi_destinations {
 
 // Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
 // there.
-static bool kbi_destination_take(const char* option, const char* folder, const char* path) {
+static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
-    kbi_text full = KBI_BLANK;
     struct stat about;
     bool standard = kbi_is(path, "-"), apart = true;
     if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
-    kbi_putf(&full, "%s%s%s", folder ? folder : "", folder ? "/" : "", path);
-    char* real = standard ? kbi_keep_text(path) : kbi_real_path(full.s);
+    char* real = standard ? kbi_keep_text(path) : kbi_real_path(path);
     bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode); // keeps nothing
     for (int i = 0; i < all->n && apart && !device; i++) {
         const kbi_destination* before = &all->of[i];
         apart = !kbi_is(before->path, real);
         if (!apart && !before->option)
-            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, full.s);
+            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, path);
         else if (!apart && standard)
             kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
         else if (!apart)
-            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, full.s);
+            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, path);
     }
     all->of[all->n].option = option;
     all->of[all->n++].path = real;
-    kbi_text_free(&full);
     return apart;
 }
 
@@ -14073,12 +14064,12 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             kbi_destinations.of[kbi_destinations.n++].path =
                 kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     }
-    bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
-    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
+    bool apart = !o->json || !*o->json || kbi_destination_take("json", o->json);
+    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", o->jsonl);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->value && *i->value &&
             (i->fill || (i->row.name && i->argument && strstr(i->argument, "FILE"))))
-            apart = kbi_destination_take(i->option, NULL, i->value);
+            apart = kbi_destination_take(i->option, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
     for (int i = 0; i < kbi_destinations.n; i++) KBENCH_FREE(kbi_destinations.of[i].path);
@@ -14101,20 +14092,15 @@ static void kbi_outputs_free(kbi_outputs* all) {
 // A file that is written at the end. False after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
-                            const char* folder, const char* path, bool append) {
-    kbi_text full = KBI_BLANK;
-    if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
+                            const char* path, bool append) {
     if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
     kbi_output_file* f = &all->of[all->n];
     memset(f, 0, sizeof *f);
-    if (folder) kbi_putf(&full, "%s/", folder);
-    kbi_puts(&full, path);
     f->mark = *mark;
     f->fill = fill;
-    bool good = kbi_out_open(&f->to, option, full.s, &f->mark, append);
+    bool good = kbi_out_open(&f->to, option, path, &f->mark, append);
     all->n += good;
     all->keeps = true;
-    kbi_text_free(&full);
     return good;
 }
 
@@ -14130,7 +14116,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
             good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
         good = good && (!i->open || i->open(i->value));
         if (good && i->fill && i->value)
-            good = kbi_outputs_add(all, i->option, i->fill, &mark, NULL, i->value, false);
+            good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
         all->keeps |= i->on && i->end;
     }
     if (!good) kbi_outputs_free(all);
