@@ -44,7 +44,6 @@ CONTENTS (search for the tag)
     >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
-    >>parse        foundation: JSON taken apart: texts, numbers, lists; it trusts nothing
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -58,7 +57,6 @@ CONTENTS (search for the tag)
     >>fiber        foundation: a function suspended in its middle, on a stack of its own
     >>handed       foundation: what the stages hand to each other: recipe, case, measured, machine
     >>insight      foundation: what a look inside of a case found: kernels, copies, calls of its block. Pure functions
-    >>streams      foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions
     >>fields       foundation: a record's keys as data, and the names by which people choose among them
     >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
     >>registry     declare: what the KBENCH macros registered, in the order of the source
@@ -68,9 +66,8 @@ CONTENTS (search for the tag)
     >>list         plan: what --list, --list-ops and --list-sizes print
     >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
     >>lab          measure: all that a measuring process keeps from one case to the next
-    >>leftovers    measure: what a function changed in its process: put back before the next one, or the process ends
-    >>nvtx         measure: names of cases and phases, for whatever profiler listens
-    >>host         measure: the cpu backend, and the tests' script backend, with their timers
+    >>leftovers    measure: what a function changed in its process, which ends then
+    >>host         measure: the cpu backend, and the timer by the host's clock
     >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
     >>device       measure: the GPU: stream, gate, events, eviction, clock
     >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
@@ -91,13 +88,11 @@ CONTENTS (search for the tag)
     >>rivals       judge: several processes of a case, and the rivals of a group: who is faster, and how surely
     >>facts        record: what else may tell two machines' times apart, as the system's files have it
     >>record       record: a case's identity, machine and run, put into its record
-    >>reader       record: files of records read back, whatever is in them
     >>store        record: files that survive a crash
     >>columns      render: what render is told beside the records, widths of text, and what stands in a column
     >>table        render: the terminal table: text laid out in its width, columns, rows, and what stands under them
     >>csv          render: records as CSV
     >>progress     render: the progress line on stderr
-    >>resume       program: which cases an earlier run has left records of, and what is still to be done
     >>budget       program: --budget, a time for the whole run: what each case gets of it, and what has no room
     >>worker       program: the process that runs cases, told by pipe which, and answering
     >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
@@ -135,9 +130,9 @@ THE RECORD
     each synced before the next group starts. All keys are always present, null where they do not apply.
     KB_RECORD in >>types lists them with units and meanings, and makes the fields of kb_result. This is schema 3:
     schema 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
-    --resume measures only cases that the --jsonl file has no record of, from the same executable (its hash is
-    binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or in which one failed,
-    is measured as a whole, and its old lines are removed.
+    --resume (of kbench_report.h) measures only cases that the --jsonl file has no record of, from the same
+    executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
+    in which one failed, is measured as a whole, and its old lines are removed.
     All files but those of --jsonl and --history replace the old file when the new one is complete and on the
     disk. Several processes may append to one file; each locks it. If another program changes a file during the
     run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
@@ -658,7 +653,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real,    occupancy_theoretical, kernel, measured(occupancy), \
       "percent of the threads that fit on a multiprocessor") \
     x(real,    occupancy_achieved,    kernel, code, "percent, as counters saw it") \
-    x(text,    backend,               machine, machine(backend), "cuda, cpu; script in tests") \
+    x(text,    backend,               machine, machine(backend), "cuda, cpu") \
     x(whole,   device,                machine, code, "number of the GPU") \
     x(text,    gpu,                   machine, code, "its name") \
     x(text,    compute_capability,    machine, code, "9.0") \
@@ -824,6 +819,13 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
 typedef struct kb_text kb_text; // the text of a file to come
 void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3);
 
+typedef struct kb_planned {  // a case that is going to be measured
+    const char* name;        // as in its record
+    int64_t group;           // the same number: cases of one comparison group, which are measured together
+    bool runs;               // whether this machine can run it
+    const kb_result* record; // to be set: stands for the case, which is then not measured
+} kb_planned;
+
 // An output: an option, and what becomes of records. Start from a static variable, which is zero; what it lacks is
 // NULL. KBENCH_OUTPUT makes one that writes a file.
 typedef struct kb_output {
@@ -841,6 +843,11 @@ typedef struct kb_output {
     bool (*open)(const char* value);
     // In place of a run. Gives the exit code; -1: there will be a run.
     int (*instead)(const char* value);
+    // Before the cases are measured on a GPU or CPU: sets the records of those that are known already, unless a case
+    // of their group that runs here is not. Such a record is the output's and lives as long as the program. It goes
+    // into the table and all files but the one of --jsonl. like: what the records of this run have in common; NULL:
+    // the cases are only listed, and those that are known are left out. False, after a message: exit code 2.
+    bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     // Each record, when its comparison group is done; and what the table says below its row.
     void (*each)(const kb_result* record);
     void (*below)(kb_text* to, const kb_result* record, int width);
@@ -1392,9 +1399,9 @@ extern int fchmod(int file, unsigned mode);
 extern int fchown(int file, unsigned owner, unsigned group);
 extern int ftruncate(int file, off_t size);
 extern FILE* fdopen(int file, const char* mode);
-extern ssize_t readlink(const char* path, char* out, size_t n);
 extern int setenv(const char* name, const char* value, int replace);
 extern int unsetenv(const char* name);
+extern ssize_t readlink(const char* path, char* out, size_t n);
 extern long syscall(long number, ...);
 extern FILE* popen(const char* command, const char* mode);
 extern int pclose(FILE* f);
@@ -1514,7 +1521,6 @@ static int kbi_high_file(int file) {
 }
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
-static bool kbi_folder_here(char* to, size_t size) { return getcwd(to, size) != NULL; }
 static bool kbi_readable(int file, int milliseconds) { // file -1: only waits
     struct pollfd p = { file, POLLIN, 0 };
     return poll(&p, 1, milliseconds) > 0;
@@ -1550,6 +1556,8 @@ static struct kbi_process {
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
+    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const struct kbi_backend* own_backend;
 } kbi_process;
 
 // The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
@@ -1964,10 +1972,12 @@ static void kbi_offer(kbi_nearest* best, const char* name) {
     }
 }
 
-static uint64_t kbi_hash(uint64_t h, const char* s) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
+static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
     return h;
 }
+
+static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
 // The slot of a key, its own or the one that it is to have.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
@@ -2098,265 +2108,9 @@ static const char* kbi_show(double x, int digits, char out[40]) {
 }
 
 // A function of a library that was opened; the standard has no cast from object to function pointers.
-static void kbi_find(void* library, const char* name, void* function) {
+KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>parse     foundation: JSON taken apart: texts, numbers, lists; it trusts nothing.
----------------------------------------------------------------------------------------------------------------*/
-
-enum {
-    KBI_READ_TEXT = 1 << 20, // bytes of a text at most
-    KBI_READ_NUMBER = 100,
-    KBI_READ_DEPTH = 32 // of lists in lists, in what this version does not know
-};
-
-typedef struct kbi_records { // of one or several files, in their order
-    kb_result* of;           // own nothing each: all that they point to is in the arena
-    int64_t n, size;
-    kbi_arena arena;
-    kbi_map texts, cases; // texts that are there already; the case of a run on a device
-    int64_t replaced;     // records that were there already
-    int64_t twice;        // records whose name another one of the run has
-} kbi_records;
-
-typedef struct kbi_reader { // of a text in memory, behind which stands what no number goes on with
-    const char* path;       // for messages; NULL: there are none
-    int64_t line;
-    const char *at, *end;
-    bool lines, torn;    // a record a line; the last one breaks off
-    bool newer, strange; // a later schema, flags that this version does not know: said once
-    kbi_text token;      // the last text
-    kbi_records* to;
-    kb_result blank;
-    double* values; // of the list that is being read
-    int64_t values_size;
-} kbi_reader;
-
-// --- numbers ---
-
-typedef struct kbi_scanned { // a number as JSON has them
-    double x;
-    int64_t i;
-    bool whole, fits; // without point and exponent; into i
-} kbi_scanned;
-
-KBI_SLOW_END
-// Whether a number as JSON has them begins there, and where it ends or ceases to be one. The text ends with a zero.
-static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
-    static const char digits[] = "0123456789";
-    const char *p = s + (*s == '-'), *first = p;
-    p += strspn(p, digits);
-    bool good = p > first && (p == first + 1 || *first != '0');
-    *whole = *p != '.' && (*p | 32) != 'e';
-    if (*p == '.' && good) {
-        size_t n = strspn(++p, digits);
-        p += n;
-        good = n > 0;
-    }
-    if ((*p | 32) == 'e' && good) {
-        p += 1 + (p[1] == '-' || p[1] == '+');
-        size_t n = strspn(p, digits);
-        p += n;
-        good = n > 0;
-    }
-    *end = p;
-    return good;
-}
-
-static bool kbi_scan(const char* s, kbi_scanned* out, const char** end) {
-    char* stop;
-    if (!kbi_scan_end(s, end, &out->whole)) return false;
-    out->x = kbi_real_of(s, &stop);
-    errno = 0;
-    out->i = strtoll(s, NULL, 10);
-    out->fits = errno == 0 && out->i != KB_NONE;
-    if (!out->fits) out->i = 0;
-    return true;
-}
-
-// --- bytes ---
-
-static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
-    memset(r, 0, sizeof *r);
-    r->at = s;
-    r->end = s + n;
-}
-
-static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; } // -1: the end
-
-// What stands there is not what a record has there; at the end of a line or of the file, and where zeros begin that a
-// crash left at its end, it breaks off instead.
-KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
-    char what[200];
-    int c = kbi_peek(r);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = c <= 0 || (r->lines && c == '\n');
-    if (!r->path || (r->torn && r->lines)) return false;
-    if (r->torn)
-        kbi_error("%s:%lld: the file ends in the middle of a record; what was finished is in its run's --jsonl file, "
-                  "where it had one",
-                  r->path, (long long)r->line);
-    else if (c > 0x20 && c < 0x7f)
-        kbi_error("%s:%lld: %s, not '%c': this is no file that --json or --jsonl wrote, or it was changed since",
-                  r->path, (long long)r->line, what, c);
-    else
-        kbi_error(
-            "%s:%lld: %s, not byte 0x%02x: this is no file that --json or --jsonl wrote, or it was changed since",
-            r->path, (long long)r->line, what, (unsigned)c);
-    return false;
-}
-
-// What stands there is sound, and no record has it.
-KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
-    char what[300];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    r->torn = false;
-    if (r->path) kbi_error("%s:%lld: %s", r->path, (long long)r->line, what);
-    return false;
-}
-
-// The next byte that is no white space; a record a line ends with the line.
-static int kbi_reader_space(kbi_reader* r, bool inside) {
-    for (;; r->at++) {
-        int c = kbi_peek(r);
-        if (c == '\n' && !(inside && r->lines))
-            r->line++;
-        else if (c != ' ' && c != '\t' && c != '\r')
-            return c;
-    }
-}
-
-static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
-    *out = 0;
-    for (int i = 0; i < 4; i++, r->at++) {
-        int c = kbi_peek(r);
-        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (c < 0 || digit < 0) return kbi_reader_fail(r, "four hexadecimal digits have to follow \\u");
-        *out = 16 * *out + (unsigned)digit;
-    }
-    return true;
-}
-
-static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; what has none there is the replacement character
-    char s[4];
-    size_t n = 0;
-    if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
-    if (c < 0x80)
-        s[n++] = (char)c;
-    else {
-        if (c >= 0x10000) s[n++] = (char)(0xf0 | c >> 18), s[n++] = (char)(0x80 | (c >> 12 & 63));
-        if (c >= 0x800 && c < 0x10000) s[n++] = (char)(0xe0 | c >> 12);
-        if (c >= 0x800) s[n++] = (char)(0x80 | (c >> 6 & 63));
-        if (c < 0x800) s[n++] = (char)(0xc0 | c >> 6);
-        s[n++] = (char)(0x80 | (c & 63));
-    }
-    kbi_put(t, s, n);
-}
-
-static bool kbi_reader_escape(kbi_reader* r) { // behind the backslash
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    int c = kbi_peek(r);
-    const char* at = c > 0 ? strchr(from, c) : NULL;
-    unsigned first, second;
-    if (at) return kbi_put(&r->token, &to[at - from], 1), r->at++, true;
-    if (c != 'u') return kbi_reader_fail(r, "a backslash makes \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
-    r->at++;
-    if (!kbi_reader_hex(r, &first)) return false;
-    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
-        r->at++;
-        if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
-        r->at++;
-        if (!kbi_reader_hex(r, &second)) return false;
-        if (second >= 0xdc00 && second < 0xe000)
-            return kbi_reader_put(&r->token, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)), true;
-        kbi_reader_put(&r->token, first);
-        first = second;
-    }
-    return kbi_reader_put(&r->token, first), true;
-}
-
-// A text into r->token.
-static bool kbi_read_text(kbi_reader* r) {
-    bool high = false;
-    r->token.n = 0;
-    kbi_put(&r->token, "", 0);
-    if (kbi_peek(r) != '"') return kbi_reader_fail(r, "a text has to stand here");
-    for (r->at++;;) {
-        int c = kbi_peek(r);
-        const char* p = r->at;
-        while (p < r->end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\') high |= (*p & 0x80) != 0, p++;
-        kbi_put(&r->token, r->at, (size_t)(p - r->at));
-        if (p > r->at) c = 0x20;
-        r->at += p - r->at;
-        if (r->token.n > KBI_READ_TEXT) return kbi_reader_wrong(r, "a text of more than 1 MiB: no record has that");
-        if (c == '"' && ++r->at) break;
-        if (c == '\\' && (++r->at, !kbi_reader_escape(r))) return false;
-        if (c < 0x20) return kbi_reader_fail(r, "a text has to end with a quotation mark on its line");
-    }
-    const unsigned char *p = (const unsigned char*)r->token.s, *end = p + r->token.n;
-    for (int n = 1; high && n && p < end; p += n) n = kbi_utf8(p);
-    return !high || p == end ||
-           kbi_reader_wrong(r, "a text that is no UTF-8: the file was damaged, or written by another program");
-}
-
-static bool kbi_read_number(kbi_reader* r, kbi_scanned* out) {
-    const char *begin, *end;
-    bool good = kbi_scan(begin = r->at, out, &end);
-    r->at += end - begin;
-    if (!good) return kbi_reader_fail(r, "a number has to stand here");
-    if (end - begin > KBI_READ_NUMBER)
-        return kbi_reader_wrong(r, "a number of more than %d characters: no record has that", (int)KBI_READ_NUMBER);
-    return kbi_finite(out->x) || kbi_reader_wrong(r, "%.*s is more than a number can be", (int)(end - begin), begin);
-}
-
-static bool kbi_read_word(kbi_reader* r, const char* word) {
-    for (const char* p = word; *p; p++, r->at++)
-        if (kbi_peek(r) != (unsigned char)*p) return kbi_reader_fail(r, "%s has to stand here", word);
-    return true;
-}
-
-// --- lists and objects ---
-
-// 1: an item comes; 0: the list has ended; -1: neither. n: how many were there.
-static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
-    int c = kbi_reader_space(r, true);
-    if (c == close) return r->at++, 0;
-    if (n && c != ',') return kbi_reader_fail(r, "a comma or %c has to stand here", close), -1;
-    if (n) r->at++;
-    return n ? (kbi_reader_space(r, true), 1) : 1;
-}
-
-static bool kbi_read_key(kbi_reader* r) {
-    if (!kbi_read_text(r)) return false;
-    if (kbi_reader_space(r, true) != ':') return kbi_reader_fail(r, "a colon has to follow \"%.60s\"", r->token.s);
-    r->at++;
-    return kbi_reader_space(r, true), true;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_any(kbi_reader* r, int depth) { // of what this version does not know
-    int c = kbi_peek(r), more;
-    kbi_scanned number;
-    if (c == '"') return kbi_read_text(r);
-    if (c == 'n') return kbi_read_word(r, "null");
-    if (c == 't' || c == 'f') return kbi_read_word(r, c == 't' ? "true" : "false");
-    if (c != '[' && c != '{') return kbi_read_number(r, &number);
-    if (depth == KBI_READ_DEPTH) return kbi_reader_wrong(r, "more than %d lists in lists", (int)KBI_READ_DEPTH);
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, c == '[' ? ']' : '}', n)) > 0; n++) {
-        if (c == '{' && !kbi_read_key(r)) return false;
-        if (!kbi_read_any(r, depth + 1)) return false;
-    }
-    return more == 0;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2405,12 +2159,10 @@ static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
     if (file < 0) return -1;
-    int why = fstat(file, &about) != 0                                       ? errno
-              : S_ISDIR(about.st_mode)                                       ? EISDIR
-              : S_ISREG(about.st_mode)                                       ? 0
-              : pipes && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)) ? 0
-                                                                             : ESPIPE;
-    if (!why) return file;
+    bool known = fstat(file, &about) == 0;
+    int why = !known ? errno : S_ISDIR(about.st_mode) ? EISDIR : ESPIPE;
+    if (known && (S_ISREG(about.st_mode) || (pipes && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)))))
+        return file;
     close(file);
     return errno = why, -1;
 }
@@ -2429,95 +2181,12 @@ static const char* kbi_why_not_open(int error) {
 
 // The first line of a regular file, without its end; false when there is none.
 static bool kbi_first_line(const char* path, char* out, int size) {
-    int file = kbi_open_input(path, false), n = 0;
-    ssize_t done = file < 0 ? -1 : 1;
-    while (done > 0 && n + 1 < size && !memchr(out, '\n', (size_t)n)) {
-        done = kbi_read_more(file, out + n, (size_t)(size - 1 - n));
-        n += (int)KBI_MAX(done, (ssize_t)0);
-    }
+    int file = kbi_open_input(path, false);
+    ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
     if (file >= 0) close(file);
-    out[n] = 0;
+    out[KBI_MAX(n, 0)] = 0;
     out[strcspn(out, "\r\n")] = 0;
-    return done >= 0 && n > 0;
-}
-
-// --- what a file holds ---
-
-// The value of a key of an object's own, as it is written there; NULL: there is none.
-static const char* kbi_line_value(const char* line, size_t n, const char* key, size_t* size) {
-    kbi_reader r;
-    const char* value = NULL;
-    kbi_reader_text(&r, line, n);
-    if (kbi_reader_space(&r, true) != '{') return NULL;
-    r.at++;
-    for (int64_t i = 0; !value && kbi_read_item(&r, '}', i) > 0 && kbi_read_key(&r); i++) {
-        const char* begin = r.at;
-        bool wanted = kbi_is(r.token.s, key);
-        if (!kbi_read_any(&r, 0)) break;
-        *size = (size_t)(r.at - begin);
-        if (wanted) value = begin;
-    }
-    int next = kbi_reader_space(&r, true);
-    kbi_text_free(&r.token);
-    return next == ',' || next == '}' ? value : NULL; // else it may go on
-}
-
-// Whether a text is the beginning of a record: its first two keys in their order, as far as it goes.
-static bool kbi_record_begins(const char* s, size_t n) {
-    static const char* const parts[] = { "{\"name\": \"", "\", \"operation\": " };
-    size_t at = 0;
-    for (int k = 0; k < 2; k++) {
-        for (const char* p = parts[k]; *p; p++, at++)
-            if (at == n || !s[at] || s[at] != *p) return at == n || !s[at];
-        for (; k == 0 && at < n && s[at] && s[at] != '"'; at++) at += s[at] == '\\' && at + 1 < n;
-    }
-    return true;
-}
-
-typedef enum { KBI_LINE_FOREIGN, KBI_LINE_TORN, KBI_LINE_RECORD } kbi_line_kind;
-
-// A line is torn if it begins as a record and ends inside of it. All else that is no record is not ours.
-static kbi_line_kind kbi_line_is(const char* s, size_t n) {
-    kbi_reader r;
-    size_t size;
-    kbi_reader_text(&r, s, n);
-    bool object = kbi_reader_space(&r, true) == '{', whole = kbi_read_any(&r, 0);
-    bool alone = kbi_reader_space(&r, true) < 0;
-    kbi_text_free(&r.token);
-    if (object && !whole && r.torn && kbi_record_begins(s, n)) return KBI_LINE_TORN;
-    if (!object || !whole || !alone) return KBI_LINE_FOREIGN;
-    const char *name = kbi_line_value(s, n, "name", &size), *of = kbi_line_value(s, n, "operation", &size);
-    return name && of && *name == '"' && *of == '"' ? KBI_LINE_RECORD : KBI_LINE_FOREIGN;
-}
-
-typedef enum { KBI_HOLDS_NOTHING, KBI_HOLDS_ARRAY, KBI_HOLDS_LINES, KBI_HOLDS_OTHER } kbi_holds;
-
-// Whether a file holds records, by its first 4 MiB; false: errno says why it cannot be read.
-static bool kbi_file_holds(int file, kbi_holds* out) {
-    kbi_text head = KBI_BLANK;
-    kbi_put(&head, "", 0);
-    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, (size_t)4 << 20);
-    const char *p = head.s, *end = p + head.n, *stop;
-    if (head.n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3;
-    *out = head.n ? KBI_HOLDS_OTHER : KBI_HOLDS_NOTHING;
-    kbi_reader r;
-    kbi_reader_text(&r, p, (size_t)(end - p));
-    if (kbi_reader_space(&r, false) == '[') {
-        r.at++;
-        bool closed = kbi_reader_space(&r, false) == ']';
-        p = r.at;
-        bool blank = closed && (r.at++, kbi_reader_space(&r, false) < 0);
-        stop = kbi_read_any(&r, 0) ? r.at : end;
-        if (p == end || blank || kbi_line_is(p, (size_t)(stop - p)) != KBI_LINE_FOREIGN) *out = KBI_HOLDS_ARRAY;
-        kbi_text_free(&r.token);
-    }
-    for (; p < end && *out == KBI_HOLDS_OTHER; p = stop ? stop + 1 : end) {
-        stop = (const char*)memchr(p, '\n', (size_t)(end - p));
-        kbi_line_kind kind = kbi_line_is(p, (size_t)((stop ? stop : end) - p));
-        if (kind == KBI_LINE_RECORD || (kind == KBI_LINE_TORN && (!stop || stop - p >= 10))) *out = KBI_HOLDS_LINES;
-    }
-    kbi_text_free(&head);
-    return good;
+    return n > 0;
 }
 
 // How a file of one kind begins, and what stands somewhere in so many of its first lines.
@@ -2525,21 +2194,32 @@ typedef struct kbi_signature {
     const char *begin, *inside;
     int lines;
 } kbi_signature;
+static const kbi_signature kbi_array_mark = { "[\n{\"name\": \"", "\", \"operation\": ", 2 };
+static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
-// Whether a file is empty or is one of ours: of this mark, or, NULL, an array of records. False with errno 0: it is
-// someone else's; otherwise errno says why it cannot be read.
+static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
+    const char *inside, *end = s;
+    if (strncmp(s, mark->begin, strlen(mark->begin)) != 0) return false;
+    for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
+    return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
+}
+
+// Whether a file is ours: of this mark, or without anything yet. Of lines one is enough: other tools may have added
+// theirs, and a first record may be cut off. False with errno 0: it is someone else's; otherwise it cannot be read.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
+    enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
-    kbi_holds holds;
-    errno = 0;
-    if (!mark) return kbi_file_holds(file, &holds) && (errno = 0, holds <= KBI_HOLDS_ARRAY);
     kbi_put(&head, "", 0);
-    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, 2048);
+    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &head, KBI_HEAD);
     if (good) {
-        const char* end = head.s;
-        for (int i = 0; i < mark->lines && end; i++) end = (end = strchr(end, '\n')) ? end + 1 : NULL;
-        if (end) head.s[end - head.s] = 0;
-        good = !head.n || (strncmp(head.s, mark->begin, strlen(mark->begin)) == 0 && strstr(head.s, mark->inside));
+        size_t blank = strspn(head.s, " \t\r\n"), cut = KBI_MIN(head.n, strlen(kbi_line_mark.begin));
+        bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
+        if (mark == &kbi_array_mark) ours |= kbi_is(head.s + blank, "[]\n");
+        if (mark == &kbi_line_mark && head.s[blank] != '[') {
+            ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
+            for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
+        }
+        good = ours;
         errno = 0;
     }
     kbi_text_free(&head);
@@ -2548,29 +2228,33 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
 
 // --- names ---
 
-// A path from the root on: a benchmark may change the working directory.
-static void kbi_path_here(kbi_text* out, const char* path) {
-    char here[4096];
-    if (*path != '/' && kbi_folder_here(here, sizeof here)) kbi_putf(out, "%s/", here);
-    kbi_puts(out, path);
-}
-
-// Where a path leads behind all symbolic links in its last part, whether a file is there or not.
-static void kbi_path_target(kbi_text* out, const char* path) {
-    char link[4096];
-    kbi_path_here(out, path);
-    for (int i = 0; i < 40; i++) {
-        ssize_t n = kbi_read_link(out->s, link, sizeof link);
-        const char* slash = strrchr(out->s, '/');
-        if (n <= 0 || n == (ssize_t)sizeof link) return;
-        out->n = *link == '/' || !slash ? 0 : (size_t)(slash + 1 - out->s);
-        kbi_put(out, link, (size_t)n);
-    }
-}
-
 static size_t kbi_folder_length(const char* path) { // with its slash; 0: the working directory
     const char* slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+// A path from the root on, behind all links, whether its file is there or not; to be freed. A benchmark may change the
+// working directory.
+static char* kbi_real_path(const char* path) {
+    char link[4096], *real = realpath(path, NULL), *result;
+    size_t n = kbi_folder_length(path);
+    kbi_text out = KBI_BLANK;
+    ssize_t k = !real && errno == ENOENT ? kbi_read_link(path, link, sizeof link - 1) : -1;
+    if (k > 0) { // to where there is nothing yet
+        kbi_put(&out, path, *link == '/' ? 0 : n);
+        kbi_put(&out, link, (size_t)k);
+        result = kbi_real_path(out.s);
+    } else {
+        kbi_put(&out, n ? path : ".", n ? n : 1);
+        char* above = real ? real : realpath(out.s, NULL);
+        out.n = 0;
+        kbi_puts(&out, above ? above : path);
+        if (above && !real) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
+        result = kbi_keep_text(out.s);
+        free(above); // the C library's own
+    }
+    kbi_text_free(&out);
+    return result;
 }
 
 static int kbi_open_folder(const char* path) { // of a file
@@ -2586,84 +2270,17 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// Whether a path still leads to the plain file that was opened under it.
-static bool kbi_file_is(int file, const char* path) {
-    struct stat open_one, there;
-    return fstat(file, &open_one) == 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) &&
-           kbi_same_file(&open_one, &there);
-}
-
-// A name beside a file: its own with this ending, or, where that would be too long, one made of its hash.
-static void kbi_name_beside(kbi_text* out, const char* path, const char* ending) {
+// A name beside a file: its own with this ending and process, or, where that would be too long, one made of its hash.
+static char* kbi_name_beside(const char* path, const char* ending) {
+    kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
-    kbi_put(out, path, n);
-    if (strlen(path + n) <= 230)
-        kbi_putf(out, "%s%s", path + n, ending);
+    kbi_put(&out, path, n);
+    if (strlen(path + n) <= 220)
+        kbi_putf(&out, "%s.%ld%s", path + n, (long)getpid(), ending);
     else
-        kbi_putf(out, "kbench-%016llx%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n), ending);
-}
-
-// --- temporary files ---
-
-// Removes a temporary file that this program made, unless a run holds its lock, on whatever machine or in whatever
-// container. held: whether one does.
-static bool kbi_remove_left(const char* path, const kbi_signature* mark, bool* held) {
-    struct stat about;
-    kbi_holds holds = KBI_HOLDS_OTHER;
-    *held = false;
-    if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false;
-    int file = kbi_open_file(path, O_RDWR | KBI_NOFOLLOW);
-    if (file < 0) return false;
-    *held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    bool ours = kbi_file_ours(file, mark) || (!mark && kbi_file_holds(file, &holds) && holds == KBI_HOLDS_LINES);
-    bool gone = !*held && ours && kbi_file_is(file, path) && unlink(path) == 0;
-    close(file);
-    return gone;
-}
-
-// Removes what runs left beside this file when they were killed. The answer is the number of a process that holds one,
-// because it is going to replace the file; 0: none does.
-static long kbi_remove_all_left(const char* path, const kbi_signature* mark) {
-    kbi_text stem = KBI_BLANK, folder = KBI_BLANK;
-    long holder = 0;
-    kbi_name_beside(&stem, path, ".tmp");
-    size_t begin = kbi_folder_length(stem.s), n = strlen(stem.s + begin);
-    kbi_put(&folder, begin ? stem.s : ".", begin ? begin : 1);
-    DIR* d = opendir(folder.s);
-    for (struct dirent* e; d && (e = readdir(d)) != NULL;) {
-        if (strncmp(e->d_name, stem.s + begin, n) != 0) continue;
-        const char* number = e->d_name + n;
-        if (strlen(number) < 1 || strlen(number) > 9 || number[strspn(number, "0123456789")]) continue;
-        long process = strtol(number, NULL, 10);
-        bool alive = kill((pid_t)process, 0) == 0 || errno != ESRCH, held = false;
-        kbi_text left = KBI_BLANK;
-        kbi_putf(&left, "%.*s%s", (int)begin, stem.s, e->d_name);
-        int file = alive ? kbi_open_file(left.s, O_RDWR | KBI_NOFOLLOW) : -1;
-        if (alive && file >= 0) held = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        if (file >= 0) close(file);
-        if (!alive) kbi_remove_left(left.s, mark, &held);
-        if (held && process != (long)getpid()) holder = process;
-        kbi_text_free(&left);
-    }
-    if (d) closedir(d);
-    kbi_text_free(&folder);
-    kbi_text_free(&stem);
-    return holder;
-}
-
-// A file of one's own, locked until it is closed; -1: errno says why not.
-static int kbi_open_temporary(const char* path, const kbi_signature* mark) {
-    for (int i = 0; i < 10; i++) {
-        bool held;
-        int file = kbi_open_file(path, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW);
-        bool there = file < 0 && errno == EEXIST;
-        if (there && kbi_remove_left(path, mark, &held)) continue; // left by another process of this number
-        if (file < 0) return errno = there ? EEXIST : errno, -1;
-        flock(file, LOCK_EX | LOCK_NB);
-        if (kbi_file_is(file, path)) return file; // nobody took it for left before it was locked
-        close(file);
-    }
-    return errno = EEXIST, -1;
+        kbi_putf(&out, "kbench-%016llx.%ld%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n),
+                 (long)getpid(), ending);
+    return out.s;
 }
 
 // --- writing ---
@@ -2696,15 +2313,6 @@ static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a
 // Whether it is on the disk; what is no file on one has no such thing.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
-static bool kbi_sync_folder(const char* path) { // of a file: its name is on the disk as well
-    int folder = kbi_open_folder(path);
-    if (folder < 0) return true; // it may not be read
-    bool good = kbi_sync(folder);
-    int why = errno;
-    close(folder);
-    return errno = why, good;
-}
-
 // Opens a device or a pipe, which are written where they are. Nobody may be reading a pipe, now or ever.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
@@ -2717,136 +2325,111 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// A file that is replaced as a whole when all of it is there, or a device or pipe that is written where it is.
+// Puts text in the place of a file as a whole, with the mode of the old one and, where that is allowed, its owner. old:
+// the file that is there, st_nlink 0: none. False: errno says why, and the old one is as it was.
+static bool kbi_replace(const char* path, kbi_text* text, const struct stat* old) {
+    char* name = kbi_name_beside(path, ".tmp");
+    unlink(name); // of a process of this number that was killed
+    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_flush(file, text, 1000);
+    if (good && old->st_nlink) {
+        bool given = fchown(file, old->st_uid, old->st_gid) == 0;
+        good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
+    }
+    good = good && kbi_sync(file) && rename(name, path) == 0;
+    int why = errno;
+    if (file >= 0 && !good) unlink(name);
+    if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
+    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // its name is on the disk as well
+    if (folder >= 0) close(folder);
+    KBENCH_FREE(name);
+    return errno = why, good;
+}
+
+// A file that is replaced as a whole when all of it is there, or one that is written as it comes.
 typedef struct kbi_out {
-    const char* option;              // that names it, for messages
-    char *path, *target, *temporary; // from the root on; behind all links; beside target, NULL: written in place
-    const kbi_signature* mark;       // of what is written; NULL: records
-    struct stat old;                 // of the file that is replaced, st_nlink 0: there is none
-    int file;                        // -1: none; 1: stdout
-    kbi_text waiting;                // what it had no room for yet
+    const char* option;        // that names it, for messages
+    char* path;                // from the root on, behind all links
+    const kbi_signature* mark; // of what is written
+    struct stat old;           // of the file that is replaced, st_nlink 0: there is none
+    int file;                  // a device, a pipe, a file that is appended to, 1: stdout; -1: replaced at the end
+    kbi_text waiting;          // what is not written yet
 } kbi_out;
 
 static void kbi_out_free(kbi_out* o) { // without its end the old file stays as it is
     if (o->file > 2) close(o->file);
-    if (o->temporary) unlink(o->temporary);
     KBENCH_FREE(o->path);
-    KBENCH_FREE(o->target);
-    KBENCH_FREE(o->temporary);
     kbi_text_free(&o->waiting);
-    o->path = o->target = o->temporary = NULL;
+    o->path = NULL;
     o->file = -1;
-}
-
-// The temporary file, unless another process is going to replace the same file. Both look under the folder's lock.
-static bool kbi_out_claim(kbi_out* o) {
-    kbi_text name = KBI_BLANK;
-    char ending[40];
-    int folder = kbi_open_folder(o->target);
-    for (int i = 0; folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && i < 100; i++)
-        kbi_readable(-1, 20);
-    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
-    kbi_name_beside(&name, o->target, ending);
-    long holder = kbi_remove_all_left(o->target, o->mark);
-    if (!holder) o->file = kbi_open_temporary(name.s, o->mark);
-    int why = errno;
-    if (folder >= 0) close(folder);
-    if (holder)
-        kbi_error(
-            "cannot write --%s %s: process %ld writes it, too, and one would replace the other's; name another file",
-            o->option, o->path, holder);
-    else if (o->file < 0 && why == EEXIST)
-        kbi_error("cannot write --%s %s: %s is in use by another run, or is not a file that this program made",
-                  o->option, o->path, name.s);
-    else if (o->file < 0)
-        kbi_error("cannot write --%s %s: %s", o->option, o->path, strerror(why));
-    if (o->file >= 0 && o->old.st_nlink) fchmod(o->file, 0600); // until it gets the old one's mode
-    if (o->file >= 0)
-        o->temporary = name.s;
-    else
-        kbi_text_free(&name);
-    return o->file >= 0;
 }
 
 // False after an error message, with nothing left open. append: behind what a regular file holds.
 static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
-    struct stat about, behind;
-    kbi_text here = KBI_BLANK, target = KBI_BLANK;
     memset(o, 0, sizeof *o);
     o->option = option;
     o->mark = mark;
     o->file = -1;
     if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
-    if (kbi_is(path, "-")) return o->path = kbi_keep_text(path), o->file = 1, true;
-    kbi_path_here(&here, path);
-    kbi_path_target(&target, path);
-    o->path = here.s;
-    o->target = target.s;
-    bool there = stat(o->path, &about) == 0, plain = !there || S_ISREG(about.st_mode);
-    if (plain && there)
-        plain = stat(o->target, &behind) == 0 && kbi_same_file(&about, &behind); // else it has no name
-    if (there) o->old = about;
-    bool good = there || errno == ENOENT;
-    if (!good)
-        kbi_error("cannot write --%s %s: %s", option, path, strerror(errno));
-    else if (append) {
-        o->file = plain ? kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND) : kbi_open_in_place(o->path);
-    } else if (!plain) {
+    o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
+    if (kbi_is(path, "-")) return o->file = 1, true;
+    bool there = stat(o->path, &o->old) == 0, good = there || errno == ENOENT, ours = true;
+    if (good && there && !S_ISREG(o->old.st_mode)) {
         o->file = kbi_open_in_place(o->path);
-    } else {
-        int file = there && about.st_size ? kbi_open_input(o->target, false) : -1;
-        good = !there || !about.st_size || (file >= 0 && kbi_file_ours(file, mark));
-        if (!good && (file < 0 || errno))
-            kbi_error("cannot write --%s %s: what it holds cannot be read: %s", option, path, strerror(errno));
-        else if (!good)
-            kbi_error("--%s %s: this file %s, so it is left as it is; name another file", option, path,
-                      mark ? "was written by something else" : "holds no array of records");
+        good = o->file >= 0;
+    } else if (good && append) {
+        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
+        good = o->file >= 0;
+    } else if (good) {
+        int file = there ? kbi_open_input(o->path, false) : -1, why;
+        ours = !there || (file >= 0 && kbi_file_ours(file, mark));
+        why = errno;
         if (file >= 0) close(file);
-        good = good && kbi_out_claim(o);
+        char* name = o->path + kbi_folder_length(o->path);
+        char first = *name;
+        *name = 0;
+        errno = why;
+        good = ours && access(o->path, W_OK | X_OK) == 0; // of its folder
+        *name = first;
     }
-    if (good && o->file < 0 && (append || !plain))
-        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno)), good = false;
+    if (!good && !ours && !errno)
+        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
+                  option, path);
+    else if (!good)
+        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
     if (!good) kbi_out_free(o);
     return good;
 }
 
-// Whether the file that is to be replaced is the one that was there when this process began.
-static bool kbi_out_untouched(const kbi_out* o) {
-    struct stat now;
-    if (stat(o->target, &now) != 0) return errno == ENOENT;
-    return o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
-           now.st_mtime == o->old.st_mtime;
-}
-
-// All is written, on the disk and in the old file's place, with its mode and, where that is allowed, its owner. False:
-// errno says why not, 0: it was said; the old file is as it was.
+// All is written, on the disk and in the old file's place. Where that file is no longer the one that was there when
+// this process began, the text goes beside it. False: errno says why not, 0: it was said; the old file is as it was.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    if (!kbi_flush(o->file, &o->waiting, milliseconds) || !kbi_sync(o->file)) return false;
-    int file = o->file;
-    if (!o->temporary) return o->file = -1, file <= 2 || close(file) == 0;
-    if (o->old.st_nlink) {
-        bool given = fchown(file, o->old.st_uid, o->old.st_gid) == 0;
-        if (fchmod(file, o->old.st_mode & (given ? 07777u : 0777u)) != 0) return false;
+    struct stat now;
+    struct stat none;
+    int file = o->file, folder;
+    if (file >= 0) {
+        if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
+        return o->file = -1, file <= 2 || close(file) == 0;
     }
-    if (!kbi_out_untouched(o)) {
-        char ending[40];
-        kbi_text beside = KBI_BLANK;
-        snprintf(ending, sizeof ending, ".%ld%s", (long)getpid(), o->mark ? "" : ".json");
-        kbi_name_beside(&beside, o->target, ending);
-        bool saved = rename(o->temporary, beside.s) == 0;
+    memset(&none, 0, sizeof none);
+    folder = kbi_open_folder(o->path); // two processes that end at once look one after the other
+    for (int i = 0; i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+        kbi_readable(-1, 20);
+    bool there = stat(o->path, &now) == 0, gone = !there && errno == ENOENT;
+    bool same = there && o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
+                now.st_mtime == o->old.st_mtime;
+    char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
+    bool good = kbi_replace(gone || same ? o->path : beside, &o->waiting, same ? &o->old : &none);
+    if (good && !gone && !same) {
         kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
-                  o->path, saved ? beside.s : o->temporary);
-        kbi_text_free(&beside);
-        KBENCH_FREE(o->temporary);
-        o->temporary = NULL;
-        return errno = 0, false; // said
+                  o->path, beside);
+        good = false;
+        errno = 0; // said
     }
-    if (rename(o->temporary, o->target) != 0) return false; // still locked
-    KBENCH_FREE(o->temporary);
-    o->temporary = NULL;
-    o->file = -1;
-    bool closed = close(file) == 0;
-    return kbi_sync_folder(o->target) && closed;
+    int why = errno;
+    if (folder >= 0) close(folder);
+    KBENCH_FREE(beside);
+    return errno = why, good;
 }
 
 // --- records, one a line, which several processes append to one file ---
@@ -2855,254 +2438,170 @@ enum { KBI_LOCK_WAIT = 10000 }; // ms: what others do under the lock takes less 
 
 typedef struct kbi_lines {
     const char* option;
-    char *path, *target;    // from the root on; behind all links
+    char* path;             // from the root on, behind all links
     kbi_text waiting, mine; // not written yet; written by this process
-    int64_t end;            // of the file, after the last bytes that this process wrote
-    int file;               // -1: none; 1: stdout
-    bool plain;             // a regular file
+    int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
+    off_t end;              // of the file, behind what this process wrote last
     bool lockless;          // its file system has no locks
     bool busy;              // another process did not give up its lock
     bool unsafe;            // the disk refused bytes after it had taken them
-    char* beside;           // where the records go since the file was replaced; NULL: it was not
+    bool moved;             // the records go beside the file: another process replaced or changed it
 } kbi_lines;
 
 static void kbi_lines_free(kbi_lines* l) {
     if (l->file > 2) close(l->file);
     KBENCH_FREE(l->path);
-    KBENCH_FREE(l->target);
-    KBENCH_FREE(l->beside);
     kbi_text_free(&l->waiting);
     kbi_text_free(&l->mine);
-    l->path = l->target = l->beside = NULL;
+    l->path = NULL;
     l->file = -1;
 }
 
-static void kbi_lines_unlock(const kbi_lines* l) {
-    struct flock lock;
-    memset(&lock, 0, sizeof lock);
-    lock.l_type = F_UNLCK;
-    lock.l_whence = SEEK_SET;
-    fcntl(l->file, F_SETLK, &lock);
-}
-
-// Locks the file that the path names now: another process may have replaced it, which is done under the same lock. A
-// POSIX lock tells who holds it, and is kept for one reading or writing: it would be lost as soon as this process
-// closes the same file anywhere. False: errno says why not, EBUSY after a message.
-static bool kbi_lines_lock(kbi_lines* l) {
-    struct flock lock;
-    struct stat ours, there;
-    for (int waited = 0;;) {
-        if (l->file < 0) l->file = kbi_open_file(l->path, O_RDWR | O_APPEND);
-        if (l->file < 0) return false;
+// Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
+// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process. A POSIX lock also
+// works over a network, and tells who holds it. -1: errno says why not, EBUSY after a message.
+static int kbi_lines_lock(kbi_lines* l) {
+    for (int waited = 0;; waited += 10) {
+        struct flock lock;
+        struct stat opened, there;
+        int file = kbi_open_file(l->path, O_RDWR | O_APPEND);
+        if (file < 0) return -1;
         memset(&lock, 0, sizeof lock);
         lock.l_type = F_WRLCK;
         lock.l_whence = SEEK_SET;
-        if (fcntl(l->file, F_SETLK, &lock) != 0) {
-            bool held = errno == EACCES || errno == EAGAIN;
-            if (errno == EINTR) continue;
-            if (held && waited < (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT)) {
-                kbi_readable(-1, 10);
-                waited += 10;
-                continue;
-            }
-            if (held) {
-                if (fcntl(l->file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK) continue;
-                if (!l->busy)
-                    kbi_error(
-                        "--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
-                        l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
-                l->busy = true;
-                return errno = EBUSY, false;
-            }
-            if (!l->lockless)
-                kbi_warn("--%s %s cannot be locked (%s): only one process at a time may write to it", l->option,
-                         l->path, strerror(errno));
+        bool locked = fcntl(file, F_SETLK, &lock) == 0, held = !locked && (errno == EACCES || errno == EAGAIN);
+        if (!locked && !held && !l->lockless) {
+            kbi_warn("--%s %s cannot be locked (%s): only one process at a time may write to it", l->option, l->path,
+                     strerror(errno));
             l->lockless = true;
         }
-        if (fstat(l->file, &ours) != 0) return false;
-        if (!S_ISREG(ours.st_mode)) return errno = ESPIPE, false;
-        if (stat(l->path, &there) == 0 && kbi_same_file(&ours, &there)) return true;
-        close(l->file);
-        l->file = -1;
-        l->end = INT64_MAX; // what this process wrote is to be looked for
+        bool known = fstat(file, &opened) == 0 && stat(l->path, &there) == 0;
+        if (!held && known && S_ISREG(opened.st_mode) && kbi_same_file(&opened, &there)) return file;
+        bool over = waited >= (l->busy ? KBI_LOCK_WAIT / 10 : KBI_LOCK_WAIT);
+        if (over && held && !l->busy) {
+            fcntl(file, F_GETLK, &lock);
+            kbi_error("--%s %s is locked by process %ld for more than %d s; wait until that process has ended",
+                      l->option, l->path, (long)lock.l_pid, KBI_LOCK_WAIT / 1000);
+        }
+        close(file);
+        l->busy |= over && held;
+        if (over || (known && !S_ISREG(opened.st_mode))) return errno = held ? EBUSY : ESPIPE, -1;
+        kbi_readable(-1, 10);
     }
 }
 
 // False after an error message.
 static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
     struct stat about;
-    kbi_text here = KBI_BLANK, target = KBI_BLANK;
-    kbi_holds holds = KBI_HOLDS_NOTHING;
     memset(l, 0, sizeof *l);
     l->option = option;
     l->file = -1;
     if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
     if (kbi_is(path, "-")) return l->file = 1, true;
-    kbi_path_here(&here, path);
-    kbi_path_target(&target, path);
-    l->path = here.s;
-    l->target = target.s;
-    l->plain = stat(path, &about) != 0 || S_ISREG(about.st_mode);
-    l->file = l->plain ? kbi_open_file(l->path, O_RDWR | O_CREAT | O_APPEND) : kbi_open_in_place(l->path);
-    bool good = l->file >= 0 && (!l->plain || (kbi_lines_lock(l) && kbi_file_holds(l->file, &holds)));
-    if (!good && errno != EBUSY) kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
-    if (good && holds == KBI_HOLDS_OTHER)
-        kbi_error("--%s %s: this file holds no records, so it is left as it is; name another file", option, path);
-    if (good && holds == KBI_HOLDS_ARRAY)
-        kbi_error("--%s %s: this file holds an array, as --json writes it, and a line behind it would break it; name "
+    l->path = kbi_real_path(path);
+    bool plain = stat(l->path, &about) != 0 || S_ISREG(about.st_mode);
+    int file = plain ? kbi_open_file(l->path, O_WRONLY | O_CREAT) : kbi_open_in_place(l->path);
+    if (plain && file >= 0) close(file), file = kbi_lines_lock(l);
+    bool good = file >= 0 && (!plain || kbi_file_ours(file, &kbi_line_mark));
+    if (!good && file >= 0 && !errno)
+        kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
                   "another file",
                   option, path);
-    good = good && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES);
-    if (good && l->plain) {
-        l->end = lseek(l->file, 0, SEEK_END);
-        kbi_lines_unlock(l);
-    }
+    else if (!good && errno != EBUSY)
+        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
+    if (plain && file >= 0)
+        close(file);
+    else
+        l->file = file;
     if (!good) kbi_lines_free(l);
     return good;
 }
 
-static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) {
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
-    return h;
-}
-
-static void kbi_set_lines(kbi_set* set, const kbi_text* text, bool* absent) { // absent: a line was not in it
-    for (size_t at = 0; at < text->n;) {
-        const char *line = text->s + at, *stop = (const char*)memchr(line, '\n', text->n - at);
-        size_t n = stop ? (size_t)(stop - line) : text->n - at;
-        *absent |= kbi_set_add(set, kbi_hash_bytes(14695981039346656037u, line, n));
-        at += n + 1;
-    }
-}
-
-// Whether the file still has all that this process wrote.
-static bool kbi_lines_kept(kbi_lines* l) {
+// Whether the file, which is locked, still has all lines that this process wrote.
+static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_text all = KBI_BLANK;
+    const kbi_text* of[] = { &all, &l->mine };
     kbi_set there = KBI_BLANK;
-    bool absent = false, any = false;
-    bool read = lseek(l->file, 0, SEEK_SET) == 0 && kbi_read_file(l->file, &all, SIZE_MAX);
-    kbi_set_lines(&there, &all, &any);
-    kbi_set_lines(&there, &l->mine, &absent);
+    bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
+    for (int k = 0; k < 2; k++)
+        for (size_t at = 0; at < of[k]->n; at++) {
+            uint64_t h = 14695981039346656037u;
+            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++)
+                h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
+            bool absent = kbi_set_add(&there, h);
+            if (k == 1 && absent) kept = false;
+        }
     kbi_set_free(&there);
     kbi_text_free(&all);
-    return read && !absent;
+    return kept;
+}
+
+// All that this process wrote, and writes from now on, goes beside the file. False: errno says why it cannot.
+static bool kbi_lines_leave(kbi_lines* l, const char* why) {
+    char* beside = kbi_name_beside(l->path, ".jsonl");
+    int file = kbi_open_file(beside, O_WRONLY | O_CREAT | KBI_NOFOLLOW);
+    if (file < 0) return KBENCH_FREE(beside), false;
+    close(file);
+    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, why, beside);
+    KBENCH_FREE(l->path);
+    l->path = beside;
+    if (l->waiting.n) kbi_put(&l->mine, l->waiting.s, l->waiting.n);
+    kbi_text_free(&l->waiting);
+    l->waiting = l->mine;
+    memset(&l->mine, 0, sizeof l->mine);
+    return l->moved = true;
 }
 
 static const char kbi_lines_lost[] = "was replaced or changed by another process and lacks records of this run";
 
-// All that this process wrote goes beside the file, because of what happened to that. False: errno says why it cannot.
-static bool kbi_lines_leave(kbi_lines* l, const char* what) {
-    char ending[40];
-    kbi_text name = KBI_BLANK, all = KBI_BLANK;
-    snprintf(ending, sizeof ending, ".%ld.jsonl", (long)getpid());
-    kbi_name_beside(&name, l->target, ending);
-    int file = kbi_open_file(name.s, O_RDWR | O_CREAT | O_EXCL | O_APPEND | KBI_NOFOLLOW);
-    if (file < 0) return kbi_text_free(&name), false;
-    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, what, name.s);
-    if (l->file >= 0) close(l->file);
-    l->file = file;
-    l->beside = name.s;
-    if (l->mine.n) kbi_put(&all, l->mine.s, l->mine.n);
-    if (l->waiting.n) kbi_put(&all, l->waiting.s, l->waiting.n);
-    kbi_text_free(&l->waiting);
-    kbi_text_free(&l->mine);
-    l->waiting = all;
-    l->end = 0;
-    return true;
-}
-
-// The file is locked and still has what this process wrote, or the records go beside from now on.
-static bool kbi_lines_ready(kbi_lines* l) {
-    struct stat about;
-    if (l->beside) return true;
-    if (!kbi_lines_lock(l)) {
-        bool gone = errno == ENOENT || errno == ENOTDIR || errno == ESPIPE || errno == EISDIR || errno == ENXIO ||
-                    errno == ELOOP || errno == EACCES;
-        return gone && kbi_lines_leave(l, kbi_lines_lost);
-    }
-    if (fstat(l->file, &about) != 0) return false;
-    kbi_holds holds = KBI_HOLDS_LINES;
-    if (about.st_size >= l->end) return true;
-    if (kbi_file_holds(l->file, &holds) && (holds == KBI_HOLDS_NOTHING || holds == KBI_HOLDS_LINES) &&
-        kbi_lines_kept(l))
-        return l->end = 0, true;
-    return kbi_lines_leave(l, kbi_lines_lost);
-}
-
-// Appends the whole lines that there is room for; false: errno says why the others wait. A line that a writer was
-// killed in is ended first, also where the end of the file cannot be read.
+// Appends what waits, all of it or nothing; false: errno says why it waits. A line that a writer was killed in is ended
+// first, also where the end of the file cannot be read.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
-    if (!l->plain) return kbi_flush(l->file, &l->waiting, milliseconds);
+    if (l->file >= 0) return kbi_flush(l->file, &l->waiting, milliseconds);
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
-    if (!kbi_lines_ready(l)) return false;
-    off_t end = lseek(l->file, 0, SEEK_END);
-    bool ended = end == 0 || (end > 0 && lseek(l->file, -1, SEEK_END) >= 0 && kbi_read_more(l->file, &last, 1) == 1 &&
-                              last == '\n');
+    int file = kbi_lines_lock(l);
+    if (file < 0 && (errno == EBUSY || l->moved)) return false;
+    if (file < 0) return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    off_t end = lseek(file, 0, SEEK_END);
+    if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
+        close(file);
+        return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    }
+    bool ended =
+        end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
     if (!ended) kbi_puts(&all, "\n");
     kbi_put(&all, l->waiting.s, l->waiting.n);
-    bool good = kbi_flush(l->file, &all, milliseconds);
+    bool good = kbi_flush(file, &all, milliseconds);
     int why = errno;
-    size_t n = l->waiting.n - KBI_MIN(all.n, l->waiting.n); // that were written, of them whole lines are kept
-    while (n && l->waiting.s[n - 1] != '\n') n--;
-    kbi_text_free(&all);
-    int64_t kept = end + !ended + (int64_t)n;
-    if (!good && end >= 0 && ftruncate(l->file, n ? kept : end) != 0)
-        n = 0; // half a line stays, which is ended above
-    if (n) {
-        kbi_put(&l->mine, l->waiting.s, n);
-        l->waiting.n -= n;
-        memmove(l->waiting.s, l->waiting.s + n, l->waiting.n);
-        l->end = kept;
+    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // half a line stays, which is ended above
+    if (good) {
+        kbi_put(&l->mine, l->waiting.s, l->waiting.n);
+        l->waiting.n = 0;
+        l->end = lseek(file, 0, SEEK_END);
+        if (!kbi_sync(file)) l->unsafe = true, why = errno;
     }
-    if (!l->beside) kbi_lines_unlock(l);
-    if (!good) return errno = why, false;
-    l->unsafe |= !kbi_sync(l->file);
-    return !l->unsafe;
-}
-
-// Puts other text in the file's place, which is locked; on failure it stays as it was. False: errno says why.
-static bool kbi_lines_replace(kbi_lines* l, const kbi_text* text) {
-    kbi_text name = KBI_BLANK, all = KBI_BLANK;
-    struct stat old;
-    char ending[40];
-    snprintf(ending, sizeof ending, ".tmp%ld", (long)getpid());
-    kbi_name_beside(&name, l->target, ending);
-    kbi_remove_all_left(l->target, NULL);
-    kbi_put(&all, text->n ? text->s : "", text->n);
-    int file = kbi_open_temporary(name.s, NULL);
-    bool good = file >= 0 && fchmod(file, 0600) == 0 && kbi_flush(file, &all, 1000) && kbi_sync(file) &&
-                fstat(l->file, &old) == 0;
-    bool given = good && fchown(file, old.st_uid, old.st_gid) == 0;
-    good = good && fchmod(file, old.st_mode & (given ? 07777u : 0777u)) == 0 && rename(name.s, l->target) == 0;
-    int why = errno;
-    if (!good && file >= 0) unlink(name.s);
-    if (good) close(l->file), l->file = -1; // opened again under its lock
-    if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
-    if (good && !kbi_sync_folder(l->target)) good = false, why = errno;
-    kbi_text_free(&name);
+    close(file);
     kbi_text_free(&all);
-    return errno = why, good;
+    return errno = why, good && !l->unsafe;
 }
 
 // All is written, and still there. False: errno says why not, 0: it was said.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
-    if (!good && errno == EBUSY && l->plain)
+    int file = l->file;
+    if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
+    if (!good && errno == EBUSY && !l->moved)
         good = kbi_lines_leave(l, "is still locked by another process") && kbi_lines_flush(l, milliseconds);
-    if (good && l->plain && l->mine.n && !l->beside) {
-        good = kbi_lines_ready(l);
-        if (good && !l->beside) {
-            good = kbi_lines_kept(l) || kbi_lines_leave(l, kbi_lines_lost);
-            if (l->file >= 0 && !l->beside) kbi_lines_unlock(l);
-        }
-        good = good && kbi_lines_flush(l, milliseconds);
+    if (good && l->mine.n && !l->moved) {
+        file = kbi_lines_lock(l);
+        bool kept = file >= 0 && kbi_lines_kept(l, file);
+        if (file >= 0) close(file);
+        if (!kept) good = kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
     }
-    int why = errno, file = l->file;
-    if (file > 2) l->file = -1;
-    if (file > 2 && close(file) != 0 && good) good = false, why = errno;
-    return good && l->beside ? (errno = 0, false) : (errno = why, good);
+    if (good && l->moved) errno = 0;
+    return good && !l->moved;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4614,7 +4113,7 @@ typedef struct kbi_registered { // what declare gives: the implementations, in t
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_SCRIPT } kbi_target;
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target;
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
@@ -4672,10 +4171,6 @@ static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
-static bool kbi_debug_build(const kb_entry* entry) {
-    const kb_build* b = kbi_build_of(entry);
-    return !b->optimised || b->instruments || kbi_instruments_here();
-}
 
 typedef struct kbi_case {
     const kb_entry* entry;
@@ -4740,7 +4235,14 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
-typedef enum kbi_kept { KBI_KEPT_NOTHING, KBI_KEPT_VALUES, KBI_KEPT_CONSTANTS, KBI_KEPT_BY_CALL } kbi_kept;
+// What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+typedef enum kbi_kept {
+    KBI_NOT_HOST,
+    KBI_KEPT_NOTHING,
+    KBI_KEPT_CONSTANTS,
+    KBI_KEPT_VALUES,
+    KBI_KEPT_BY_CALL
+} kbi_kept;
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -4768,8 +4270,7 @@ typedef struct kbi_measured {
     double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
     int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int64_t loops, idle;        // samples beside which empty loops were timed; those that took no longer
-    int32_t kept;               // kbi_kept, of a block with such samples
+    int32_t kept;               // kbi_kept, of a block that runs many times between two readings of the clock
     double bias_error_ns;       // standard deviation of what the bias may be off
     double bias_apart_ns;       // and of what of that it does not share with launches of another shape
     double bytes, flops, items; // NaN: not said
@@ -5033,324 +4534,6 @@ static kbi_inside* kbi_inside_without(const char* why) { // to be freed
     in->verdict.flag = -1;
     snprintf(in->message, sizeof in->message, "%s", why);
     return in;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>streams   foundation: the CUDA calls of a block, and whether kb->stream waits for their work. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef enum kbi_call_kind {
-    KBI_CALL_OTHER, // of no consequence here
-    KBI_CALL_FAILED,
-    KBI_CALL_LAUNCH, // these submit work to a stream
-    KBI_CALL_GRAPH,
-    KBI_CALL_HOST,
-    KBI_CALL_PREFETCH,
-    KBI_CALL_SET,
-    KBI_CALL_COPY,
-    KBI_CALL_COPY_NOW, // synchronous
-    KBI_CALL_ALLOC,
-    KBI_CALL_ALLOC_LATER, // in the order of a stream
-    KBI_CALL_RECORD,      // object is an event, or the address that a stream writes
-    KBI_CALL_WAIT,        // object as above
-    KBI_CALL_SYNC,        // with the whole context
-    KBI_CALL_SYNC_STREAM,
-    KBI_CALL_SYNC_EVENT,
-    KBI_CALL_QUERY_STREAM,
-    KBI_CALL_QUERY_EVENT,
-    KBI_CALL_CREATE, // a stream
-    KBI_CALL_BEGIN_CAPTURE,
-    KBI_CALL_END_CAPTURE
-} kbi_call_kind;
-
-enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles that the driver gives a meaning
-enum { KBI_ERROR_NOT_READY = 600 };
-
-typedef struct kbi_cuda_call { // of the CUDA API, in the order in which the calls returned
-    int32_t kind, number;      // kbi_call_kind; its place among the block's calls, from 1
-    int32_t error;             // 0: it succeeded
-    int32_t blocking;          // whether its stream waits for the legacy default stream
-    uint64_t stream, object;
-    const char* name;
-    const char* kernel; // NULL: it launches none
-    const char* says;   // the error's name; NULL: not known
-} kbi_cuda_call;
-
-// What lies before the next operation of a stream, or of the host: of each stream so many of its works.
-enum { KBI_STREAMS = 64 };
-typedef struct kbi_front {
-    int64_t done[KBI_STREAMS];
-    bool begun;       // the begin of the timed span on kb->stream does, too
-    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
-} kbi_front;
-
-typedef struct kbi_stream_mark { // an event, or an address that a stream writes
-    uint64_t object;
-    kbi_front front;
-} kbi_stream_mark;
-
-typedef struct kbi_submitted { // work
-    const kbi_cuda_call* call;
-    int32_t stream; // its place in the order
-    bool begun;
-    int64_t number; // among the works of its stream, from 1
-} kbi_submitted;
-
-typedef struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
-    kbi_front host, of[KBI_STREAMS];
-    uint64_t stream[KBI_STREAMS];
-    bool blocking[KBI_STREAMS];
-    int64_t works[KBI_STREAMS];
-    int n;
-    uint32_t captures;
-    bool full; // there were more streams than that
-    kbi_stream_mark* marks;
-    kbi_submitted* submitted;
-    int64_t n_marks, n_submitted;
-} kbi_stream_order;
-
-static void kbi_front_join(kbi_front* to, const kbi_front* from) {
-    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
-    to->begun |= from->begun;
-}
-
-static int kbi_order_add(kbi_stream_order* o, uint64_t stream, bool blocking) {
-    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
-    o->stream[o->n] = stream;
-    o->blocking[o->n] = blocking;
-    return o->n++;
-}
-
-// A stream's place; the latest, since a handle may be given out again.
-static int kbi_order_find(kbi_stream_order* o, uint64_t stream, bool blocking) {
-    for (int i = o->n - 1; i >= 0; i--)
-        if (o->stream[i] == stream) return i;
-    return kbi_order_add(o, stream, blocking);
-}
-
-// The front of a stream for its next operation: behind what the host has waited for, and as the legacy default stream
-// and blocking streams wait for each other.
-static kbi_front* kbi_order_front(kbi_stream_order* o, const kbi_cuda_call* c) {
-    int at = kbi_order_find(o, c->stream, c->blocking == 1);
-    bool legacy = c->stream == KBI_STREAM_LEGACY;
-    kbi_front_join(&o->of[at], &o->host);
-    for (int i = 0; i < o->n; i++)
-        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
-            kbi_front_join(&o->of[at], &o->of[i]);
-    return &o->of[at];
-}
-
-static kbi_stream_mark* kbi_order_mark(const kbi_stream_order* o,
-                                       uint64_t object) { // NULL: not recorded in the block
-    for (int64_t i = o->n_marks - 1; i >= 0; i--)
-        if (o->marks[i].object == object) return &o->marks[i];
-    return NULL;
-}
-
-static void kbi_order_work(kbi_stream_order* o, const kbi_cuda_call* c) {
-    kbi_front* f = kbi_order_front(o, c);
-    int at = (int)(f - o->of);
-    if (f->capture) return;
-    kbi_submitted work = { c, at, f->begun, ++o->works[at] };
-    f->done[at] = work.number;
-    o->submitted[o->n_submitted++] = work;
-}
-
-static void kbi_order_record(kbi_stream_order* o, const kbi_cuda_call* c) {
-    kbi_stream_mark* m = kbi_order_mark(o, c->object);
-    if (!m) m = &o->marks[o->n_marks++];
-    m->object = c->object;
-    m->front = *kbi_order_front(o, c);
-}
-
-static void kbi_order_end_capture(kbi_stream_order* o, uint32_t capture) {
-    for (int i = 0; i < o->n && capture; i++)
-        if (o->of[i].capture == capture) o->of[i].capture = 0;
-    for (int64_t i = 0; i < o->n_marks && capture; i++)
-        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof o->marks[i].front);
-}
-
-static void kbi_order_call(kbi_stream_order* o, const kbi_cuda_call* c) {
-    const kbi_stream_mark* m = NULL;
-    switch (c->kind) {
-    case KBI_CALL_LAUNCH:
-    case KBI_CALL_GRAPH:
-    case KBI_CALL_HOST:
-    case KBI_CALL_PREFETCH:
-    case KBI_CALL_SET:
-    case KBI_CALL_COPY: kbi_order_work(o, c); break;
-    case KBI_CALL_RECORD: kbi_order_record(o, c); break;
-    case KBI_CALL_WAIT: {
-        kbi_front* f = kbi_order_front(o, c);
-        m = kbi_order_mark(o, c->object);
-        if (m && m->front.capture) f->capture = m->front.capture;
-        if (m && !m->front.capture) kbi_front_join(f, &m->front);
-        break;
-    }
-    case KBI_CALL_SYNC:
-        for (int i = 0; i < o->n; i++) kbi_front_join(&o->host, &o->of[i]);
-        break;
-    case KBI_CALL_COPY_NOW:
-    case KBI_CALL_QUERY_STREAM:
-    case KBI_CALL_SYNC_STREAM: kbi_front_join(&o->host, kbi_order_front(o, c)); break;
-    case KBI_CALL_QUERY_EVENT:
-    case KBI_CALL_SYNC_EVENT:
-        m = kbi_order_mark(o, c->object);
-        if (m) kbi_front_join(&o->host, &m->front);
-        break;
-    case KBI_CALL_CREATE: kbi_order_add(o, c->stream, c->blocking == 1); break;
-    case KBI_CALL_BEGIN_CAPTURE: kbi_order_front(o, c)->capture = ++o->captures; break;
-    case KBI_CALL_END_CAPTURE: kbi_order_end_capture(o, kbi_order_front(o, c)->capture); break;
-    default: break;
-    }
-}
-
-// Follows the calls of a block; to be freed.
-static kbi_stream_order* kbi_order_of(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
-    kbi_stream_order* o = (kbi_stream_order*)kbi_grow(NULL, sizeof *o);
-    kbi_cuda_call end;
-    memset(o, 0, sizeof *o);
-    memset(&end, 0, sizeof end);
-    int64_t records = 0;
-    for (int64_t i = 0; i < n; i++) records += calls[i].kind == KBI_CALL_RECORD;
-    o->marks = (kbi_stream_mark*)kbi_grow(NULL, sizeof(kbi_stream_mark) * (size_t)(records + 1));
-    o->submitted = (kbi_submitted*)kbi_grow(NULL, sizeof(kbi_submitted) * (size_t)(n + 1));
-    o->of[kbi_order_add(o, stream, true)].begun = true;
-    for (int64_t i = 0; i < n; i++)
-        if (!calls[i].error) kbi_order_call(o, &calls[i]);
-    end.stream = stream, end.blocking = 1;
-    kbi_order_front(o, &end);
-    return o;
-}
-
-// "cudaLaunchKernel of spin, 2nd call in the block".
-static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
-    static const char* const ends[] = { "th", "st", "nd", "rd" };
-    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
-    snprintf(out, 200, "%.60s%s%.80s, %d%s call in the block", c->name, c->kernel ? " of " : "",
-             c->kernel ? c->kernel : "", c->number, ends[teens || last > 3 ? 0 : last]);
-    return out;
-}
-
-KBI_PRINTF(4, 5)
-static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
-    char call[200];
-    va_list list;
-    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
-    v->flag = (int32_t)flag;
-    va_start(list, format);
-    kbi_vfit(v->message, n, sizeof v->message, format, list);
-    va_end(list);
-    return true;
-}
-
-static bool kbi_call_is_work(const kbi_cuda_call* c) {
-    return c->kind >= KBI_CALL_LAUNCH && c->kind <= KBI_CALL_COPY_NOW;
-}
-static bool kbi_call_allocates(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_ALLOC_LATER;
-}
-static bool kbi_call_waits(const kbi_cuda_call* c) {
-    return c->kind >= KBI_CALL_SYNC && c->kind <= KBI_CALL_QUERY_EVENT;
-}
-static bool kbi_call_copies(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_COPY || c->kind == KBI_CALL_COPY_NOW;
-}
-
-// Calls that stream capture refuses, or that a capture would change.
-static bool kbi_call_breaks_capture(const kbi_cuda_call* c) {
-    return c->kind == KBI_CALL_GRAPH || c->kind == KBI_CALL_PREFETCH || c->kind == KBI_CALL_COPY_NOW ||
-           c->kind == KBI_CALL_ALLOC || c->kind == KBI_CALL_BEGIN_CAPTURE || c->kind == KBI_CALL_FAILED ||
-           kbi_call_waits(c);
-}
-
-static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, bool (*is)(const kbi_cuda_call*)) {
-    for (int64_t i = 0; i < n; i++)
-        if (is(&calls[i])) return &calls[i];
-    return NULL;
-}
-
-static bool kbi_call_erred(const kbi_cuda_call* c) { return c->error && c->kind != KBI_CALL_OTHER; }
-
-// An error that the block's function may have swallowed; one of a query says only that work is left.
-static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    for (int64_t i = 0; i < n; i++) {
-        const kbi_cuda_call* c = &calls[i];
-        if (!kbi_call_erred(c) || (kbi_call_waits(c) && c->error == KBI_ERROR_NOT_READY)) continue;
-        if (kbi_call_allocates(c) && !(expect & KB_EXPECT_ALLOC))
-            return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": it failed (%s), and allocation is timed",
-                                    c->says ? c->says : "an error");
-        return kbi_verdict_give(v, KB_FLAG_CUDA_ERROR, c, ": it failed (%s), so its work is missing from the time",
-                                c->says ? c->says : "an error");
-    }
-    return false;
-}
-
-// Work that kb->stream does not wait for, or that can begin before the timed span does.
-static bool kbi_judge_order(kbi_verdict* v, const kbi_stream_order* o, bool strict) {
-    for (int64_t i = 0; i < o->n_submitted && !o->full; i++) {
-        const kbi_submitted* w = &o->submitted[i];
-        bool legacy = strict && o->stream[w->stream] == KBI_STREAM_LEGACY;
-        bool own = o->stream[w->stream] == KBI_STREAM_PER_THREAD;
-        const char* where = own ? "the per-thread default stream" : "another stream";
-        if (legacy) return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call, ": its work went to the default stream");
-        if (o->of[0].done[w->stream] < w->number)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call,
-                                    ": its work went to %s that kb->stream does not wait for", where);
-        if (!w->begun)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, w->call,
-                                    ": its work went to %s that does not wait for kb->stream", where);
-    }
-    return false;
-}
-
-static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    const kbi_cuda_call* c = kbi_call_first(calls, n, kbi_call_allocates);
-    if (c && !(expect & KB_EXPECT_ALLOC))
-        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, c, ": allocation is timed");
-    c = kbi_call_first(calls, n, kbi_call_copies);
-    if (c && !(expect & KB_EXPECT_TRANSFER)) return kbi_verdict_give(v, KB_FLAG_TRANSFER, c, ": a copy is timed");
-    for (int64_t i = 0; i < n; i++)
-        if (calls[i].kind == KBI_CALL_COPY_NOW || kbi_call_waits(&calls[i]))
-            return kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, &calls[i], ": the host waits inside the timed block");
-    return false; // where nothing submits work, the capture says so: libraries may have ways of their own
-}
-
-// What the record says of a block that capture would refuse, or change.
-static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
-    const char* seen[4];
-    int count = 0;
-    size_t at = 0;
-    for (int64_t i = 0; i < n && count < KBI_COUNT(seen); i++) {
-        bool told = !kbi_call_breaks_capture(&calls[i]) && calls[i].kind != KBI_CALL_HOST;
-        for (int k = 0; k < count && !told; k++) told = kbi_is(seen[k], calls[i].name);
-        if (told) continue;
-        seen[count++] = calls[i].name;
-        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
-        at = strlen(v->note);
-    }
-    if (at)
-        kbi_fit(v->note, at, sizeof v->note, " in the block%s",
-                v->captures ? "" : ": its calls were inspected, and it was not captured");
-}
-
-// What the calls of a block mean for its time. A block that may wait or allocate is timed by the host's clock up to the
-// end of all work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
-KBI_INLINE void kbi_streams_judge(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, uint64_t stream,
-                                  unsigned expect) {
-    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
-    memset(v, 0, sizeof *v);
-    v->known = 1;
-    v->flag = -1;
-    kbi_stream_order* o = kbi_order_of(calls, n, stream);
-    v->captures = kbi_call_first(calls, n, kbi_call_breaks_capture) == NULL;
-    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && kbi_call_is_work(&calls[i]);
-    bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, o, strict)) ||
-                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
-    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
-    KBENCH_FREE(o->marks);
-    KBENCH_FREE(o->submitted);
-    KBENCH_FREE(o);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -5965,7 +5148,6 @@ enum {
     KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "records appended, one a line, as they finish", \
         KBI_WRITES | KBI_IN_LOAD) \
     KBI_TEXT(x, csv, "csv", "FILE", "out", "records as CSV, a row a case", KBI_WRITES | KBI_IN_LOAD) \
-    KBI_BARE(x, resume, "resume", "out", "only cases that --jsonl FILE has no record of", 0) \
     x(sort, "sort", "KEY,-KEY", "out", "rows, once an operation is done; -KEY: down", const char*, \
         kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     x(columns, "columns", "A,B,C", "out", "of the table: its own, or keys of the record", const char*, \
@@ -6133,7 +5315,8 @@ static bool kbi_take_warmup(const kb_option* option, void* values, const char* v
 }
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
-    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, "script"); // script: for the tests
+    bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, kbi_process.own_device);
+    ((kbi_options*)values)->gpu = 0;
     if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
         return kbi_take_text(option, values, value);
     return kbi_refuse_value(option, "a number, all or cpu", value);
@@ -6326,7 +5509,7 @@ static void kbi_option_unknown(const char* word, const char* name) {
     static const struct {
         const char *names, *file, *cure;
     } addons[] = {
-        { "load,compare,race,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,"
+        { "load,compare,race,resume,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,"
           "md,gbench,go,github,report,html,svg,plot,where,save-baseline,benchmark_out,benchmark_out_format,"
           "benchmark_repetitions,benchmark_display_aggregates_only",
           "kbench_report.h", KBI_INCLUDE ", or use build/kbench (make tool) with records of --json" },
@@ -6486,8 +5669,6 @@ static bool kbi_options_agree(const kbi_options* o) {
     if (o->procs > 1 && o->on[KBI_OPTION_no_isolate])
         return kbi_error("--procs %lld takes processes of their own: leave out --no-isolate", (long long)o->procs),
                false;
-    if (o->on[KBI_OPTION_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
-        return kbi_error("--resume needs --jsonl FILE, with the records of the run that is to go on"), false;
     return true;
 }
 
@@ -7179,7 +6360,9 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 // What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
-    r->target = kbi_is(o->device, "cpu") ? KBI_ON_CPU : kbi_is(o->device, "script") ? KBI_ON_SCRIPT : KBI_ON_GPU;
+    r->target = kbi_is(o->device, "cpu")                    ? KBI_ON_CPU
+                : kbi_is(o->device, kbi_process.own_device) ? KBI_ON_OWN
+                                                            : KBI_ON_GPU;
     r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
     r->timing = kbi_same_name(o->timer, "cupti")  ? KBI_BY_CUPTI
                 : kbi_same_name(o->timer, "both") ? KBI_BY_BOTH
@@ -7208,6 +6391,61 @@ static unsigned kbi_wishes(bool host) {
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && (i->open || i->end || i->close) && (i->host || !host)) bits |= i->bit;
     return bits;
+}
+
+// --- cases that a record stands for ---
+
+static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
+    kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
+    for (int i = 0; i < plan->n; i++) {
+        cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
+        cases[i].runs = true, cases[i].record = NULL;
+    }
+    return cases;
+}
+
+// Whether a record stands for each case of the group that begins here, as far as it runs here.
+static bool kbi_recalled(const kb_planned* cases, const kbi_plan* plan, int first) {
+    bool any = false;
+    for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
+        any |= cases[i].record != NULL;
+        if (cases[i].runs && !cases[i].record) return false;
+    }
+    return any;
+}
+
+static bool kbi_recalls(void) { // whether an output has records that may stand for cases
+    bool any = false;
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next) any |= i->on && i->recall;
+    return any;
+}
+
+static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
+    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
+        if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
+    for (int first = 0, end; first < plan->n; first = end) {
+        bool whole = kbi_recalled(cases, plan, first);
+        end = kbi_group_end(plan, first);
+        for (int i = first; i < end && !whole; i++) cases[i].record = NULL;
+    }
+    return true;
+}
+
+// Takes the cases that a record stands for out of a plan that is only looked at; false after an error message.
+static bool kbi_plan_recall(kbi_plan* plan) {
+    kb_planned* cases = kbi_planned_cases(plan);
+    bool good = kbi_recall(cases, plan, NULL);
+    int n = 0;
+    plan->groups = 0;
+    for (int i = 0; i < plan->n; i++) {
+        if (cases[i].record) continue;
+        plan->groups += !n || cases[i].group != cases[n - 1].group;
+        cases[n] = cases[i];
+        plan->cases[n++] = plan->cases[i];
+    }
+    plan->n = n;
+    KBENCH_FREE(cases);
+    return good;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7292,8 +6530,7 @@ typedef struct kbi_timer {
 // What a device fills in, in five groups. NULL: it has no such thing.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu;       // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
-    bool stands_in; // for any device: GPU work runs here like host work
+    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // facts; false: machine->why says why not
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
@@ -7370,10 +6607,7 @@ typedef struct kbi_memory {
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    struct kbi_block* before; // the blocks, what they take of a stage and their number, when KB_SAMPLE was entered
-    size_t laid_before;
-    int taken_before;
-    bool keeps;                    // the last call left its blocks to the next one
+    bool keeps;               // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
     bool unheld;                   // what an output held was not kept, for want of room
@@ -7436,12 +6670,11 @@ typedef struct kbi_body_call { // of the body
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
     kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over, reset;          // KB_SAMPLE ended; was entered
+    bool over;                 // KB_SAMPLE ended
     bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
     const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
     int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
-    uint64_t shown;            // to profilers: the range of the phase
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
     int64_t warm_units, phase_began;
     kbi_window window;
@@ -7481,7 +6714,7 @@ typedef struct kbi_sampling {
     double sum;    // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
     int64_t taken; // runs in it
     int missed;    // samples of CUPTI's in a row that it did not record in full
-    bool traced;   // the open sample is CUPTI's, of a timer that takes both in turn
+    bool traced;   // the open sample is CUPTI's
     int64_t n_traced;
     double traced_ns[KBI_TRACED]; // the latest of those samples
 } kbi_sampling;
@@ -7518,7 +6751,7 @@ typedef struct kbi_run {
     const kbi_sink* sink; // NULL: nobody listens
     int index;            // of the case in the plan, -1: it stands in for one
     int64_t began, shown; // shown: when it was, or would have been
-    uint64_t range;       // of the case, for profilers
+    uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
     kbi_place place;
     kbi_body_call call;
     kbi_work work;
@@ -7527,6 +6760,9 @@ typedef struct kbi_run {
     kbi_memory memory;
     kbi_measured m;
 } kbi_run;
+
+// An add-on's, or NULL: shows profilers which case runs, and its phase. It ends the range, and begins one of that name.
+static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
 static bool kbi_lost(const kbi_run* run) { // the device, by an error of this run's
@@ -7582,15 +6818,6 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     bool memory = strstr(error, "MemoryAllocation") != NULL;
     if (memory) kbi_raise(run, KB_FLAG_OOM); // of a call of the function's own: KB_ALLOC has said its own before
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
-}
-
-// The cause of what else went wrong in this case; each one after it would fail.
-static void kbi_stop_if_broken(kbi_run* run) {
-    const char* broken = run->backend->timing.broken ? run->backend->timing.broken() : NULL;
-    if (!broken) return;
-    kbi_raise(run, KB_FLAG_CUDA_ERROR);
-    kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
-    kbi_give_word(run, KB_FAILED);
 }
 
 // Whether this launch is timed alone, to be held against others.
@@ -7698,8 +6925,8 @@ typedef struct kbi_gpu {
     volatile unsigned* flag; // the gate: mapped host memory
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void *functions[KBI_F_COUNT], *empty[KBI_EMPTY_KERNELS];
-    unsigned empties; // launched so far
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty ones last
+    unsigned empties;                                           // launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
@@ -7839,18 +7066,7 @@ typedef struct kbi_insight { // what is being looked into
     kbi_verdict verdict;
 } kbi_insight;
 
-enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
-typedef void (*kbi_nvtx_function)(void);
-typedef struct kbi_nvtx { // slots that a tool's library fills with its functions
-    bool asked;
-    void* domain; // NULL: nobody listens
-    kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
-} kbi_nvtx;
-
 static struct kbi_lab {
-    double (*script)(const char* case_name, int64_t sample, uint64_t* flags); // --device script: a test's own times
-    double (*script_roof)(int which);                                         // and its roofs; NULL: a copy roof
-    int placement;                                                            // of the recipe, for the script
     kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
     double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
     bool told;                      // them
@@ -7865,7 +7081,6 @@ static struct kbi_lab {
     int folder;                 // in which calls begin; 0: not opened
     volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
     uintptr_t running;          // the case whose function is at work
-    kbi_nvtx nvtx;
     kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -7912,275 +7127,142 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>leftovers measure: what a function changed in its process: put back before the next one, or the process ends.
+  >>leftovers measure: what a function changed in its process, which ends then.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifndef __cplusplus
 extern char** environ; // strict standards hide it
 #endif
 
-#ifdef SIG_SETMASK
-#define KBI_SETMASK SIG_SETMASK
-#else
-#define KBI_SETMASK 2 // Linux
-#endif
-
-enum { KBI_LIMITS = 16 };           // RLIM_NLIMITS
-enum { KBI_FILES_LEFT = 64 };       // open files that a function may leave behind
-enum { KBI_MEMORY_LEFT_PART = 16 }; // and the part of the machine's memory
+// What a function can change of its process, as numbers that are compared.
+enum {
+    KBI_LEFT_UMASK,
+    KBI_LEFT_BLOCKED,
+    KBI_LEFT_LIMITS,
+    KBI_LEFT_CPUS,
+    KBI_LEFT_PRIORITY,
+    KBI_LEFT_LOCALE,
+    KBI_LEFT_VARIABLES,
+    KBI_LEFT_STANDARD,
+    KBI_LEFT_HANDLERS,
+    KBI_LEFT_COMPARED,
+    KBI_LEFT_THREADS = KBI_LEFT_COMPARED, // from here on: there may not be many more
+    KBI_LEFT_FILES,
+    KBI_LEFT_MEMORY,
+    KBI_LEFT_COUNT
+};
+typedef struct kbi_leftovers {
+    uint64_t of[KBI_LEFT_COUNT];
+} kbi_leftovers;
 
 // The process as it was before the first function ran.
 static struct kbi_before {
-    bool known, shared; // environ holds texts of variables
-    mode_t mode;        // umask
-    uint64_t blocked;
+    bool known;
     fenv_t floats;
-    uint64_t limits[KBI_LIMITS][2]; // soft, hard
-    kbi_cpus cpus;
-    int nice;
-    char *locale, **variables;
-    int64_t files[3][2];                    // device and inode of stdin, stdout, stderr; -1: closed
-    int next_file;                          // the lowest number that no file has
-    int64_t handlers[2], threads, resident; // kbi_status_look
+    kbi_leftovers state;
 } kbi_before;
 
-static void kbi_standard_file(int file, int64_t out[2]) {
-    struct stat about;
-    bool open = fstat(file, &about) == 0;
-    out[0] = open ? (int64_t)about.st_dev : -1;
-    out[1] = open ? (int64_t)about.st_ino : -1;
-}
-
-static int kbi_next_file(void) { // -1: there is none
-    int file = dup(2), other = file < 0 ? kbi_open_file("/dev/null", O_RDONLY) : -1;
-    int next = KBI_MAX(file, other);
-    if (next >= 0) close(next);
-    return next;
-}
-
-// A number of /proc/self/status, such as "Threads:"; KB_NONE: it is not there.
-static int64_t kbi_status_number(const char* status, const char* name, int base) {
+// A number of /proc/self/status, such as "Threads:"; 0: it is not there.
+static uint64_t kbi_status_number(const char* status, const char* name, int base) {
     const char* at = strstr(status, name);
-    return at && at > status && at[-1] == '\n' ? (int64_t)strtoull(at + strlen(name), NULL, base) : KB_NONE;
+    return at && at > status && at[-1] == '\n' ? strtoull(at + strlen(name), NULL, base) : 0;
 }
 
-// handlers: signals that are ignored, and caught, but for those that the C library takes when threads are started.
-static void kbi_status_look(int64_t handlers[2], int64_t* threads, int64_t* resident) {
-    const int64_t library = (int64_t)7 << 31;
+static kbi_leftovers kbi_leftovers_now(void) {
+    const uint64_t library = ~((uint64_t)7 << 31),
+                   start = 14695981039346656037u; // signals of the C library's threads
+    const char* locale = setlocale(LC_ALL, NULL);
+    kbi_leftovers now;
+    kbi_cpus cpus;
     char status[4096];
-    int file = kbi_open_file("/proc/self/status", O_RDONLY);
+    memset(&now, 0, sizeof now);
+    int file = kbi_open_file("/proc/self/status", O_RDONLY); // it has the lowest number that is free
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
-    handlers[0] = kbi_status_number(status, "SigIgn:", 16) & ~library;
-    handlers[1] = kbi_status_number(status, "SigCgt:", 16) & ~library;
-    *threads = kbi_status_number(status, "Threads:", 10);
-    *resident = kbi_status_number(status, "VmRSS:", 10) * 1024;
+    now.of[KBI_LEFT_FILES] = (uint64_t)file;
+    now.of[KBI_LEFT_THREADS] = kbi_status_number(status, "Threads:", 10);
+    now.of[KBI_LEFT_MEMORY] = kbi_status_number(status, "VmRSS:", 10) * 1024;
+    now.of[KBI_LEFT_BLOCKED] = kbi_status_number(status, "SigBlk:", 16);
+    now.of[KBI_LEFT_HANDLERS] = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
+                                (kbi_status_number(status, "SigCgt:", 16) & library);
+    const mode_t mode = umask(077);
+    umask(mode);
+    now.of[KBI_LEFT_UMASK] = mode;
+    now.of[KBI_LEFT_PRIORITY] = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    kbi_cpus_allowed(&cpus);
+    now.of[KBI_LEFT_CPUS] = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
+    now.of[KBI_LEFT_LOCALE] = kbi_hash(start, locale ? locale : "");
+#ifdef LC_GLOBAL_LOCALE
+    now.of[KBI_LEFT_LOCALE] ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+#endif
+    for (char** v = environ; v && *v; v++)
+        now.of[KBI_LEFT_VARIABLES] = kbi_hash_bytes(now.of[KBI_LEFT_VARIABLES], *v, strlen(*v) + 1);
+    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+        struct stat about;
+        bool open = fstat(i, &about) == 0;
+        int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
+        now.of[KBI_LEFT_STANDARD] = kbi_hash_bytes(now.of[KBI_LEFT_STANDARD], (const char*)which, sizeof which);
+    }
+    for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
+        uint64_t limit[2] = { 0, 0 };
+        syscall(SYS_prlimit64, 0, i, NULL, limit);
+        now.of[KBI_LEFT_LIMITS] = kbi_hash_bytes(now.of[KBI_LEFT_LIMITS], (const char*)limit, sizeof limit);
+    }
+    return now;
 }
-
-static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
 
 static void kbi_before_note(void) {
-    struct kbi_before* b = &kbi_before;
-    const char* locale = setlocale(LC_ALL, NULL);
-    size_t n = 0, bytes = locale ? strlen(locale) + 1 : 0;
-    b->known = true;
-    b->mode = umask(077);
-    umask(b->mode);
-    fegetenv(&b->floats);
-#ifdef SYS_rt_sigprocmask
-    syscall(SYS_rt_sigprocmask, 0, NULL, &b->blocked, sizeof b->blocked);
-#endif
-#ifdef SYS_prlimit64
-    for (int i = 0; i < KBI_LIMITS; i++) syscall(SYS_prlimit64, 0, i, NULL, b->limits[i]);
-#endif
-    kbi_cpus_allowed(&b->cpus);
-    b->nice = getpriority(PRIO_PROCESS, 0);
-    if (locale) b->locale = (char*)memcpy(kbi_grow(NULL, bytes), locale, bytes);
-    while (environ && environ[n]) n++;
-    b->variables = (char**)kbi_grow(NULL, sizeof(char*) * (n + 1));
-    for (size_t i = 0; i < n; i++) {
-        bytes = strlen(environ[i]) + 1;
-        b->variables[i] = (char*)memcpy(kbi_grow(NULL, bytes), environ[i], bytes);
-    }
-    b->variables[n] = NULL;
-    for (int i = 0; i < 3; i++) kbi_standard_file(i, b->files[i]);
-    b->next_file = kbi_next_file();
-    kbi_status_look(b->handlers, &b->threads, &b->resident);
+    kbi_before.known = true;
+    fegetenv(&kbi_before.floats);
+    kbi_before.state = kbi_leftovers_now();
 }
 
-static void kbi_variables_restore(void) {
-    char** was = kbi_before.variables;
-    size_t n = 0;
-    while (was[n] && environ && environ[n] && kbi_is(was[n], environ[n])) n++;
-    if (!was[n] && environ && !environ[n]) return;
-    while (was[n]) n++;
-    environ = (char**)memcpy(kbi_grow(NULL, sizeof(char*) * (n + 1)), was, sizeof(char*) * (n + 1));
-    kbi_before.shared = true;
-}
-
-// In the user's own process, which may change its state between two groups of cases.
-static void kbi_before_forget(void) {
-    struct kbi_before* b = &kbi_before;
-    for (size_t i = 0; b->known && !b->shared && b->variables[i]; i++) KBENCH_FREE(b->variables[i]);
-    if (b->known && !b->shared) KBENCH_FREE(b->variables);
-    KBENCH_FREE(b->locale);
-    memset(b, 0, sizeof *b);
-}
-
-// Puts back what can be put back for certain. NULL, or what cannot.
-static const char* kbi_before_restore(void) {
-    struct kbi_before* b = &kbi_before;
-    const char *locale = setlocale(LC_ALL, NULL), *why = NULL;
+// Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
+static void kbi_before_restore(void) {
     struct itimerval none;
-    kbi_cpus cpus;
     memset(&none, 0, sizeof none);
     setitimer(ITIMER_REAL, &none, NULL);
     setitimer(ITIMER_VIRTUAL, &none, NULL);
     setitimer(ITIMER_PROF, &none, NULL);
-    if (!b->known) return NULL;
-    umask(b->mode);
-    fesetenv(&b->floats);
-#ifdef SYS_rt_sigprocmask
-    syscall(SYS_rt_sigprocmask, KBI_SETMASK, &b->blocked, NULL, sizeof b->blocked);
-#endif
-#ifdef SYS_prlimit64
-    for (int i = 0; i < KBI_LIMITS; i++) {
-        uint64_t now[2];
-        if (syscall(SYS_prlimit64, 0, i, NULL, now) != 0 || memcmp(now, b->limits[i], sizeof now) == 0) continue;
-        if (syscall(SYS_prlimit64, 0, i, b->limits[i], NULL) != 0) why = "it lowered a limit of its process for good";
-    }
-#endif
-    if (kbi_cpus_allowed(&cpus) && memcmp(&cpus, &b->cpus, sizeof cpus) != 0 && !kbi_cpus_pin(&b->cpus))
-        why = "it changed the processors of its process for good";
-    if (getpriority(PRIO_PROCESS, 0) != b->nice && setpriority(PRIO_PROCESS, 0, b->nice) != 0)
-        why = "it lowered the priority of its process for good";
-#ifdef LC_GLOBAL_LOCALE
-    uselocale(LC_GLOBAL_LOCALE);
-#endif
-    if (b->locale && locale && !kbi_is(locale, b->locale)) setlocale(LC_ALL, b->locale);
-    kbi_variables_restore();
-    return why;
+    if (kbi_before.known) fesetenv(&kbi_before.floats);
 }
 
-// Puts back what can be, and looks at the rest. NULL: this process is as good as a fresh one for the next case; else
-// why it is not.
+static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
+
+// NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
-    const struct kbi_before* b = &kbi_before;
-    const char* why = kbi_before_restore();
-    int64_t handlers[2], threads, resident, physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    if (!b->known || why) return why;
-    for (int i = 0; i < 3; i++) {
-        int64_t now[2];
-        kbi_standard_file(i, now);
-        if (memcmp(now, b->files[i], sizeof now) != 0) return "it closed or replaced stdin, stdout or stderr";
-    }
-    int next = kbi_next_file();
-    if (b->next_file >= 0 && (next < 0 || next > b->next_file + KBI_FILES_LEFT)) return "it left files open";
-    kbi_status_look(handlers, &threads, &resident);
-    if (memcmp(handlers, b->handlers, sizeof handlers) != 0) return "it changed how signals are handled";
-    if (resident - b->resident > physical / KBI_MEMORY_LEFT_PART) return "it left memory allocated";
-    if (threads <= b->threads) return NULL;
+    static const char* const why[] = { "it changed the umask",
+                                       "it blocked signals",
+                                       "it changed the limits of its process",
+                                       "it changed the processors of its process",
+                                       "it changed the priority of its process",
+                                       "it changed the locale",
+                                       "it changed the environment",
+                                       "it closed or replaced stdin, stdout or stderr",
+                                       "it changed how signals are handled" };
+    enum {
+        KBI_MOST_FILES = 64,
+        KBI_MEMORY_PART = 16
+    }; // that it may leave open; and the part of the machine's memory
+    kbi_before_restore();
+    if (!kbi_before.known) return NULL;
+    const uint64_t* was = kbi_before.state.of;
+    const kbi_leftovers left = kbi_leftovers_now();
+    for (int i = 0; i < KBI_LEFT_COMPARED; i++)
+        if (left.of[i] != was[i]) return why[i];
+    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (left.of[KBI_LEFT_FILES] > was[KBI_LEFT_FILES] + KBI_MOST_FILES) return "it left files open";
+    if (left.of[KBI_LEFT_MEMORY] > was[KBI_LEFT_MEMORY] + physical / KBI_MEMORY_PART)
+        return "it left memory allocated";
+    if (left.of[KBI_LEFT_THREADS] <= was[KBI_LEFT_THREADS]) return NULL;
     int64_t ran = kbi_others_ran();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
     return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>nvtx      measure: names of cases and phases, for whatever profiler listens.
----------------------------------------------------------------------------------------------------------------*/
-
-// NVTX without its header, which takes a second to compile: a profiler names its library in the environment, and that
-// library asks for a table of slots and puts its functions there. With none of it a range costs a comparison.
-enum {
-    KBI_NVTX_CORE2 = 5, // the module of ranges in a domain; its slots:
-    KBI_NVTX_START = 2,
-    KBI_NVTX_END = 3,
-    KBI_NVTX_REGISTER = 10,
-    KBI_NVTX_DOMAIN = 12
-};
-
-typedef struct kbi_nvtx_event { // nvtxEventAttributes_t
-    uint16_t version, size;
-    uint32_t category;
-    int32_t colour_is;
-    uint32_t colour;
-    int32_t payload_is, gap;
-    uint64_t payload;
-    int32_t message_is;
-    const void* message;
-} kbi_nvtx_event;
-
-static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* size) {
-    if (module < 1 || module >= KBI_NVTX_MODULES) return 0;
-    for (int i = 0; i < KBI_NVTX_SLOTS; i++) kbi_lab.nvtx.table[module][i] = &kbi_lab.nvtx.slots[module][i];
-    static const unsigned sizes[KBI_NVTX_MODULES] = { 0, 16, 9, 15, 7, 16, 7 };
-    *table = kbi_lab.nvtx.table[module];
-    if (size) *size = sizes[module];
-    return 1;
-}
-
-static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library tells its own
-
-static const void* kbi_nvtx_export(uint32_t id) {
-    static const struct {
-        size_t size;
-        int (*module)(int, kbi_nvtx_function***, unsigned*);
-    } functions = { sizeof functions, kbi_nvtx_module };
-    static const struct {
-        size_t size;
-        uint32_t version, gap;
-        void (*told)(uint32_t);
-    } versions = { sizeof versions, 3, 0, kbi_nvtx_told };
-    return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
-}
-
-// The library is looked for once in a process.
-static void kbi_nvtx_open(void) {
-    const char* path = getenv("NVTX_INJECTION64_PATH");
-    void* library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
-    int (*init)(const void* (*)(uint32_t)) = NULL;
-    void* (*domain)(const char*) = NULL;
-    kbi_lab.nvtx.asked = true;
-    if (library) kbi_find(library, "InitializeInjectionNvtx2", &init);
-    if (!init || !init(kbi_nvtx_export)) return;
-    memcpy(&domain, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_DOMAIN], sizeof domain);
-    if (domain) kbi_lab.nvtx.domain = domain("kbench");
-}
-
-// A range that others may overlap, since rivals take turns; 0: none. Tools take their options' texts for registered
-// ones, and read / [ ] * + , and @ in them as signs.
-static uint64_t kbi_nvtx_begin(const char* text, const char* colour_of) {
-    uint64_t (*start)(void*, const kbi_nvtx_event*);
-    void* (*enlist)(void*, const char*);
-    char name[512];
-    kbi_nvtx_event e;
-    if (!kbi_lab.nvtx.asked) kbi_nvtx_open();
-    memcpy(&start, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_START], sizeof start);
-    memcpy(&enlist, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_REGISTER], sizeof enlist);
-    if (!kbi_lab.nvtx.domain || !start) return 0;
-    snprintf(name, sizeof name, "%s", text);
-    for (char* p = name; (p = strpbrk(p, "@/[]*+,")) != NULL;) *p = ' ';
-    memset(&e, 0, sizeof e);
-    e.version = 3;
-    e.size = sizeof e;
-    e.colour_is = 1;
-    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, colour_of) & 0xbfbfbfu);
-    e.message = enlist ? enlist(kbi_lab.nvtx.domain, name) : NULL;
-    e.message_is = e.message ? 3 : 1;
-    if (!e.message) e.message = name;
-    return start(kbi_lab.nvtx.domain, &e);
-}
-
-static void kbi_nvtx_end(uint64_t* range) {
-    void (*end)(void*, uint64_t);
-    memcpy(&end, &kbi_lab.nvtx.slots[KBI_NVTX_CORE2][KBI_NVTX_END], sizeof end);
-    if (*range && end) end(kbi_lab.nvtx.domain, *range);
-    *range = 0;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
-  >>host      measure: the cpu backend, and the tests' script backend, with their timers.
+  >>host      measure: the cpu backend, and the timer by the host's clock.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
@@ -8204,7 +7286,6 @@ static double kbi_clock_lattice(double* ns, int n) {
 }
 
 static double kbi_clock_step(void) {
-    const int64_t long_enough = 50000000;
     double ns[1000];
     volatile int spent = 0;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -8214,15 +7295,10 @@ static double kbi_clock_step(void) {
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
     if (step > 0) return step;
-    // coarse: the smallest difference of two readings
-    int64_t best = INT64_MAX, began = kbi_now();
-    for (int i = 0; i < 200 && (i < 3 || kbi_now() - began < long_enough); i++) {
-        int64_t a = kbi_now(), b = a;
-        for (int turns = 0; b == a && turns < 1 << 26; turns++) b = kbi_now();
-        if (b > a) best = KBI_MIN(best, b - a);
-        if (b == a) break; // it stands still
-    }
-    return best == INT64_MAX ? 1e9 : (double)best;
+    int64_t from = kbi_now(), to = from, next; // coarse: from one change to the next
+    while (to == from) to = kbi_now();
+    for (next = to; next == to;) next = kbi_now();
+    return (double)(next - to);
 }
 
 // Work behind this begins when that before it has ended.
@@ -8244,131 +7320,46 @@ static double kbi_measure_wall_bias(void) {
     return KBI_MAX(bias, 1e-3); // above 0: it is known
 }
 
-// The system is asked for the thread's time beside every run (kbi_wall_lost): what that leaves behind is in the bias.
-static int64_t kbi_pass_begin(kbi_run* run) {
-    (void)run;
-    kbi_lab.turn = kbi_turn_now();
-    return 1;
-}
-static void kbi_pass_end(kbi_run* run) {
-    run->alike.turns[0] += (double)(kbi_lab.wall_end - kbi_lab.wall_start);
-    kbi_lab.turn = kbi_turn_now();
-}
-static const kbi_timer kbi_pass_timer = { "wall", kbi_pass_begin, kbi_pass_end, NULL, true, true };
-
 // What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
-// since a mean is known more finely than the clock's step.
-KBI_SLOW_END
-KBI_OPTIMISE static double kbi_measure_pass_bias(const kbi_run* like) {
+// since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
+// before and after (kbi_wall_lost).
+static void kbi_pass_begin(void) {
+    kbi_lab.turn = kbi_turn_now();
+    kbi_lab.wall_start = kbi_now();
+    kbi_serialise();
+}
+static void kbi_pass_end(void) {
+    kbi_lab.wall_end = kbi_now();
+    kbi_lab.turn = kbi_turn_now();
+}
+static double kbi_measure_pass_bias(void) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
-    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof *run);
-    memset(run, 0, sizeof *run);
-    run->backend = like->backend, run->machine = like->machine, run->recipe = like->recipe, run->of = like->of;
-    run->kb.run = run;
-    run->sampling.timer = &kbi_pass_timer;
-    run->call.sampled = run->call.looped = true;
-    run->call.phase = KBI_PHASE_SAMPLE;
     for (int i = 0; i < KBI_STRETCHES; i++) {
-        run->alike.turns[0] = 0;
-        run->shown = kbi_now();
+        int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            run->call.ready = KBI_SAMPLE;
-            KBI_TIME(&run->kb, true) __asm__ __volatile__("" : : : "memory");
+            kbi_pass_begin();
+            __asm__ __volatile__("" : : : "memory");
+            kbi_pass_end();
+            sum += kbi_lab.wall_end - kbi_lab.wall_start;
         }
-        mean[i] = run->alike.turns[0] / (double)KBI_PASSES;
+        mean[i] = (double)sum / KBI_PASSES;
     }
-    KBENCH_FREE(run);
     return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3);
 }
-KBI_SLOW_BEGIN
 
-// How often a loop of KB_TIME's turns, as kbi_next says it: first so often, then no more.
-__attribute__((noinline)) static int64_t kbi_loop_turns(int64_t* turns) {
-    int64_t n = *turns;
-    *turns = 0;
-    return n;
-}
-
-#define KBI_TURN(nops)                                                                  \
-    case nops:                                                                          \
-        __asm__ __volatile__(".p2align 6\n\t.rept " #nops "\n\tnop\n\t.endr");          \
-        for (int64_t left = 0; left > 0 || (left = kbi_loop_turns(&turns)) > 0; --left) \
-            __asm__ __volatile__("# " #nops : : : "memory");                            \
-        break
-
-KBI_SLOW_END
-// KB_TIME's loop with nothing in it, so far behind the beginning of a line of the cache: ns a turn.
-KBI_OPTIMISE static double kbi_time_loop(int place, int64_t turns) {
-    int64_t began = kbi_now(), n = turns;
-    switch (place) {
-        KBI_TURN(0);
-        KBI_TURN(8);
-        KBI_TURN(16);
-        KBI_TURN(24);
-        KBI_TURN(32);
-        KBI_TURN(40);
-        KBI_TURN(48);
-        KBI_TURN(56);
-    }
-    return (double)(kbi_now() - began) / (double)n;
-}
-#undef KBI_TURN
-KBI_SLOW_BEGIN
-
-// A turn is a cycle, and two or four where its jump lies across two lines. Where the compiler puts the user's loop
-// nobody knows: what takes no longer than the slowest may be an empty one. kept: values that it keeps, half a cycle
-// each, which are loaded or stored.
-static double kbi_time_empty_loop(int64_t turns, int kept) {
-    double least = (double)INFINITY, most = 0;
-    for (int place = 0; place < 64; place += 8) {
-        double ns = kbi_time_loop(place, KBI_MAX(turns / 8, (int64_t)1));
-        least = KBI_MIN(least, ns), most = KBI_MAX(most, ns);
-    }
-    // 1.5 times of it, which the caller allows, are no more than 1.2 times the slowest
-    return KBI_MAX(least, 0.8 * most) + least * kept / 3;
-}
-
-// What is kept between a line with KB_TIME and the next benchmark, in how many places. A block is not empty where
-// kb_keep stands, though an empty loop takes as long; unless all that is kept are constants that the compiler knew.
-static kbi_kept kbi_keeps(const kb_build* build, int line, int* places) {
-    int end = line + 100, constants = 0;
-    *places = 0;
+// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that the
+// compiler knew: then the compiler may have removed the block, or done its work in advance.
+static int32_t kbi_keeps(const kb_build* build, int line) {
+    int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
         if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
     for (const int32_t* m = build->marks; m < build->marks_end; m++) {
         if (*m % 2 || *m / 8 < line || *m / 8 >= end) continue;
-        *places += 1;
+        places++;
         constants += *m / 4 % 2;
     }
-    return !*places ? KBI_KEPT_NOTHING : constants == *places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
-}
-
-static void kbi_no_function(kb_stream stream, void* user) { (void)stream, (void)user; }
-
-// kb_loop's loop with a function that does nothing: ns a turn.
-static double kbi_time_empty_call(int64_t turns) {
-    volatile kb_function fn = kbi_no_function;
-    kb_function called = fn;
-    int64_t began = kbi_now();
-    for (int64_t left = turns; left > 0; --left) called(NULL, NULL);
-    return (double)(kbi_now() - began) / (double)turns;
-}
-
-// Whether a sample of a short block, runs of which took so many ns, is no longer than an empty one of its kind.
-static void kbi_wall_idle(kbi_run* run, int64_t runs, double ns) {
-    const int called_ns = 10,
-              loop_ns = 3; // nothing that a block does is so short; what may be an empty call, or loop
-    double loop[3];
-    int places = 0;
-    if (ns > (double)(run->work.called ? called_ns : loop_ns) * (double)runs) return;
-    kbi_kept kept =
-        run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line, &places);
-    run->m.kept = (int32_t)kept;
-    for (int i = 0; i < 3; i++) // in turn with the block: what slows one slows the other
-        loop[i] = run->work.called ? kbi_time_empty_call(runs) : kbi_time_empty_loop(runs, KBI_MIN(places, 8));
-    run->m.loops++;
-    run->m.idle += ns <= 1.5 * kbi_trimmed(loop, 3, 1) * (double)runs;
+    return !places ? KBI_KEPT_NOTHING : constants == places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
@@ -8387,11 +7378,7 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
-    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) {
-        const kbi_unit unit = run->call.unit;
-        kbi_lab.pass_bias = kbi_measure_pass_bias(run);
-        run->call.unit = unit;
-    }
+    if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_lab.turn = kbi_turn_now();
@@ -8477,7 +7464,8 @@ static void kbi_wall_end(kbi_run* run) {
         run->m.empty = KBI_NO_SHAPE;
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
-    if (run->call.unit == KBI_SAMPLE && !run->call.sampled) kbi_wall_idle(run, runs, ns);
+    if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
+        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -8527,7 +7515,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
     m->boost = -1;
-    m->simulated = !kbi_is(backend, "script") && kbi_valgrind();
+    m->simulated = kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
@@ -8559,54 +7547,9 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 // clang-format off
 #define KBI_HOST_MEMORY { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL }
 static const kbi_backend kbi_cpu = {
-    "cpu", false, false, kbi_cpu_open,
+    "cpu", false, kbi_cpu_open,
     KBI_HOST_MEMORY,
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    NULL
-};
-// clang-format on
-
-// The script backend, --device script: blocks run, and their times come from a function that the tests install before
-// kb_main. It may raise flags (1 << KB_FLAG_...), and an ERROR flag ends the case.
-static int64_t kbi_script_begin(kbi_run* run) { return (void)run, 1; }
-
-static void kbi_script_end(kbi_run* run) {
-    uint64_t flags = 0;
-    double ns = kbi_lab.script(run->of->name, run->call.unit == KBI_SAMPLE ? run->m.n : -1, &flags);
-    for (int f = 0; f < KB_FLAG_COUNT; f++) {
-        if (!((flags >> f) & 1)) continue;
-        if (kb_flag_is_error((kb_flag)f))
-            kbi_stop(run, (kb_flag)f, "the script says so");
-        else
-            kbi_raise(run, (kb_flag)f);
-    }
-    run->m.bias_ns = run->m.floor_ns = 0;
-    kbi_add_sample(run, ns);
-}
-
-static const kbi_timer kbi_script_timer = { "events", kbi_script_begin, kbi_script_end, NULL, false, true };
-static const kbi_timer* kbi_script_choose(struct kbi_run* run) { return (void)run, &kbi_script_timer; }
-
-static void kbi_script_roof(kbi_machine* m, int which) {
-    double is = kbi_lab.script_roof ? kbi_lab.script_roof(which) : which == KBI_ROOF_COPY ? 1e12 : 0;
-    kbi_roof_put(&m->roofs, which, is, is, 0);
-}
-
-static bool kbi_script_open(kbi_machine* m, const kbi_recipe* recipe) {
-    kbi_machine_clear(m, "script");
-    kbi_lab.placement = recipe->placement;
-    m->l2 = 1 << 20;
-    if (kbi_nan(m->roofs.of[KBI_ROOF_COPY])) kbi_script_roof(m, KBI_ROOF_COPY);
-    return true;
-}
-
-// clang-format off
-static const kbi_backend kbi_scripted = {
-    "script", false, true, kbi_script_open,
-    KBI_HOST_MEMORY,
-    { kbi_script_choose, NULL, NULL, NULL, NULL, NULL, NULL, kbi_script_roof },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
     NULL
@@ -8618,19 +7561,12 @@ static const kbi_backend kbi_scripted = {
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
-// AddressSanitizer looks at what lies between allocations.
-#if defined(__SANITIZE_ADDRESS__)
-#define KBI_STAGES 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KBI_STAGES 0
-#endif
-#endif
-#ifndef KBI_STAGES
-#define KBI_STAGES 1
-#endif
+enum { KBI_STAGES = !(KBI_INSTRUMENTS & 1u) }; // AddressSanitizer looks at what lies between allocations
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
+
+// Plain host memory needs no GPU.
+static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
 
 // --- placement: where buffers lie decides 1 to 3 % of a small kernel's time, so processes whose times are put together
 // have theirs in different places
@@ -8651,16 +7587,6 @@ static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
     return placement % (16 * 4096 / 256) * 256;
 }
 
-static void kbi_memory_count(kbi_memory* m, kb_place place, int64_t bytes) {
-    if (place == KB_DEVICE) {
-        m->device += bytes;
-        m->device_peak = KBI_MAX(m->device_peak, m->device);
-    } else {
-        m->host += bytes;
-        m->host_peak = KBI_MAX(m->host_peak, m->host);
-    }
-}
-
 static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
     int64_t now = kbi_free_bytes(b);
     if (now != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, now);
@@ -8668,15 +7594,11 @@ static void kbi_memory_look(const kbi_backend* b, kbi_memory* m) {
 
 // --- what the block's outputs held before: put back for the last run, so that only that can have written them
 
-static const kbi_backend* kbi_block_home(const kbi_run* run, const kbi_block* block) {
-    return block->place == KB_HOST ? &kbi_cpu : run->backend;
-}
-
 // Whether a block holds what was kept of it, as far as 16 looks can tell.
 static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
-    const kbi_backend* b = kbi_block_home(run, block);
+    const kbi_backend* b = kbi_home(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < KBI_LOOKS; i++) {
         size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
@@ -8693,7 +7615,7 @@ static bool kbi_read_later(const kbi_memory* m, const kbi_block* block) {
 }
 
 static void kbi_hold_block(kbi_run* run, kbi_block* block) {
-    const kbi_backend* b = kbi_block_home(run, block);
+    const kbi_backend* b = kbi_home(run->backend, block->place);
     if (!block->held) {
         block->held = (char*)b->memory.alloc(block->place, block->bytes);
         if (!block->held) {
@@ -8729,26 +7651,20 @@ static bool kbi_put_back(kbi_run* run) {
         if (!block->held) continue;
         any = true;
         block->changed = !kbi_block_as_held(run, block);
-        kbi_block_home(run, block)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
+        kbi_home(run->backend, block->place)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
     }
     return any;
 }
 
-// Whether the last run was seen to write an output.
-static bool kbi_proven(const kbi_run* run) {
+// Whether the last run was seen to write an output; stale: whether it left one alone that earlier runs wrote.
+static bool kbi_last_run(const kbi_run* run, bool stale) {
     const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
     for (; block; block = block->next)
-        if (block->held && !kbi_block_as_held(run, block)) return true;
+        if (block->held && (!stale || block->changed) && kbi_block_as_held(run, block) == stale) return true;
     return false;
 }
 
-// Whether an output is what it was before the last run, though earlier ones wrote it.
-static bool kbi_stale(const kbi_run* run) {
-    const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
-    for (; block; block = block->next)
-        if (block->held && block->changed && kbi_block_as_held(run, block)) return true;
-    return false;
-}
+// --- the stage: the same buffers for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
 static size_t kbi_stage_at(size_t laid, size_t total) {
@@ -8774,98 +7690,35 @@ static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place
     return m->stage ? m->stage->base + m->at + at : NULL;
 }
 
-static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost);
-
-// The block that the call before had here, with what it left there; NULL: this one wants another.
-static kbi_block* kbi_memory_again(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes, char* staged) {
-    kbi_block* block = m->kept;
-    if (!block) return NULL;
-    if (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged) {
-        kbi_blocks_free(b, m, &m->kept, false);
-        return NULL;
+static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
+    for (int i = 0; i < n; i++) {
+        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
+        memories[i]->wings = NULL;
+        memories[i]->stage = NULL;
     }
-    m->kept = block->next;
-    return block;
-}
-
-static void kbi_check_guards(kbi_run* run, const kbi_block* last);
-
-// KB_SAMPLE's reset begins: what the resets before it took goes back, unless work that uses it is still to run, as that
-// behind a gate or in a captured graph. What the last one took is kept for the check behind the loop.
-static void kbi_memory_reset(kbi_run* run) {
-    kbi_memory* m = &run->memory;
-    const kbi_timer* timer = run->sampling.timer;
-    bool host = run->work.host || !run->backend->gpu;
-    kbi_block* taken = m->blocks;
-    if (!run->call.reset) {
-        run->call.reset = true;
-        m->before = m->blocks, m->laid_before = m->laid, m->taken_before = m->taken;
-    }
-    if (m->blocks == m->before || (!host && (!timer || timer->alone || run->sampling.open))) return;
-    kbi_check_guards(run, m->before);
-    kbi_block** end = &m->blocks;
-    while (*end != m->before) end = &(*end)->next;
-    *end = NULL;
-    m->blocks = m->before;
-    m->laid = m->laid_before, m->taken = m->taken_before;
-    kbi_blocks_free(run->backend, m, &taken, false);
-}
-
-static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
-    const kbi_backend* host = place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
-    size_t total = kbi_block_total(bytes);
-    char *staged = kbi_stage_place(b, m, place, total), *base = staged;
-    kbi_block* block = kbi_memory_again(b, m, place, bytes, staged);
-    if (block) {
-        block->ordinal = m->taken++;
-        block->next = m->blocks;
-        m->blocks = block;
-        return block->base + KBI_GUARD;
-    }
-    size_t shift = staged ? 0 : kbi_shift(host, m->placement, false);
-    if (!base) base = (char*)host->memory.alloc(place, total + shift);
-    if (!base) return NULL;
-    base += shift;
-    host->memory.set(base, KBI_GUARD_BYTE, total);
-    host->memory.set(base + KBI_GUARD, KBI_POISON, bytes);
-    block = (kbi_block*)kbi_grow(NULL, sizeof(kbi_block));
-    block->base = base;
-    block->bytes = bytes;
-    block->shift = shift;
-    block->place = place;
-    block->staged = staged != NULL;
-    block->changed = false;
-    block->ordinal = m->taken++;
-    block->held = NULL;
-    block->next = m->blocks;
-    m->blocks = block;
-    kbi_memory_count(m, place, (int64_t)bytes);
-    kbi_memory_look(b, m);
-    return base + KBI_GUARD;
+    if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
 // A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
 static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
-    size_t largest = 0;
+    size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
     s->backend = b;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->most);
     s->stride = kbi_stage_at(largest, largest);
     for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_stage_span(memories[i], s->stride));
     if (!s->size) return false;
-    size_t shift = kbi_shift(b, memories[0]->placement, true);
-    bool good = (s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift)) != NULL;
+    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift);
     s->base = (char*)((((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift);
-    for (int i = 0; i < n && n > 1 && good; i++)
-        if (memories[i]->most)
-            good = (memories[i]->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(memories[i], s->stride))) !=
-                   NULL;
-    for (int i = 0; i < n && good; i++) memories[i]->stage = s;
-    for (int i = 0; i < n && !good; i++) {
-        if (memories[i]->wings) b->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
+    bool good = s->allocated != NULL;
+    for (int i = 0; i < n && good; i++) {
+        kbi_memory* m = memories[i];
+        m->stage = s;
+        if (n < 2 || !m->most) continue;
+        m->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        good = m->wings != NULL;
     }
-    if (!good && s->allocated) b->memory.release(KB_DEVICE, s->allocated);
+    if (!good) kbi_stage_close(s, memories, n);
     return good;
 }
 
@@ -8879,44 +7732,19 @@ static void kbi_stage_enter(kbi_memory* m) {
     s->on = m;
 }
 
-static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
-    for (int i = 0; i < n; i++) {
-        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
-        memories[i]->stage = NULL;
-    }
-    s->backend->memory.release(KB_DEVICE, s->allocated);
-}
-
-// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
-// rounding to 256 bytes adds behind the block is guard, too.
-static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
-    static unsigned char bytes[KBI_GUARD + 256];
-    const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
-    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
-    host->memory.copy(bytes, block->base, KBI_GUARD);
-    for (int i = KBI_GUARD - 1; i >= 0; i--)
-        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
-    host->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
-    for (size_t i = 0; i < behind; i++)
-        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
-    return KB_NONE;
-}
+// --- blocks
 
 // lost: the device no longer answers, so only the list is freed.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost) {
     while (*list) {
         kbi_block* block = *list;
         *list = block->next;
-        kbi_memory_count(m, block->place, -(int64_t)block->bytes);
-        const kbi_backend* host = block->place == KB_HOST ? &kbi_cpu : b;
-        if (block->held && (!lost || host == &kbi_cpu)) host->memory.release(block->place, block->held);
-        if (block->staged)
-            ; // the stage's
-        else if (block->place == KB_HOST)
-            kbi_cpu.memory.release(block->place, block->base - block->shift);
-        else if (!lost)
-            b->memory.release(block->place, block->base - block->shift);
+        *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
+        const kbi_backend* home = kbi_home(b, block->place);
+        if (!lost || home == &kbi_cpu) {
+            if (block->held) home->memory.release(block->place, block->held);
+            if (!block->staged) home->memory.release(block->place, block->base - block->shift);
+        }
         KBENCH_FREE(block);
     }
 }
@@ -8931,7 +7759,7 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
     if (m->copies <= 1) m->reached = 0; // the copies end after the first
 }
 
-// Leaves everything as it is for the next call of the body.
+// Leaves everything as it is for the next call of the function.
 static void kbi_memory_keep(kbi_run* run) {
     kbi_memory* m = &run->memory;
     while (m->blocks) { // the last one first
@@ -8945,23 +7773,84 @@ static void kbi_memory_keep(kbi_run* run) {
     m->taken = 0;
 }
 
+static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
+    const kbi_backend* home = kbi_home(b, place);
+    size_t total = kbi_block_total(bytes);
+    char* staged = kbi_stage_place(b, m, place, total);
+    kbi_block* block =
+        m->kept; // what the call before had here, with what it left there; unless this one wants another
+    if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
+        kbi_blocks_free(b, m, &m->kept, false);
+        block = NULL;
+    }
+    if (block) {
+        m->kept = block->next;
+    } else {
+        size_t shift = staged ? 0 : kbi_shift(home, m->placement, false);
+        char* base = staged ? staged : (char*)home->memory.alloc(place, total + shift);
+        if (!base) return NULL;
+        block = (kbi_block*)kbi_grow(NULL, sizeof *block);
+        memset(block, 0, sizeof *block);
+        block->base = base + shift;
+        block->bytes = bytes, block->shift = shift;
+        block->place = place;
+        block->staged = staged != NULL;
+        home->memory.set(block->base, KBI_GUARD_BYTE, total);
+        home->memory.set(block->base + KBI_GUARD, KBI_POISON, bytes);
+        *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
+        m->device_peak = KBI_MAX(m->device_peak, m->device);
+        m->host_peak = KBI_MAX(m->host_peak, m->host);
+        kbi_memory_look(b, m);
+    }
+    block->ordinal = m->taken++;
+    block->next = m->blocks;
+    m->blocks = block;
+    return block->base + KBI_GUARD;
+}
+
+// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
+// rounding to 256 bytes adds behind the block is guard, too.
+static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
+    static unsigned char bytes[KBI_GUARD + 256];
+    const kbi_backend* home = kbi_home(b, block->place);
+    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
+    home->memory.copy(bytes, block->base, KBI_GUARD);
+    for (int i = KBI_GUARD - 1; i >= 0; i--)
+        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
+    home->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
+    for (size_t i = 0; i < behind; i++)
+        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
+    return KB_NONE;
+}
+
+static void kbi_check_guards(kbi_run* run) {
+    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
+        int64_t at = kbi_guard_broken(run->backend, b);
+        if (at == KB_NONE) continue;
+        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
+                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
+                 b->bytes);
+        return;
+    }
+}
+
+// --- what a function does with memory
+
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
     if (run->m.status != KB_OK) return NULL;
     kbi_note_call(kb, "KB_ALLOC", false);
-    bool absent = KBI_CUDA && !run->backend->gpu && !run->backend->stands_in && place != KB_HOST;
-    if (absent && run->recipe->target != KBI_ON_CPU) {
+    if (KBI_CUDA && !run->backend->gpu && place != KB_HOST && run->recipe->target != KBI_ON_CPU) {
         kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU");
         return NULL;
     }
-    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size)) {
+    if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size))
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
-        return NULL;
-    }
-    if (place < KB_DEVICE || place > KB_PINNED) {
+    else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
-        return NULL;
-    }
+    else if (run->call.sampled && !run->call.over && run->call.unit == KBI_NO_UNIT)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it before");
+    if (kbi_failed(run)) return NULL;
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
     char text[40];
     if (!p) kbi_stop(run, KB_FLAG_OOM, "no room for %s", kbi_show_bytes((double)size * (double)count, text));
@@ -8982,15 +7871,16 @@ static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
 static void kbi_mark_read(kbi_run* run, const void* p) {
     kbi_memory* m = &run->memory;
     const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
-    int i = block ? block->ordinal : 64 * KBI_READ_WORDS;
-    m->unheld |= block && i >= 64 * KBI_READ_WORDS;
-    if (i >= 64 * KBI_READ_WORDS || (m->read[i / 64] >> i % 64 & 1) != 0) return;
+    if (!block || kbi_read_later(m, block)) return;
+    int i = block->ordinal;
+    m->unheld |= i >= 64 * KBI_READ_WORDS;
+    if (i >= 64 * KBI_READ_WORDS) return;
     m->read[i / 64] |= (uint64_t)1 << i % 64;
     m->read_bytes += (int64_t)block->bytes;
 }
 
-// Whether a body may do that with n things of this size there; the case is wrong where not. What kb_alloc did not give
-// has the size that the body says.
+// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did not
+// give has the size that the function says.
 static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -9006,11 +7896,14 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
     return run->m.status == KB_OK;
 }
 
-void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+static bool kbi_may_move(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, "kb_to_host", false);
-    if (!kbi_may(kb->run, "kb_to_host", from, n, 1, "bytes") || !kbi_may(kb->run, "kb_to_host", host, n, 1, "bytes"))
-        return;
+    kbi_note_call(kb, what, false);
+    return kbi_may(kb->run, what, memory, n, 1, "bytes") && kbi_may(kb->run, what, host, n, 1, "bytes");
+}
+
+void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
+    if (!kbi_may_move(kb, "kb_to_host", from, host, bytes)) return;
     kbi_mark_read(kb->run, from);
     if (bytes) kb->run->backend->memory.copy(host, from, bytes);
 }
@@ -9032,12 +7925,7 @@ void* kb_host_copy(kb_state* kb, const void* p) {
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, "kb_from_host", false);
-    if (!kbi_may(kb->run, "kb_from_host", to, n, 1, "bytes") ||
-        !kbi_may(kb->run, "kb_from_host", host, n, 1, "bytes"))
-        return;
-    if (bytes) kb->run->backend->memory.copy(to, host, bytes);
+    if (kbi_may_move(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -9065,7 +7953,7 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_lab.gpu.error;
 }
 
-static void* kbi_driver_function(const char* name, unsigned version) {
+static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050
@@ -9074,7 +7962,8 @@ static void* kbi_driver_function(const char* name, unsigned version) {
     (void)version;
     cudaError_t e = cudaGetDriverEntryPoint(name, &p, cudaEnableDefault, &found);
 #endif
-    return e == cudaSuccess && found == cudaDriverEntryPointSuccess ? p : NULL;
+    if (e != cudaSuccess || found != cudaDriverEntryPointSuccess) p = NULL;
+    memcpy(function, &p, sizeof p);
 }
 
 static void kbi_ptx_put(kbi_text* to); // stands behind the code
@@ -9096,9 +7985,9 @@ static void kbi_empty_put(kbi_text* to) {
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
     kbi_cu_load load;
     kbi_cu_function get;
-    void *p, *module = NULL;
-    p = kbi_driver_function("cuModuleLoadData", 12000), memcpy(&load, &p, sizeof p);
-    p = kbi_driver_function("cuModuleGetFunction", 12000), memcpy(&get, &p, sizeof p);
+    void* module = NULL;
+    kbi_driver_find("cuModuleLoadData", 12000, &load);
+    kbi_driver_find("cuModuleGetFunction", 12000, &get);
     int error = load && get ? load(&module, ptx) : -1;
     for (int i = 0; !error && i < n; i++) error = get(&functions[i], module, names[i]);
     return error;
@@ -9106,34 +7995,30 @@ static int kbi_load_module(const char* ptx, const char* const* names, int n, voi
 
 static bool kbi_load_functions(char why[200]) {
     enum { KBI_ALL = (int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS };
+    kbi_gpu* g = &kbi_lab.gpu;
     char empty[KBI_EMPTY_KERNELS][16];
     const char* names[KBI_ALL];
-    void *p, *found[KBI_ALL];
     kbi_cu_set set;
     kbi_text ptx = KBI_BLANK;
-    p = kbi_driver_function("cuLaunchKernel", 12000), memcpy(&kbi_lab.gpu.launch, &p, sizeof p);
-    p = kbi_driver_function("cuLaunchKernelEx", 12000), memcpy(&kbi_lab.gpu.launch_as, &p, sizeof p);
-    p = kbi_driver_function("cuFuncSetAttribute", 12000), memcpy(&set, &p, sizeof p);
-    p = kbi_driver_function("cuStreamWaitValue32", 12000), memcpy(&kbi_lab.gpu.wait_value, &p, sizeof p);
-    p = kbi_driver_function("cuStreamGetId", 12000), memcpy(&kbi_lab.gpu.number_of, &p, sizeof p);
+    kbi_driver_find("cuLaunchKernel", 12000, &g->launch);
+    kbi_driver_find("cuLaunchKernelEx", 12000, &g->launch_as);
+    kbi_driver_find("cuFuncSetAttribute", 12000, &set);
+    kbi_driver_find("cuStreamWaitValue32", 12000, &g->wait_value);
+    kbi_driver_find("cuStreamGetId", 12000, &g->number_of);
     kbi_ptx_put(&ptx);
     kbi_empty_put(&ptx);
-    for (int i = 0; i < KBI_F_COUNT; i++) names[i] = kbi_function_names[i];
-    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) {
-        snprintf(empty[i], sizeof empty[i], "kbi_empty_%d", i);
-        names[KBI_F_COUNT + i] = empty[i];
+    for (int i = 0; i < KBI_ALL; i++) {
+        if (i >= KBI_F_COUNT) snprintf(empty[i - KBI_F_COUNT], sizeof *empty, "kbi_empty_%d", i - KBI_F_COUNT);
+        names[i] = i < KBI_F_COUNT ? kbi_function_names[i] : empty[i - KBI_F_COUNT];
     }
-    int error = kbi_lab.gpu.launch ? kbi_load_module(ptx.s, names, KBI_ALL, found) : -1;
+    int error = g->launch ? kbi_load_module(ptx.s, names, KBI_ALL, g->functions) : -1;
     kbi_text_free(&ptx);
     if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
-    if (error) return false;
-    memcpy(kbi_lab.gpu.functions, found, sizeof kbi_lab.gpu.functions);
-    memcpy(kbi_lab.gpu.empty, found + KBI_F_COUNT, sizeof kbi_lab.gpu.empty);
-    for (int i = 0; i < KBI_EMPTY_KERNELS && set; i++) {
-        set(kbi_lab.gpu.empty[i], KBI_CU_MAX_SHARED, kbi_lab.gpu.max_shared);
-        set(kbi_lab.gpu.empty[i], KBI_CU_ANY_CLUSTER, 1);
+    for (int i = KBI_F_COUNT; i < KBI_ALL && set && !error; i++) {
+        set(g->functions[i], KBI_CU_MAX_SHARED, g->max_shared);
+        set(g->functions[i], KBI_CU_ANY_CLUSTER, 1);
     }
-    return true;
+    return !error;
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
@@ -9144,7 +8029,7 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
 // An empty kernel of that shape; false where this GPU has no such launch.
 static bool kbi_launch_empty(const kbi_shape* shape) {
     static void* arguments[4096 / sizeof(void*)];
-    void *f = kbi_lab.gpu.empty[shape->which], *all[] = { arguments };
+    void *f = kbi_lab.gpu.functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
     // each time to another line: some lie nearer to a multiprocessor than others
     arguments[0] = NULL;
@@ -9621,6 +8506,26 @@ static bool kbi_launch_end(void) {
     return kbi_lab.gpu.at >= kbi_lab.gpu.size;
 }
 
+// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
+// worth nothing but the watchdog's second; once may be a machine that stood still.
+static void kbi_gate_learn(void) {
+    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
+    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
+}
+
+// A launch of the harness's own, timed by itself, stands between these two; ns.
+static void kbi_single_begin(bool gated, bool cold) {
+    kbi_sample_open(gated, 1);
+    kbi_launch_begin(cold);
+}
+
+static double kbi_single_end(void) {
+    kbi_launch_end();
+    kbi_lab.gpu.at = 0;
+    kbi_gate_learn();
+    return kbi_lab.gpu.ns[0];
+}
+
 typedef struct kbi_graph { // the block captured once, and many times in a row
     cudaGraph_t one;       // what the audit captured
     cudaGraphExec_t many[2];
@@ -9645,14 +8550,23 @@ static bool kbi_wants_graph(const kbi_run* run) {
 }
 
 static int64_t kbi_events_begin(kbi_run* run) {
-    if (!run->sampling.open) {
+    kbi_sampling* s = &run->sampling;
+    char why[400];
+    if (!s->open) {
+        // Every other group of a case is recorded by CUPTI, on the same buffers, at the same clock.
+        if (run->recipe->timing == KBI_BY_BOTH) {
+            s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
+            if (!s->traced) kbi_cupti_close();
+            if (s->traced && !kbi_cupti_open())
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
+        }
         if (kbi_lab.cupti.open) kbi_cupti_forget(); // what set-up launched
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->place.settling > 0 || kbi_timed_alone(run)) size = 1;
-        kbi_sample_open(run->sampling.gated && run->work.nodes < KBI_GATE_NODES, size);
-        run->sampling.open = true;
-        run->sampling.stops = kbi_lab.stops;
+        kbi_sample_open(s->gated && run->work.nodes < KBI_GATE_NODES, size);
+        s->open = true;
+        s->stops = kbi_lab.stops;
     }
     kbi_launch_begin(run->recipe->mode == KBI_COLD);
     return 1;
@@ -9693,13 +8607,6 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// A tool that waits for every launch (compute-sanitizer does, and the driver with CUDA_LAUNCH_BLOCKING) makes a gate
-// worth nothing but the watchdog's second; once may be a machine that stood still.
-static void kbi_gate_learn(void) {
-    kbi_lab.gpu.alarms = kbi_lab.gpu.alarmed ? kbi_lab.gpu.alarms + 1 : 0;
-    if (kbi_lab.gpu.alarms > 1) kbi_lab.gpu.ungated = true;
-}
-
 /*  What events read around an empty kernel now: it changes by 0.1 us in the course of a process and by 0.3 us from one
     to the next, about alike for every kernel of the shape. So an empty kernel of the block's own shape is timed all
     along, in turn with the block.                                                                                   */
@@ -9707,13 +8614,10 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_lab.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_lab.gpu.ungated];
     double sorted[KBI_RECENT];
-    kbi_sample_open(gated, 1);
-    kbi_launch_begin(mode == KBI_COLD);
+    kbi_single_begin(gated, mode == KBI_COLD);
     kbi_launch_empty(&empty->shape);
-    kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    kbi_gate_learn();
-    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = kbi_lab.gpu.ns[0];
+    double ns = kbi_single_end();
+    if (!kbi_lab.gpu.alarmed) r->ns[r->n++ % KBI_RECENT] = ns;
     int n = (int)KBI_MIN(r->n, (int64_t)KBI_RECENT);
     if (!n) return NAN;
     memcpy(sorted, r->ns, sizeof(double) * (size_t)n);
@@ -9774,21 +8678,6 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     run->m.empty = run->work.empty;
     run->m.floor_ns = empty;
     run->m.step_ns = kbi_lab.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
-}
-
-static void kbi_events_end(kbi_run* run) {
-    bool gated = kbi_lab.gpu.gated;
-    int size = kbi_lab.gpu.size;
-    if (!kbi_sample_complete(run)) return;
-    double ns = kbi_sample_mean(size);
-    if (run->place.settling > 0 && run->call.unit == KBI_SAMPLE) {
-        kbi_add_sample(run, ns);
-        return;
-    }
-    run->sampling.launches = run->m.launches = size;
-    run->m.ungated = !gated && !kbi_copies_wait(run);
-    kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
-    kbi_add_sample(run, ns);
 }
 
 // --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
@@ -9889,7 +8778,7 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// --- CUPTI's durations instead of events ---
+// --- a group that has ended, by events or by CUPTI's durations ---
 
 // The mean of a group whose launches have all ended: the median of single launches differs from it, and is not what
 // events give. NaN: not all were recorded, and the group has to be taken again. Stream capture tells how many kernels
@@ -9909,85 +8798,62 @@ static double kbi_cupti_group(kbi_run* run, int size) {
     return n == size ? sum / size : (double)NAN;
 }
 
-static void kbi_cupti_end(kbi_run* run) {
-    int size = kbi_lab.gpu.size;
+static void kbi_launches_end(kbi_run* run) {
+    double sorted[KBI_TRACED];
+    kbi_sampling* s = &run->sampling;
+    const bool gated = kbi_lab.gpu.gated;
+    const int size = kbi_lab.gpu.size;
     if (!kbi_sample_complete(run)) return;
-    double ns = kbi_cupti_group(run, size);
-    run->m.bias_ns = run->m.floor_ns = 0;
+    double ns = s->traced ? kbi_cupti_group(run, size) : kbi_sample_mean(size);
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (!run->place.settling) run->sampling.launches = run->m.launches = size;
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) {
+        s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
+        int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
+        memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
+        kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
+        return;
+    }
+    if (!(run->place.settling > 0 && run->call.unit == KBI_SAMPLE)) {
+        s->launches = run->m.launches = size;
+        run->m.ungated = !s->traced && !gated && !kbi_copies_wait(run);
+        if (s->traced)
+            run->m.bias_ns = run->m.floor_ns = 0;
+        else
+            kbi_bias_update(run, run->recipe->mode == KBI_COLD ? KBI_COLD : KBI_HOT, gated);
+    }
     kbi_add_sample(run, ns);
 }
 
-// --- both in turn: every other group of a case is recorded by CUPTI, on the same stage, at the same clock ---
-
-static int64_t kbi_both_begin(kbi_run* run) {
-    kbi_sampling* s = &run->sampling;
-    char why[400];
-    if (!s->open) {
-        s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
-        if (!s->traced) kbi_cupti_close();
-        if (s->traced && !kbi_cupti_open())
-            kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
-    }
-    return kbi_events_begin(run);
-}
-
-static void kbi_both_end(kbi_run* run) {
-    double sorted[KBI_TRACED];
-    kbi_sampling* s = &run->sampling;
-    int size = kbi_lab.gpu.size;
-    if (!s->traced) {
-        kbi_events_end(run);
-        return;
-    }
-    if (!kbi_sample_complete(run)) return;
-    double ns = kbi_cupti_group(run, size);
-    if (kbi_failed(run) || kbi_nan(ns)) return;
-    s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
-    int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
-    memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
-    kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
-}
-
-static const kbi_timer kbi_cold_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_hot_timer = { "events", kbi_events_begin, kbi_events_end, NULL, false, false };
-static const kbi_timer kbi_rotate_timer = {
-    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
+static const kbi_timer kbi_gpu_timers[2][2] = {
+    // [by CUPTI][graphs of the block]
+    { { "events", kbi_events_begin, kbi_launches_end, NULL, false, false },
+      { "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
+    { { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false },
+      { "cupti", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
 };
-static const kbi_timer kbi_graph_timer = {
-    "events", kbi_events_begin, kbi_events_end, kbi_graph_alone, false, false
-};
-static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_cupti_end, NULL, false, false };
-static const kbi_timer kbi_both_timers[] = {
-    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
-    { "events", kbi_both_begin, kbi_both_end, NULL, false, false },
-};
-static const kbi_timer kbi_cupti_graph_timer = { "cupti", kbi_events_begin, kbi_cupti_end, kbi_graph_alone, false,
-                                                 false };
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, graph = kbi_wants_graph(run);
+    const bool graph = kbi_wants_graph(run), both = recipe->timing == KBI_BY_BOTH;
+    bool open = false;
     char why[400];
     kbi_look_persisting();
-    if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
+    if (both) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
     if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph of them waits as a whole
-    if (waits || recipe->timing == KBI_BY_WALL) return &kbi_wall_timer;
-    if (recipe->timing == KBI_BY_CUPTI || recipe->timing == KBI_BY_BOTH) {
-        bool both = recipe->timing == KBI_BY_BOTH, open = kbi_cupti_open(); // now: opening it takes a while
+    if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
+        return &kbi_wall_timer;
+    if (both || recipe->timing == KBI_BY_CUPTI) {
+        open = kbi_cupti_open(); // now: opening it takes a while
         if (both) kbi_cupti_close();
-        if (open && both) return &kbi_both_timers[recipe->mode == KBI_HOT];
-        if (open && graph) return &kbi_cupti_graph_timer;
-        if (open && recipe->mode < KBI_ROTATE) return &kbi_cupti_timer;
         if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
-    if (graph) return recipe->mode == KBI_GRAPH ? &kbi_graph_timer : &kbi_rotate_timer;
-    if (recipe->mode == KBI_GRAPH)
+    if (open && both) return &kbi_gpu_timers[0][0];
+    if (!graph && recipe->mode == KBI_GRAPH)
         kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a function that can be captured, which this one is not");
-    if (recipe->mode == KBI_ROTATE)
+    if (!graph && recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
-    return recipe->mode == KBI_COLD ? &kbi_cold_timer : &kbi_hot_timer;
+    run->sampling.traced = open;
+    return &kbi_gpu_timers[open][graph];
 }
 #endif
 
@@ -10104,55 +8970,36 @@ static void kbi_truth_set(const kbi_truth* truth) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// What a captured block holds; within: copies that stay on the device.
-typedef struct kbi_seen {
-    size_t kernels, copies, within, sets, host, allocations, others;
-    bool has_kernel;
-    struct cudaKernelNodeParams first;
-    void* function;       // the driver's name of the first kernel, where it is all that is known
-    cudaGraphNode_t node; // its
+typedef struct kbi_seen {                                            // what a captured block holds
+    size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
+    cudaGraphNode_t node;                                            // of the first kernel
+    kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
 } kbi_seen;
 
-static bool kbi_copies_within(cudaGraphNode_t node) {
-    struct cudaMemcpy3DParms of;
-    bool known = cudaGraphMemcpyNodeGetParams(node, &of) == cudaSuccess;
-    cudaGetLastError();
-    return known && of.kind == cudaMemcpyDeviceToDevice;
-}
-
-static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* of) {
+// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another runtime.
+static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
-    void* p = kbi_driver_function("cuGraphKernelNodeGetParams", 11000);
-    memcpy(&get, &p, sizeof p);
-    memset(of, 0, sizeof *of);
-    return get && get(node, of) == 0;
-}
-
-// What a library with a runtime of its own launches, or Triton by the driver, is unknown to the runtime here.
-static void kbi_see_kernel(kbi_seen* seen, cudaGraphNode_t node) {
-    kbi_cu_kernel of;
-    seen->node = node;
-    seen->has_kernel = cudaGraphKernelNodeGetParams(node, &seen->first) == cudaSuccess;
-    if (seen->has_kernel) return;
-    cudaGetLastError();
-    if (!kbi_kernel_node(node, &of)) return;
-    struct cudaKernelNodeParams* k = &seen->first;
-    k->func = NULL, k->extra = NULL;
-    k->gridDim.x = of.grid[0], k->gridDim.y = of.grid[1], k->gridDim.z = of.grid[2];
-    k->blockDim.x = of.block[0], k->blockDim.y = of.block[1], k->blockDim.z = of.block[2];
-    k->sharedMemBytes = of.shared, k->kernelParams = of.given;
-    seen->function = of.function;
-    seen->has_kernel = true;
+    kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
+    memset(kernel, 0, sizeof *kernel);
+    return get && get(node, kernel) == 0;
 }
 
 static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
     enum cudaGraphNodeType type;
+    struct cudaMemcpy3DParms copy;
+    memset(&copy, 0, sizeof copy);
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (!seen->kernels++) kbi_see_kernel(seen, node);
+        if (seen->kernels++) break;
+        seen->node = node;
+        if (!kbi_kernel_node(node, &seen->first)) seen->first.function = NULL;
         break;
-    case cudaGraphNodeTypeMemcpy: seen->copies++, seen->within += kbi_copies_within(node); break;
+    case cudaGraphNodeTypeMemcpy:
+        seen->copies++;
+        seen->within +=
+            cudaGraphMemcpyNodeGetParams(node, &copy) == cudaSuccess && copy.kind == cudaMemcpyDeviceToDevice;
+        break;
     case cudaGraphNodeTypeHost: seen->host++; break;
     case cudaGraphNodeTypeMemAlloc:
     case cudaGraphNodeTypeMemFree: seen->allocations++; break;
@@ -10176,117 +9023,71 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     free(plain); // the demangler's own malloc
 }
 
-static void kbi_facts_of(kbi_measured* m, const struct cudaKernelNodeParams* k, int registers, int64_t local,
-                         int64_t shared, int blocks, const char* name) {
-    m->registers = registers;
-    m->local_bytes = local;
-    m->shared_bytes = shared + (int64_t)k->sharedMemBytes;
-    if (blocks >= 0)
-        m->occupancy = 100.0 * blocks * m->block[0] * m->block[1] * m->block[2] / kbi_lab.gpu.max_threads;
-    if (name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
-}
-
-static void kbi_facts_by_runtime(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads) {
-    struct cudaFuncAttributes a;
-    const char* name = NULL;
-    int blocks;
-    if (cudaFuncGetAttributes(&a, k->func) != cudaSuccess) return;
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k->func, threads, k->sharedMemBytes) != cudaSuccess)
-        blocks = -1;
-#if CUDART_VERSION >= 12030
-    if (cudaFuncGetName(&name, k->func) != cudaSuccess) name = NULL;
-#endif
-    kbi_facts_of(m, k, a.numRegs, (int64_t)a.localSizeBytes, (int64_t)a.sharedSizeBytes, blocks, name);
-}
-
-static void kbi_facts_by_driver(kbi_measured* m, const struct cudaKernelNodeParams* k, int threads, void* function) {
+// Name, launch shape, registers and occupancy of a kernel.
+static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
     kbi_cu_fits fits;
     kbi_cu_name name_of;
     const char* name = NULL;
-    int value[3] = { 0, 0, 0 }, blocks = -1;
-    void* p = kbi_driver_function("cuFuncGetAttribute", 12000);
-    memcpy(&get, &p, sizeof p);
-    p = kbi_driver_function("cuOccupancyMaxActiveBlocksPerMultiprocessor", 12000), memcpy(&fits, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetName", 12030), memcpy(&name_of, &p, sizeof p);
+    int value[3] = { 0, 0, 0 }, blocks = 0, threads = (int)(k->block[0] * k->block[1] * k->block[2]);
+    kbi_driver_find("cuFuncGetAttribute", 12000, &get);
+    kbi_driver_find("cuOccupancyMaxActiveBlocksPerMultiprocessor", 12000, &fits);
+    kbi_driver_find("cuFuncGetName", 12030, &name_of);
+    for (int i = 0; i < 3; i++) m->grid[i] = (int)k->grid[i], m->block[i] = (int)k->block[i];
     for (int i = 0; i < 3; i++)
-        if (!get || get(&value[i], which[i], function) != 0) return;
-    if (!fits || fits(&blocks, function, threads, k->sharedMemBytes) != 0) blocks = -1;
-    if (!name_of || name_of(&name, function) != 0) name = NULL;
-    kbi_facts_of(m, k, value[0], value[1], value[2], blocks, name);
-}
-
-// Name, launch shape, registers and occupancy of the first kernel, as far as the runtime or the driver knows it.
-static void kbi_kernel_facts(kbi_measured* m, const struct cudaKernelNodeParams* k, void* function) {
-    m->grid[0] = (int)k->gridDim.x, m->grid[1] = (int)k->gridDim.y, m->grid[2] = (int)k->gridDim.z;
-    m->block[0] = (int)k->blockDim.x, m->block[1] = (int)k->blockDim.y, m->block[2] = (int)k->blockDim.z;
-    int threads = m->block[0] * m->block[1] * m->block[2];
-    if (k->func)
-        kbi_facts_by_runtime(m, k, threads);
-    else if (function)
-        kbi_facts_by_driver(m, k, threads, function);
-    cudaGetLastError();
+        if (!get || get(&value[i], which[i], k->function) != 0) return;
+    m->registers = value[0];
+    m->local_bytes = value[1];
+    m->shared_bytes = value[2] + (int64_t)k->shared;
+    if (fits && fits(&blocks, k->function, threads, k->shared) == 0)
+        m->occupancy = 100.0 * blocks * threads / kbi_lab.gpu.max_threads;
+    if (name_of && name_of(&name, k->function) == 0 && name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 }
 
 // Whether one of an argument's words is an address of device memory.
 static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     for (size_t at = 0; at + sizeof(void*) <= bytes; at += sizeof(void*)) {
-        struct cudaPointerAttributes of;
+        struct cudaPointerAttributes is;
         void* p;
         memcpy(&p, (const char*)argument + at, sizeof p);
-        if ((uintptr_t)p < 4096) continue;
-        bool known = cudaPointerGetAttributes(&of, p) == cudaSuccess;
-        cudaGetLastError();
-        if (known && (of.type == cudaMemoryTypeDevice || of.type == cudaMemoryTypeManaged)) return true;
+        if ((uintptr_t)p >= 4096 && cudaPointerGetAttributes(&is, p) == cudaSuccess &&
+            (is.type == cudaMemoryTypeDevice || is.type == cudaMemoryTypeManaged))
+            return true;
     }
     return false;
 }
 
-// Bytes of arguments, what they point to, and blocks of a cluster, as the driver knows them; what it does not tell is
-// left alone.
-static void kbi_node_shape(cudaGraphNode_t node, void** given, kbi_shape* shape) {
-    kbi_cu_kernel of;
+// The empty kernels whose launches are like the block's first: as many bytes of arguments and threads, as much shared
+// memory, in as many blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
+static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
+    const kbi_cu_kernel* k = &seen->first;
+    kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
     kbi_cu_get get;
     size_t offset = 0, size = 0, bytes = 0;
-    void* p = kbi_driver_function("cuFuncGetParamInfo", 12040);
-    memcpy(&argument, &p, sizeof p);
-    p = kbi_driver_function("cuFuncGetAttribute", 12000), memcpy(&get, &p, sizeof p);
-    if (!kbi_kernel_node(node, &of) || !of.function) return;
-    shape->writes = !argument;
-    for (size_t i = 0; argument && argument(of.function, i, &offset, &size) == 0; i++) {
+    if (machine->tool[0] || !k->function) return 0; // compute-sanitizer reports reads behind the last argument
+    kbi_driver_find("cuFuncGetParamInfo", 12040, &argument);
+    kbi_driver_find("cuFuncGetAttribute", 12000, &get);
+    shape.writes = !argument;
+    for (size_t i = 0; argument && argument(k->function, i, &offset, &size) == 0; i++) {
         bytes = offset + size;
-        if (!shape->writes) shape->writes = !given || kbi_points_to_memory(given[i], size);
+        if (!shape.writes) shape.writes = !k->given || kbi_points_to_memory(k->given[i], size);
     }
-    for (shape->which = 0; shape->which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape->which] < (int)bytes;)
-        shape->which++;
-    int across[3] = { 0, 0, 0 }; // the cluster that the kernel was compiled for
-    for (int i = 0; get && i < 3; i++)
-        if (get(&across[i], KBI_CU_CLUSTER_X + i, of.function) != 0) across[i] = 0;
-    shape->cluster = KBI_MAX(across[0], 1) * KBI_MAX(across[1], 1) * KBI_MAX(across[2], 1);
+    while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
+    for (int i = 0, across; get && i < 3; i++) // the cluster that the kernel was compiled for
+        if (get(&across, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(across, 1);
 #if CUDART_VERSION >= 11080
     cudaKernelNodeAttrValue launched; // and the one that it was launched with
     memset(&launched, 0, sizeof launched);
-    if (cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
-        shape->cluster =
-            KBI_MAX(shape->cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
-    cudaGetLastError();
+    if (cudaGraphKernelNodeGetAttribute(seen->node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
+        shape.cluster =
+            KBI_MAX(shape.cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
 #endif
-}
-
-// The empty kernels whose launches are like the block's first: as many threads, as much shared memory, in as many
-// blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
-static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
-    kbi_shape shape = { 1, 1, 0, 1, 0, 1 };
-    if (machine->tool[0] || !seen->has_kernel) return 0; // compute-sanitizer reports reads behind the last argument
-    shape.which = 1;                                     // unless the driver (from 12.4 on) tells
-    kbi_node_shape(seen->node, seen->first.kernelParams, &shape);
-    double blocks = (double)m->grid[0] * m->grid[1] * m->grid[2];
+    double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
-    shape.threads = m->block[0] * m->block[1] * m->block[2];
-    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE where the runtime does not know the kernel
+    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE if it is not known
     return kbi_empty_of(&shape);
 }
 
@@ -10296,15 +9097,14 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
+static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
+
 // Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still busy:
 // after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may have
 // been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
 // SIDE_STREAM.
-enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
-
-static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
-
 static void kbi_look_beside(kbi_run* run, int64_t stream) {
+    enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
@@ -10317,9 +9117,10 @@ static void kbi_look_beside(kbi_run* run, int64_t stream) {
 }
 
 static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
-    run->work.nodes = (int64_t)(seen->kernels + seen->copies + seen->sets + seen->others + seen->allocations);
+    run->work.recorded = (int64_t)(seen->kernels + seen->copies + seen->sets);
+    run->work.nodes = run->work.recorded + (int64_t)(seen->others + seen->allocations);
     run->work.within = seen->within == seen->copies;
-    if (seen->has_kernel) kbi_kernel_facts(&run->m, &seen->first, seen->function);
+    if (seen->first.function) kbi_kernel_facts(&run->m, &seen->first);
     run->work.empty = kbi_empty_like(seen, &run->m, run->machine);
     if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
@@ -10332,7 +9133,8 @@ static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
-static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed
+static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed; NULL: they cannot be read
+    if (cudaGraphGetNodes(graph, NULL, n) != cudaSuccess) return NULL;
     cudaGraphNode_t* nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (*n + 1));
     cudaGraphGetNodes(graph, nodes, n);
     return nodes;
@@ -10344,24 +9146,26 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
     for (size_t i = 0; i < n; i++) {
-        kbi_cu_kernel of;
+        kbi_cu_kernel kernel;
         enum cudaGraphNodeType type;
-        memset(&of, 0, sizeof of);
+        memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
-        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &of)) of.function = NULL;
+        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &kernel)) kernel.function = NULL;
         uint64_t h = 14695981039346656037u + (uint64_t)type;
-        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&of)[b]) * 1099511628211u;
+        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
         sum += h;
     }
     return sum;
 }
 
-// Whether the errors of a refused capture say no more than that.
+// Whether these errors, from inside of a capture and from its end, say no more than that it was refused.
 static bool kbi_refused_for_nothing(cudaError_t inside, cudaError_t end) {
-    const cudaError_t dull[] = { cudaSuccess, cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated };
-    bool in = false, out = false;
-    for (int i = 0; i < KBI_COUNT(dull); i++) in |= inside == dull[i], out |= end == dull[i];
-    return in && out && (inside != cudaSuccess || end != cudaSuccess);
+    const cudaError_t errors[2] = { inside, end };
+    for (int i = 0; i < 2; i++)
+        if (errors[i] != cudaSuccess && errors[i] != cudaErrorStreamCaptureUnsupported &&
+            errors[i] != cudaErrorStreamCaptureInvalidated)
+            return false;
+    return inside != cudaSuccess || end != cudaSuccess;
 }
 
 static void kbi_stop_refused(kbi_run* run) {
@@ -10388,57 +9192,50 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
 }
 
 static void kbi_gpu_audit_end(kbi_run* run) {
+    kbi_work* w = &run->work;
     cudaGraph_t graph = NULL;
-    run->work.again = false;
-    if (!run->work.captured) {
+    cudaGraphNode_t* nodes = NULL;
+    size_t n = 0;
+    w->again = false;
+    if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
         if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
-        if (run->work.refused && !run->work.again && !kbi_failed(run)) kbi_stop_refused(run);
+        if (w->refused && !w->again && !kbi_failed(run)) kbi_stop_refused(run);
         return;
     }
     cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    bool good = inside == cudaSuccess && end == cudaSuccess;
-    // nothing of a captured block runs; what does went to a stream that was not captured. Copies of a case that was
-    // looked at are not: of so many one may well wait for the host
-    if (good && !run->place.stand_in && !kbi_inspected(run)) kbi_look_beside(run, 0);
-    cudaGetLastError();
-    size_t n = 0;
-    kbi_seen seen;
-    seen.kernels = seen.copies = seen.within = seen.sets = seen.host = seen.allocations = seen.others = 0;
-    seen.has_kernel = false;
-    seen.function = NULL;
-    seen.node = NULL;
-    bool looks = !(run->work.expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
-    if (!good || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
-        // An inspection has seen more than the errors of a capture say. Without one the next runs are not captured,
-        // and show whether work goes on beside the stream.
-        if (kbi_inspected(run)) {
-            run->work.expect |= KB_EXPECT_NO_CAPTURE;
-            kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
-                    cudaGetErrorName(inside != cudaSuccess ? inside : end));
-        } else if (kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
-            run->work.refused = run->work.again = true;
-        } else {
-            kbi_audit_refused(run, inside, end);
-        }
-    } else if (looks && !run->work.again) {
-        cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
+    bool good = inside == cudaSuccess && end == cudaSuccess, inspected = kbi_inspected(run);
+    bool looks = !(w->expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
+    // Nothing of a captured block runs. What does went to a stream that was not captured. Copies of an inspected case
+    // are not checked: of so many one may well wait for the host.
+    if (good && !run->place.stand_in && !inspected) kbi_look_beside(run, 0);
+    if (good) nodes = kbi_nodes_of(graph, &n);
+    if (!nodes && inspected) { // which has seen more than the errors of a capture say
+        w->expect |= KB_EXPECT_NO_CAPTURE;
+        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+                cudaGetErrorName(inside != cudaSuccess ? inside : end));
+    } else if (!nodes && kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
+        w->refused = w->again =
+            true; // the next runs are not captured, and show whether work goes on beside the stream
+    } else if (!nodes) {
+        kbi_audit_refused(run, inside, end);
+    } else if (looks && !w->again) {
+        kbi_seen seen;
+        memset(&seen, 0, sizeof seen);
         for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
-        if (!run->machine->tool[0]) run->work.shape = kbi_shape_of(nodes, n);
-        KBENCH_FREE(nodes);
+        if (!run->machine->tool[0]) w->shape = kbi_shape_of(nodes, n);
         kbi_audit_seen(run, &seen);
-        run->work.recorded = (int64_t)(seen.kernels + seen.copies + seen.sets);
     }
+    KBENCH_FREE(nodes);
     cudaGetLastError();
-    if (!graph) return;
-    if (kbi_failed(run) || !looks || run->work.again) {
-        cudaGraphDestroy(graph);
-    } else { // kept for --rotate and mode graph
+    if (graph && looks && !w->again && !kbi_failed(run)) { // kept for --rotate and mode graph
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
         kept->one = graph;
-        run->work.graph = kept;
+        w->graph = kept;
+    } else if (graph) {
+        cudaGraphDestroy(graph);
     }
 }
 
@@ -10456,93 +9253,327 @@ static void kbi_gpu_audit_left(kbi_run* run) {
 
 // A launch behind the samples, captured as the first one was: it has to hold the same work.
 static void kbi_gpu_compare(kbi_run* run) {
-    cudaError_t inside = cudaGetLastError();
     cudaGraph_t graph = NULL;
-    cudaError_t end = cudaStreamEndCapture(run->kb.stream, &graph);
-    cudaGetLastError();
     size_t n = 0;
-    if (inside != cudaSuccess || end != cudaSuccess || cudaGraphGetNodes(graph, NULL, &n) != cudaSuccess) {
+    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
+    cudaGraphNode_t* nodes = inside == cudaSuccess && end == cudaSuccess ? kbi_nodes_of(graph, &n) : NULL;
+    if (!nodes)
         kbi_audit_refused(run, inside, end);
-    } else {
-        cudaGraphNode_t* nodes = kbi_nodes_of(graph, &n);
-        if (kbi_shape_of(nodes, n) != run->work.shape)
-            kbi_stop(run, KB_FLAG_WORK_CHANGED,
-                     "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
-        KBENCH_FREE(nodes);
-    }
+    else if (kbi_shape_of(nodes, n) != run->work.shape)
+        kbi_stop(run, KB_FLAG_WORK_CHANGED,
+                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
+    KBENCH_FREE(nodes);
     if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
 }
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI's callbacks in a run that is not timed.
+  >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
+// What a call of the CUDA API does, as bits.
+enum {
+    KBI_SUBMITS = 1 << 0, // work, to a stream
+    KBI_KERNEL = 1 << 1,  // and CUPTI gives the kernel's name
+    KBI_COPIES = 1 << 2,
+    KBI_ALLOCATES = 1 << 3,
+    KBI_RECORDS = 1 << 4,         // object: an event, or the address that a stream writes
+    KBI_STREAM_WAITS = 1 << 5,    // object: as above
+    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or asks whether it is done
+    KBI_HOST_EVENT = 1 << 7,      // likewise for object
+    KBI_HOST_ALL = 1 << 8,        // likewise for all streams
+    KBI_HOST_WAITS = 7 << 6,      // one of these three
+    KBI_CREATES = 1 << 9,         // a stream
+    KBI_BEGINS_CAPTURE = 1 << 10, // of a stream
+    KBI_ENDS_CAPTURE = 1 << 11,
+    KBI_HOST_FUNCTION = 1 << 12, // runs in a stream
+    KBI_UNCAPTURED = 1 << 13,    // stream capture refuses the call, or changes what it does
+};
+enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles to which the driver gives a meaning
+enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 18 };
+
+typedef struct kbi_cuda_call { // a call of the CUDA API; they are listed in the order in which they returned
+    int32_t kind, number;      // what it does; its place among the block's calls, from 1
+    int32_t error;             // 0: the call succeeded
+    int32_t blocking;          // whether the stream that it creates waits for the legacy default stream
+    uint64_t stream, object;
+    const char* name;
+    char kernel[80]; // "": it launches none
+    int32_t place;   // of its stream in kbi_stream_order, if it submitted work that runs
+    bool begun;      // whether that work waits for the begin of the timed span
+    int64_t work;    // its number among the works of its stream, from 1; 0: it submitted none
+} kbi_cuda_call;
+
+// --- whether kb->stream waits for the work of these calls ---
+
+// The work that ends before the next operation of a stream, or of the host, begins: how many works of each stream.
+enum { KBI_STREAMS = 64 };
+typedef struct kbi_front {
+    int64_t done[KBI_STREAMS];
+    bool begun;       // the begin of the timed span on kb->stream, too
+    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
+} kbi_front;
+
+typedef struct kbi_stream_mark { // an event, or an address that a stream writes
+    uint64_t object;
+    kbi_front front;
+} kbi_stream_mark;
+
+static struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
+    kbi_front host, of[KBI_STREAMS];
+    uint64_t stream[KBI_STREAMS];
+    bool blocking[KBI_STREAMS];
+    int64_t works[KBI_STREAMS];
+    int n;
+    uint32_t captures;
+    bool legacy, full; // the block uses the legacy default stream; there were more streams than that
+    kbi_stream_mark* marks;
+    int64_t n_marks;
+} kbi_stream_order;
+
+static void kbi_front_join(kbi_front* to, const kbi_front* from) {
+    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
+    to->begun |= from->begun;
+}
+
+static int kbi_order_add(uint64_t stream, bool blocking) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
+    o->stream[o->n] = stream;
+    o->blocking[o->n] = blocking;
+    return o->n++;
+}
+
+// The front of a stream for its next operation. The stream follows what the host has waited for; the legacy default
+// stream and blocking streams wait for each other.
+static kbi_front* kbi_order_front(uint64_t stream) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    const bool legacy = stream == KBI_STREAM_LEGACY;
+    int at = o->n - 1;
+    while (at >= 0 && o->stream[at] != stream) at--; // the latest one: a handle may be given out again
+    if (at < 0) {                                    // the stream is older than the block
+        unsigned flags = cudaStreamNonBlocking;
+        if (o->legacy && !legacy) cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags);
+        cudaGetLastError();
+        at = kbi_order_add(stream, !(flags & cudaStreamNonBlocking));
+    }
+    kbi_front_join(&o->of[at], &o->host);
+    for (int i = 0; i < o->n; i++)
+        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
+            kbi_front_join(&o->of[at], &o->of[i]);
+    return &o->of[at];
+}
+
+static void kbi_order_call(kbi_cuda_call* c) {
+    enum { KBI_HAS_OBJECT = KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_EVENT };
+    enum { KBI_HAS_STREAM = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE };
+    struct kbi_stream_order* o = &kbi_stream_order;
+    kbi_stream_mark* mark = NULL; // of the object; NULL: the block did not record it
+    for (int64_t i = 0; i < o->n_marks && c->kind & KBI_HAS_OBJECT; i++)
+        if (o->marks[i].object == c->object) mark = &o->marks[i];
+    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, c->blocking != 0);
+    for (int i = 0; i < o->n && c->kind & KBI_HOST_ALL; i++) kbi_front_join(&o->host, &o->of[i]);
+    if (c->kind & KBI_HOST_EVENT && mark) kbi_front_join(&o->host, &mark->front);
+    if (!(c->kind & (KBI_HAS_STREAM | KBI_ENDS_CAPTURE))) return;
+    kbi_front* f = kbi_order_front(c->stream);
+    const uint32_t capture = f->capture;
+    if (c->kind & KBI_SUBMITS && !capture) {
+        c->place = (int32_t)(f - o->of);
+        c->begun = f->begun;
+        c->work = f->done[c->place] = ++o->works[c->place];
+    }
+    if (c->kind & KBI_RECORDS && !mark) {
+        o->marks = (kbi_stream_mark*)kbi_grow(o->marks, sizeof *mark * (size_t)(o->n_marks + 1));
+        mark = &o->marks[o->n_marks++];
+        mark->object = c->object;
+    }
+    if (c->kind & KBI_RECORDS) mark->front = *f;
+    if (c->kind & KBI_STREAM_WAITS && mark && mark->front.capture)
+        f->capture = mark->front.capture;
+    else if (c->kind & KBI_STREAM_WAITS && mark)
+        kbi_front_join(f, &mark->front);
+    if (c->kind & KBI_HOST_STREAM) kbi_front_join(&o->host, f);
+    if (c->kind & KBI_BEGINS_CAPTURE) f->capture = ++o->captures;
+    if (!(c->kind & KBI_ENDS_CAPTURE) || !capture) return;
+    for (int i = 0; i < o->n; i++)
+        if (o->of[i].capture == capture) o->of[i].capture = 0;
+    for (int64_t i = 0; i < o->n_marks; i++)
+        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof(kbi_front));
+}
+
+// --- what the calls mean for the time of the block ---
+
+// "cudaLaunchKernel of spin, 2nd call in the block".
+static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
+    static const char* const ends[] = { "th", "st", "nd", "rd" };
+    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
+    snprintf(out, 200, "%.60s%s%s, %d%s call in the block", c->name, *c->kernel ? " of " : "", c->kernel, c->number,
+             ends[teens || last > 3 ? 0 : last]);
+    return out;
+}
+
+KBI_PRINTF(4, 5)
+static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
+    char call[200];
+    va_list list;
+    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
+    v->flag = (int32_t)flag;
+    va_start(list, format);
+    kbi_vfit(v->message, n, sizeof v->message, format, list);
+    va_end(list);
+    return true;
+}
+
+static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, int kinds) { // NULL: there is none
+    for (int64_t i = 0; i < n; i++)
+        if (calls[i].kind & kinds) return &calls[i];
+    return NULL;
+}
+
+// An error that the block's function may have swallowed; one of a query says only that work is left.
+static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
+    for (int64_t i = 0; i < n; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
+        bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
+        if (!c->error || c->kind == 0 || query) continue;
+        return kbi_verdict_give(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
+                                cudaGetErrorName((cudaError_t)c->error),
+                                allocates ? "and allocation is timed" : "so its work is missing from the time");
+    }
+    return false;
+}
+
+// Work that kb->stream does not wait for, or that can begin before the timed span does.
+static bool kbi_judge_order(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, bool strict) {
+    struct kbi_stream_order* o = &kbi_stream_order;
+    bool wrong = false;
+    memset(o, 0, sizeof *o);
+    for (int64_t i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
+    o->of[kbi_order_add(stream, true)].begun = true;
+    for (int64_t i = 0; i < n; i++)
+        if (!calls[i].error) kbi_order_call(&calls[i]);
+    const kbi_front* end = kbi_order_front(stream);
+    for (int64_t i = 0; i < n && !o->full && !wrong; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
+        if (!c->work) continue;
+        if (strict && c->stream == KBI_STREAM_LEGACY)
+            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+        else if (end->done[c->place] < c->work || !c->begun)
+            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                     end->done[c->place] < c->work ? "kb->stream does not wait for"
+                                                                   : "does not wait for kb->stream");
+    }
+    KBENCH_FREE(o->marks);
+    return wrong;
+}
+
+// Where nothing submits work, the capture says so: libraries may have ways of their own.
+static bool kbi_judge_calls(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
+    const kbi_cuda_call *allocates = kbi_call_first(calls, n, KBI_ALLOCATES), *copies, *waits;
+    copies = kbi_call_first(calls, n, KBI_COPIES), waits = kbi_call_first(calls, n, KBI_HOST_WAITS);
+    if (allocates && !(expect & KB_EXPECT_ALLOC))
+        return kbi_verdict_give(v, KB_FLAG_ALLOC_INSIDE, allocates, ": allocation is timed");
+    if (copies && !(expect & KB_EXPECT_TRANSFER))
+        return kbi_verdict_give(v, KB_FLAG_TRANSFER, copies, ": a copy is timed");
+    return waits && kbi_verdict_give(v, KB_FLAG_SYNC_INSIDE, waits, ": the host waits inside the timed block");
+}
+
+// What the record says of a block that capture would refuse, or change.
+static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
+    for (int64_t i = 0, named = 0; i < n && named < 4; i++) {
+        const size_t at = strlen(v->note);
+        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
+        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
+        named++;
+    }
+    if (*v->note)
+        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
+                v->captures ? "" : ": its calls were inspected, and it was not captured");
+}
+
+// A block that may wait or allocate is timed by the host's clock up to the end of all work. With KB_EXPECT_NO_CAPTURE,
+// work on the default stream is allowed if kb->stream waits for it.
+static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
+    memset(v, 0, sizeof *v);
+    v->known = 1;
+    v->flag = -1;
+    v->captures = !kbi_call_first(calls, n, KBI_UNCAPTURED);
+    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && calls[i].kind & (KBI_SUBMITS | KBI_COPIES);
+    bool wrong = kbi_judge_errors(v, calls, n, expect) ||
+                 (!by_host && kbi_judge_order(v, calls, n, stream, strict)) ||
+                 (!by_host && strict && kbi_judge_calls(v, calls, n, expect));
+    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
+}
+
+// --- the calls, as CUPTI's callbacks tell of them ---
+
 // The driver's functions that submit, order, wait or allocate, and where in CUPTI's structures of their parameters
 // (generated_cuda_meta.h) the stream and the event or address lie, in bytes; KBI_NOWHERE: it has none. The runtime's
 // functions call these.
 enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
-    int8_t kind, stream, object;
+    int16_t kind;
+    int8_t stream, object;
 } kbi_driver_call;
 
 // clang-format off
 static const kbi_driver_call kbi_driver_calls[] = {
-    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_CALL_LAUNCH, 40, KBI_NOWHERE },
-    { "cuLaunchKernelEx", KBI_CALL_LAUNCH, KBI_IN_CONFIG, KBI_NOWHERE },
-    { "cuLaunchGridAsync", KBI_CALL_LAUNCH, 16, KBI_NOWHERE },
-    { "cuGraphLaunch", KBI_CALL_GRAPH, 8, KBI_NOWHERE },
-    { "cuLaunchHostFunc cuStreamAddCallback", KBI_CALL_HOST, 0, KBI_NOWHERE },
-    { "cuMemPrefetchAsync_v2", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
-    { "cuMemPrefetchAsync", KBI_CALL_PREFETCH, 24, KBI_NOWHERE },
-    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_CALL_PREFETCH, 56, KBI_NOWHERE },
-    { "cuMemDiscardBatchAsync cuMemBatchDecompressAsync", KBI_CALL_PREFETCH, 32, KBI_NOWHERE },
-    { "cuStreamAttachMemAsync", KBI_CALL_PREFETCH, 0, KBI_NOWHERE },
-    { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync "
-      "cuMemcpy3DBatchAsync_v2", KBI_CALL_COPY, 24, KBI_NOWHERE },
-    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_CALL_COPY, 32, KBI_NOWHERE },
-    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_CALL_COPY, 8, KBI_NOWHERE },
-    { "cuMemcpyPeerAsync", KBI_CALL_COPY, 40, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync_v2", KBI_CALL_COPY, 56, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync", KBI_CALL_COPY, 64, KBI_NOWHERE },
-    { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA "
-      "cuMemcpyAtoH cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer "
-      "cuMemcpyPeer", KBI_CALL_COPY_NOW, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_CALL_SET, 24, KBI_NOWHERE },
-    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_CALL_SET, 40, KBI_NOWHERE },
+    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, KBI_NOWHERE },
+    { "cuLaunchKernelEx", KBI_SUBMITS | KBI_KERNEL, KBI_IN_CONFIG, KBI_NOWHERE },
+    { "cuLaunchGridAsync", KBI_SUBMITS | KBI_KERNEL, 16, KBI_NOWHERE },
+    { "cuGraphLaunch", KBI_SUBMITS | KBI_UNCAPTURED, 8, KBI_NOWHERE },
+    { "cuLaunchHostFunc cuStreamAddCallback", KBI_SUBMITS | KBI_HOST_FUNCTION, 0, KBI_NOWHERE },
+    { "cuStreamAttachMemAsync", KBI_SUBMITS | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuMemPrefetchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 24, KBI_NOWHERE },
+    { "cuMemPrefetchAsync_v2 cuMemDiscardBatchAsync cuMemBatchDecompressAsync",
+      KBI_SUBMITS | KBI_UNCAPTURED, 32, KBI_NOWHERE },
+    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 56, KBI_NOWHERE },
+    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_SUBMITS | KBI_COPIES, 8, KBI_NOWHERE },
+    { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync cuMemcpy3DBatchAsync_v2",
+      KBI_SUBMITS | KBI_COPIES, 24, KBI_NOWHERE },
+    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_SUBMITS | KBI_COPIES, 32, KBI_NOWHERE },
+    { "cuMemcpyPeerAsync", KBI_SUBMITS | KBI_COPIES, 40, KBI_NOWHERE },
+    { "cuMemcpyBatchAsync_v2", KBI_SUBMITS | KBI_COPIES, 56, KBI_NOWHERE },
+    { "cuMemcpyBatchAsync", KBI_SUBMITS | KBI_COPIES, 64, KBI_NOWHERE },
+    { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA cuMemcpyAtoH "
+      "cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer cuMemcpyPeer",
+      KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_SUBMITS, 24, KBI_NOWHERE },
+    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_SUBMITS, 40, KBI_NOWHERE },
     { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
-      KBI_CALL_SET, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuEventRecord cuEventRecordWithFlags", KBI_CALL_RECORD, 8, 0 },
-    { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_CALL_RECORD, 0, 8 },
-    { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_CALL_WAIT, 0, 8 },
-    { "cuCtxSynchronize", KBI_CALL_SYNC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamSynchronize", KBI_CALL_SYNC_STREAM, 0, KBI_NOWHERE },
-    { "cuStreamQuery", KBI_CALL_QUERY_STREAM, 0, KBI_NOWHERE },
-    { "cuEventSynchronize", KBI_CALL_SYNC_EVENT, KBI_NOWHERE, 0 },
-    { "cuEventQuery", KBI_CALL_QUERY_EVENT, KBI_NOWHERE, 0 },
-    { "cuMemAllocAsync", KBI_CALL_ALLOC_LATER, 16, KBI_NOWHERE },
-    { "cuMemAllocFromPoolAsync", KBI_CALL_ALLOC_LATER, 24, KBI_NOWHERE },
-    { "cuMemFreeAsync", KBI_CALL_ALLOC_LATER, 8, KBI_NOWHERE },
-    { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost "
-      "cuMemHostAlloc cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap "
-      "cuMemUnmap cuArrayCreate cuArray3DCreate cuArrayDestroy", KBI_CALL_ALLOC, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CALL_CREATE, KBI_NOWHERE, 0 },
-    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_CALL_BEGIN_CAPTURE, 0, KBI_NOWHERE },
-    { "cuStreamEndCapture", KBI_CALL_END_CAPTURE, 0, KBI_NOWHERE },
+      KBI_SUBMITS, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuEventRecord cuEventRecordWithFlags", KBI_RECORDS, 8, 0 },
+    { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_RECORDS, 0, 8 },
+    { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_STREAM_WAITS, 0, 8 },
+    { "cuCtxSynchronize", KBI_HOST_ALL | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuStreamSynchronize cuStreamQuery", KBI_HOST_STREAM | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuEventSynchronize cuEventQuery", KBI_HOST_EVENT | KBI_UNCAPTURED, KBI_NOWHERE, 0 },
+    { "cuMemFreeAsync", KBI_ALLOCATES, 8, KBI_NOWHERE },
+    { "cuMemAllocAsync", KBI_ALLOCATES, 16, KBI_NOWHERE },
+    { "cuMemAllocFromPoolAsync", KBI_ALLOCATES, 24, KBI_NOWHERE },
+    { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost cuMemHostAlloc "
+      "cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap cuMemUnmap cuArrayCreate "
+      "cuArray3DCreate cuArrayDestroy", KBI_ALLOCATES | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
+    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CREATES, KBI_NOWHERE, 0 },
+    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_BEGINS_CAPTURE | KBI_UNCAPTURED, 0, KBI_NOWHERE },
+    { "cuStreamEndCapture", KBI_ENDS_CAPTURE, 0, KBI_NOWHERE },
 };
 // clang-format on
 
-// Functions of the runtime whose errors mean that something is missing from the block, also where the driver was not
-// reached. Others are asked what is so, and may say that it is not.
+// Functions of the runtime whose errors mean that something is missing from the block, also if the driver was not
+// reached. Other functions only ask, and may answer by an error.
 static const char* const kbi_runtime_calls[] = { "cudaLaunch",      "cudaMemcpy",           "cudaMemset",
                                                  "cudaMemPrefetch", "cudaGraphLaunch",      "cudaGraphInstantiate",
                                                  "cudaEventRecord", "cudaStreamWait",       "cudaMalloc",
                                                  "cudaFree",        "cudaHostAlloc",        "cudaDeviceSynchronize",
                                                  "cudaEventSync",   "cudaStreamSynchronize" };
 
-enum { KBI_CALLS_LIMIT = 1 << 20 };
 typedef struct kbi_api_call { // CUpti_CallbackData
     int32_t exits, gap;
     const char* name;
@@ -10557,8 +9588,6 @@ static struct kbi_calls { // of the block that is being inspected
     int32_t number; // of the calls so far
     bool on, lost;  // lost: there were too many
     volatile char busy;
-    kbi_text kernels; // their names, each ended by a zero; a call's kernel is 1 more than an offset in it meanwhile
-    size_t latest;    // of them
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
@@ -10578,24 +9607,21 @@ static bool kbi_has_word(const char* words, const char* word) {
 
 // "cuMemAlloc" of "cuMemAlloc_v2_ptsz"; own: the default stream is the thread's own.
 static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
-    char plain[64];
+    char plain[64], *end;
     snprintf(plain, sizeof plain, "%s", name);
-    char* end = strstr(plain, "_pt");
-    *own = end != NULL;
-    if (end) *end = 0;
+    *own = (end = strstr(plain, "_pt")) != NULL;
     for (int cut = 0; cut < 2; cut++) {
+        if (end) *end = 0;
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
             if (kbi_has_word(kbi_driver_calls[i].names, plain)) return &kbi_driver_calls[i];
         end = strstr(plain, "_v");
-        if (!end) return NULL;
-        *end = 0;
     }
     return NULL;
 }
 
 static uint64_t kbi_word_at(const void* from, int offset) {
     uint64_t word = 0;
-    if (offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
+    if (from && offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
     return word;
 }
 
@@ -10607,24 +9633,21 @@ static void kbi_calls_lock(void) {
 }
 static void kbi_calls_unlock(void) { __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE); }
 
-static void kbi_call_keep(const kbi_cuda_call* c, const char* symbol) {
+static void kbi_call_keep(kbi_cuda_call* c, const char* symbol) {
     struct kbi_calls* all = &kbi_calls;
-    kbi_calls_lock();
-    if (all->n >= KBI_CALLS_LIMIT) {
-        all->lost = true;
-    } else {
-        if (all->n == all->capacity) {
-            all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
-            all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
-        }
-        kbi_cuda_call* kept = &all->of[all->n++];
-        *kept = *c;
-        if (symbol && (!all->kernels.n || !kbi_is(all->kernels.s + all->latest, symbol))) {
-            all->latest = all->kernels.n;
-            kbi_put(&all->kernels, symbol, strlen(symbol) + 1);
-        }
-        kept->kernel = symbol ? (const char*)(uintptr_t)(all->latest + 1) : NULL;
+    char plain[512];
+    if (symbol && *symbol) {
+        kbi_kernel_name(plain, sizeof plain, symbol);
+        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's begins
+        snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
     }
+    kbi_calls_lock();
+    all->lost |= all->n >= KBI_CALLS_LIMIT;
+    if (all->n == all->capacity && !all->lost) {
+        all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
+        all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
+    }
+    if (!all->lost) all->of[all->n++] = *c;
     kbi_calls_unlock();
 }
 
@@ -10632,6 +9655,8 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     kbi_cuda_call c;
     bool own = false;
     const kbi_driver_call* known = kbi_driver_call_of(api->name, &own);
+    const void* config =
+        known && known->stream == KBI_IN_CONFIG ? (const void*)(uintptr_t)kbi_word_at(api->parameters, 0) : NULL;
     if (!known) return;
     memset(&c, 0, sizeof c);
     c.kind = known->kind;
@@ -10639,19 +9664,14 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     c.name = kbi_outer.name ? kbi_outer.name : api->name;
     c.number = kbi_outer.name ? kbi_outer.number : __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
     c.object = kbi_word_at(api->parameters, known->object);
-    if (known->stream == KBI_IN_CONFIG) {
-        const void* config = (const void*)(uintptr_t)kbi_word_at(api->parameters, 0);
-        if (config) c.stream = kbi_word_at(config, KBI_CONFIG_STREAM);
-    } else {
-        c.stream = kbi_word_at(api->parameters, known->stream);
-    }
-    if (c.kind == KBI_CALL_CREATE && !c.error) {
-        c.blocking = !((unsigned)kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
+    c.stream = config ? kbi_word_at(config, KBI_CONFIG_STREAM) : kbi_word_at(api->parameters, known->stream);
+    if (c.kind == KBI_CREATES && !c.error) {
+        c.blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
         c.stream = kbi_word_at((const void*)(uintptr_t)c.object, 0);
     } else if (!c.stream) {
         c.stream = own ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
     }
-    kbi_call_keep(&c, c.kind == KBI_CALL_LAUNCH ? api->symbol : NULL);
+    kbi_call_keep(&c, c.kind & KBI_KERNEL ? api->symbol : NULL);
 }
 
 // An error of the driver's that the runtime made up for is none.
@@ -10666,14 +9686,14 @@ static void kbi_runtime_returned(const kbi_api_call* api) {
         if (error)
             d->error = error, reached = true;
         else
-            d->kind = KBI_CALL_OTHER;
+            d->kind = 0;
     }
     kbi_calls_unlock();
     for (int i = 0; i < KBI_COUNT(kbi_runtime_calls); i++)
         matters |= strncmp(api->name, kbi_runtime_calls[i], strlen(kbi_runtime_calls[i])) == 0;
     if (!error || reached || !matters) return;
     memset(&c, 0, sizeof c);
-    c.kind = KBI_CALL_FAILED;
+    c.kind = KBI_UNCAPTURED;
     c.error = error;
     c.name = api->name;
     c.number = kbi_outer.number;
@@ -10698,106 +9718,57 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
 }
 
 static bool kbi_inspect_open(kb_state* kb) {
-    kbi_run* run = kb->run;
     kbi_verdict* v = &kbi_lab.insight.verdict;
     kbi_cupti* c = &kbi_lab.cupti;
     char why[400];
-    (void)run;
     int error = 0;
-    if (!kbi_cupti_load() || !c->subscribe || !c->follow) {
-        snprintf(v->note, sizeof v->note, "%.300s", kbi_cupti_shut(why));
-        return false;
-    }
-    if (!kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
-    if (error) {
-        kbi_calls.subscriber = NULL;
-        snprintf(v->note, sizeof v->note, "%.300s", kbi_cupti_why("cuptiSubscribe", error, why));
-        return false;
-    }
-    return true;
+    (void)kb;
+    bool here = kbi_cupti_load() && c->subscribe && c->follow;
+    if (here && !kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
+    if (error) kbi_calls.subscriber = NULL;
+    if (!here || error)
+        snprintf(v->note, sizeof v->note, "%.300s",
+                 here ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
+    return here && !error;
+}
+
+// The callbacks of driver and runtime.
+static void kbi_inspect_switch(bool on) {
+    if (!on) kbi_calls.on = false;
+    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(on, kbi_calls.subscriber, domain);
+    if (on) kbi_calls.on = true;
 }
 
 static int64_t kbi_inspect_begin(kb_state* kb) {
-    kbi_run* run = kb->run;
-    (void)run;
+    (void)kb;
     cudaDeviceSynchronize();
     kbi_calls.n = 0;
     kbi_calls.number = 0;
     kbi_calls.lost = false;
-    kbi_calls.kernels.n = 0;
     memset(&kbi_outer, 0, sizeof kbi_outer);
-    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(1, kbi_calls.subscriber, domain);
-    kbi_calls.on = true;
+    kbi_inspect_switch(true);
     return 1;
 }
 
 static bool kbi_inspect_end(kb_state* kb) {
-    kbi_run* run = kb->run;
-    (void)run;
-    kbi_calls.on = false;
-    for (int domain = 1; domain <= 2; domain++) kbi_lab.cupti.follow(0, kbi_calls.subscriber, domain);
+    (void)kb;
+    kbi_inspect_switch(false);
     cudaGetLastError(); // one that a call left is in the list
     return false;
 }
 
-// Whether a stream that was there before the block waits for the legacy default stream.
-static int kbi_stream_blocks(const kbi_cuda_call* calls, int64_t n, uint64_t stream) {
-    unsigned flags = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (calls[i].kind == KBI_CALL_CREATE && calls[i].stream == stream) return 0; // it may be gone
-    if (stream == KBI_STREAM_LEGACY) return 0;
-    bool known = cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags) == cudaSuccess;
-    cudaGetLastError();
-    return known && !(flags & cudaStreamNonBlocking);
-}
-
-// The kernels' names as people write them, in place of where their symbols lie.
-static void kbi_calls_name(struct kbi_calls* all, kbi_text* names) {
-    uintptr_t symbol = 0, at = 0;
-    char plain[512];
-    for (int64_t i = 0; i < all->n; i++) {
-        uintptr_t of = (uintptr_t)all->of[i].kernel;
-        if (of && of != symbol) {
-            kbi_kernel_name(plain, sizeof plain, all->kernels.s + of - 1);
-            symbol = of, at = names->n + 1;
-            const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's says
-            size_t length = 1 + strcspn(name + 1, "(<");
-            kbi_put(names, name, length);
-            kbi_put(names, "", 1);
-        }
-        if (of) all->of[i].kernel = (const char*)at;
-    }
-    for (int64_t i = 0; i < all->n; i++)
-        if (all->of[i].kernel) all->of[i].kernel = names->s + (uintptr_t)all->of[i].kernel - 1;
-}
-
 static void kbi_inspect_close(kb_state* kb) {
+    const struct kbi_calls* all = &kbi_calls;
     kbi_run* run = kb->run;
-    struct kbi_calls* all = &kbi_calls;
     kbi_verdict* v = &kbi_lab.insight.verdict;
-    kbi_text names = KBI_BLANK;
-    uint64_t latest = 0;
-    int blocking = 0;
-    bool legacy = false;
     cudaDeviceSynchronize();
-    kbi_calls_name(all, &names);
-    for (int64_t i = 0; i < all->n; i++) legacy |= all->of[i].stream == KBI_STREAM_LEGACY;
-    for (int64_t i = 0; i < all->n; i++) {
-        kbi_cuda_call* c = &all->of[i];
-        if (c->error) c->says = cudaGetErrorName((cudaError_t)c->error);
-        if (!legacy || c->kind == KBI_CALL_CREATE) continue;
-        if (c->stream != latest) latest = c->stream, blocking = kbi_stream_blocks(all->of, all->n, latest);
-        c->blocking = blocking;
-    }
     if (!kbi_failed(run))
         kbi_streams_judge(v, all->of, all->n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
     else if (!kbi_lost(run)) // what followed an error says nothing
         v->known = kbi_judge_errors(v, all->of, all->n, run->work.expect);
-    if (all->lost) {
-        v->known = 0, v->flag = -1;
-        snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
-    }
-    kbi_text_free(&names);
+    if (!all->lost) return;
+    v->known = 0, v->flag = -1;
+    snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
 }
 
 static const kb_instrument* kbi_inspect_instrument(void) {
@@ -10981,13 +9952,9 @@ static double kbi_time_memory(int which, enum kbi_stream_of by, char* a, char* b
 static double kbi_time_memory_cold(int which, enum kbi_stream_of by, char* a, char* b, size_t size, double bias) {
     double ns[6], scratch[6];
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_sample_open(true, 1);
-        kbi_launch_begin(true);
+        kbi_single_begin(true, true);
         kbi_stream_memory(which, by, a, b, size);
-        kbi_launch_end();
-        kbi_lab.gpu.at = 0;
-        kbi_gate_learn();
-        ns[i] = kbi_lab.gpu.ns[0] - bias;
+        ns[i] = kbi_single_end() - bias;
     }
     return kbi_median_of(ns + 1, KBI_COUNT(ns) - 1, scratch);
 }
@@ -11037,13 +10004,9 @@ static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everythin
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_lab.gpu.device_clock, *arguments[] = { &p, &n, &sink };
-    kbi_sample_open(true, 1);
-    kbi_launch_begin(cold);
+    kbi_single_begin(true, cold);
     kbi_launch(KBI_F_READ, 1, 32, arguments);
-    kbi_launch_end();
-    kbi_lab.gpu.at = 0;
-    kbi_gate_learn();
-    return kbi_lab.gpu.ns[0];
+    return kbi_single_end();
 }
 
 // How much of an L2's worth of data is gone after the eviction: 0, it reads as what was just read; 1, as what a buffer
@@ -11327,7 +10290,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     bool under_tool = run->machine->tool[0] != 0, flops = kbi_finite(m->flops) && m->flops > 0;
-    m->core = !run->backend->stands_in && (run->work.host || !run->backend->gpu);
+    m->core = run->work.host || !run->backend->gpu;
     const bool cached = m->core && kbi_core_cached(m);
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
     if (m->status == KB_OK && m->n > 0 && !under_tool) {
@@ -11478,7 +10441,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
 
 // clang-format off
 static const kbi_backend kbi_cuda = {
-    "cuda", true, false, kbi_gpu_open_measured,
+    "cuda", true, kbi_gpu_open_measured,
     { kbi_gpu_alloc, kbi_gpu_release, kbi_gpu_set, kbi_gpu_copy, kbi_gpu_fill, kbi_gpu_free_bytes, kbi_gpu_pool_peak },
     { kbi_gpu_choose, kbi_gpu_stream, kbi_gpu_prepare, kbi_gpu_wait, kbi_gpu_lost, kbi_gpu_broken, kbi_gpu_abandon,
       kbi_gpu_roof },
@@ -11510,7 +10473,7 @@ void kb_not_found(kb_state* kb, const char* format, ...) {
 
 // The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
-    const kbi_backend* b = recipe->target == KBI_ON_SCRIPT ? &kbi_scripted : &kbi_cpu;
+    const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
     if (recipe->target == KBI_ON_GPU) b = &kbi_cuda;
 #endif
@@ -11531,7 +10494,7 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
         if (kbi_nan(m->roofs.of[i]) && b->timing.roof) b->timing.roof(m, i);
-        if (kbi_nan(m->core.of[i]) && !b->stands_in) kbi_core_roof(&m->core, i);
+        if (kbi_nan(m->core.of[i])) kbi_core_roof(&m->core, i);
     }
 }
 
@@ -11541,100 +10504,62 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
 
 // What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block is
 // past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has learnt
-// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once. Over the samples
-// of one case 1.08 is the most that was seen (the 95 % quantile over the 5 % one, 262 cases on an H200).
-static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5;
+// of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
+static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
-static const double kbi_shrunk_least_ns = 1000;
 
-// The last samples, less the bias; and, where ten blocks of samples fall without a stop, the first ones.
-static double kbi_alike_late(const kbi_run* run, double bias, double* first) {
-    double blocks[KBI_STATS_BLOCKS];
-    int64_t n = run->m.n;
+// The samples, where ten blocks of them fall without a stop; and the second to fourth launch of the warm-up, at the clock
+// of the samples, against these. It is said when the function has returned: its outputs may show for certain what times
+// only suggest.
+static void kbi_look_for_shrinking(kbi_run* run) {
+    const kbi_alike* a = &run->alike;
+    const int64_t n = run->m.n;
+    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
+    char was[40], is[40];
+    if (n <= 0 || kbi_failed(run)) return;
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
-    double late = kbi_median_of(run->m.samples, n, scratch) - bias;
+    double first = 0, last = KBI_MAX(kbi_median_of(run->m.samples, n, scratch) - bias, 0);
     bool falls = n >= 30;
     if (falls) kbi_block_medians(run->m.samples, n, scratch, blocks);
     for (int i = 1; i < KBI_STATS_BLOCKS && falls; i++) falls = blocks[i] < blocks[i - 1];
+    if (falls) first = blocks[0] - bias, last = KBI_MAX(blocks[KBI_STATS_BLOCKS - 1] - bias, 0);
     KBENCH_FREE(scratch);
-    *first = falls ? blocks[0] - bias : 0;
-    return KBI_MAX(falls ? blocks[KBI_STATS_BLOCKS - 1] - bias : late, 0);
-}
-
-// The second to fourth launch of the warm-up, as the shortest of them would be at the clock of the samples, less the
-// bias; 0 where they say nothing.
-static double kbi_alike_early(const kbi_run* run, double bias) {
-    const kbi_alike* a = &run->alike;
-    double early = INFINITY;
-    if (a->n < KBI_EARLY || run->sampling.timer->alone) return 0;
-    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i]);
-    bool slower = kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock;
-    return (early - bias) * (slower ? a->clock / run->m.sm_clock : 1);
-}
-
-// Said when the body has returned: its outputs may show for certain what times only suggest.
-static void kbi_look_for_shrinking(kbi_run* run) {
-    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, first = 0;
-    char was[40], is[40];
-    if (run->m.n <= 0 || kbi_failed(run)) return;
-    double late = kbi_alike_late(run, bias, &first), early = kbi_alike_early(run, bias);
+    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i] - bias);
+    if (kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock)
+        early *= a->clock / run->m.sm_clock;
+    bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
     double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
-    kbi_show_time(late * 1e-6, is);
-    if (first > kbi_shrunk_samples * late)
+    if (first > kbi_shrunk_samples * last)
         snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "a launch took %s in the first samples, ever less, and %s in the last ones",
-                 kbi_show_time(first * 1e-6, was), is);
-    else if (early > much * late + kbi_shrunk_least_ns)
+                 "a launch took %s in the first samples, ever less in the "
+                 "others, and %s in the last ones",
+                 kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
+    else if (warm && early > much * last + kbi_shrunk_least_ns)
         snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was), is);
+                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
+                 kbi_show_time(last * 1e-6, is));
 }
 
-// Of launches in a row: 2 where every second one takes so much longer than the others, or they than it; 3 and 4 alike;
-// 0 where there is no such turn.
-static int kbi_alike_turns(const double* ns, int n, double bias, double much, double least) {
-    for (int p = 2; p <= 4; p++)
+// Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
+static void kbi_look_for_turns(kbi_run* run, const double* ns) {
+    bool host = run->sampling.timer->by_clock;
+    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
+    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
+    double much = host ? kbi_turn_host : kbi_turn_gpu;
+    if (!kbi_finite(bias)) bias = 0;
+    for (int p = 2; p <= 4 && !run->alike.differ[0]; p++)
         for (int which = 0; which < p; which++) {
-            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 };
-            for (int i = 0; i < n; i++) {
+            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // of the others, and of this one
+            for (int i = 0; i < KBI_TURNS; i++) {
                 int in = i % p == which;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
                 high[in] = KBI_MAX(high[in], ns[i] - bias);
             }
             for (int in = 0; in < 2; in++)
-                if (low[in] > much * high[!in] && low[in] - high[!in] > least) return p;
+                if (low[in] > much * high[!in] && low[in] - high[!in] > least)
+                    snprintf(run->alike.differ, sizeof run->alike.differ,
+                             "one launch in %d takes another time than the others, again and again", p);
         }
-    return 0;
-}
-
-static void kbi_look_for_turns(kbi_run* run, const double* ns) {
-    bool host = run->sampling.timer->by_clock;
-    double bias = host ? (run->call.sampled ? kbi_lab.pass_bias : kbi_lab.wall_bias) : run->m.bias_ns;
-    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
-    int turn =
-        kbi_alike_turns(ns, KBI_TURNS, kbi_finite(bias) ? bias : 0, host ? kbi_turn_host : kbi_turn_gpu, least);
-    if (turn)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "one launch in %d takes another time than the others, again and again", turn);
-}
-
-enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
-
-// How many of the first runs of a slot belong to the slot before: those that differ from the second half of it by more
-// than half a percent, and by more than that half scatters. ends: they end before that half, and not by chance.
-static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs, bool* ends) {
-    double mean[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
-    int n = runs / 2, settling = n;
-    for (int i = 0; i < runs; i++) {
-        double each[KBI_TRIALS];
-        for (int t = 0; t < KBI_TRIALS; t++) each[t] = ns[t][i];
-        mean[i] = kbi_median_of(each, KBI_TRIALS, scratch);
-    }
-    double steady = kbi_median_of(mean + n, n, scratch);
-    for (int i = 0; i < n; i++) half[i] = fabs(mean[n + i] - steady);
-    double scatter = KBI_MAX(0.005 * steady, 3 * kbi_median_of(half, n, scratch));
-    while (settling > 0 && fabs(mean[settling - 1] - steady) <= scatter) settling--;
-    *ends = settling < n || fabs(kbi_median_of(mean + n - n / 4, n / 4, scratch) - steady) <= scatter;
-    return settling;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -11795,7 +10720,26 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     return left > 0 && kbi_precision_of(run->m.samples, n) * (left + bias) / left <= r->precision;
 }
 
-// --- units ---
+// --- phases ---
+
+// For profilers: the case, and the phase that it enters. Copies of a case are not shown.
+static void kbi_phase_show(kbi_run* run) {
+    static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
+                                         "compare", "prove", "look inside", NULL };
+    if (run->place.stand_in || !kbi_show_range) return;
+    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
+    kbi_show_range(&run->ranges[1], names[run->call.phase], "phase");
+}
+
+static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
+    run->call.phase = phase;
+    kbi_phase_show(run);
+    run->call.phase_began = run->call.window.begin = kbi_now();
+    if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
+    if (phase != KBI_PHASE_SAMPLE) return;
+    run->sampling.load = kbi_load_now("/proc");
+    kbi_note_clock(run, kbi_clock_mhz(run));
+}
 
 // The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
 static void kbi_warm_begin(kbi_run* run) {
@@ -11812,58 +10756,32 @@ static void kbi_warm_begin(kbi_run* run) {
         kb_note(&run->kb, "not audited: cannot be captured");
 }
 
-// For profilers: which case this is, and what it is at from here on. Copies of it are at nothing of their own.
-static void kbi_phase_show(kbi_run* run) {
-    static const char* const names[] = { "check", "audit",   "warm-up", "samples",
-                                         "turns", "compare", "prove",   "look inside" };
-    if (run->place.stand_in) return;
-    if (!run->range) run->range = kbi_nvtx_begin(run->of->name, run->of->entry->operation);
-    kbi_nvtx_end(&run->call.shown);
-    if (run->call.phase < KBI_PHASE_DONE) run->call.shown = kbi_nvtx_begin(names[run->call.phase], "phase");
-}
-
-static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
-    run->call.phase = phase;
-    kbi_phase_show(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
-    if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
-    if (phase != KBI_PHASE_SAMPLE) return;
-    run->sampling.load = kbi_load_now("/proc");
-    kbi_note_clock(run, kbi_clock_mhz(run));
-}
-
 // Whether the block is captured once.
 static bool kbi_wants_audit(const kbi_run* run) {
     bool unseen = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE)) != 0;
     return run->backend->capture.begin && !run->work.host && !unseen && run->recipe->audit;
 }
 
-// Whether it is run once more only to look whether the device goes on behind it.
-static bool kbi_wants_look(const kbi_run* run) {
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    bool inspected = run->work.verdict && run->work.verdict->known;
-    return run->backend->capture.begin && !run->work.host && !waits && !inspected && !run->place.stand_in;
-}
-
-// What the inspection has found decides, before the block is run here.
-static void kbi_stop_condemned(kbi_run* run) {
+// What the inspection of this block's calls found; NULL: there was none.
+static const kbi_verdict* kbi_findings(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
-    bool known = v && v->known && !run->work.host && run->recipe->audit;
-    if (known && v->flag >= 0) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
+    return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Whether the block is run for the audit; one that capture refuses is not captured.
+// Whether the block is run for the audit; one that capture refuses is not captured. One that is neither captured nor
+// inspected runs once more to show whether the device goes on behind it.
 static bool kbi_audit_begins(kbi_run* run) {
-    const kbi_verdict* v = run->work.verdict;
-    bool known = v && v->known && !run->work.host && run->recipe->audit;
+    const kbi_verdict* v = kbi_findings(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
-    if (known && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
-    if (known && !v->captures && kbi_wants_audit(run)) {
+    if (v && run->recipe->audit && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
+    if (v && !v->captures && kbi_wants_audit(run)) {
         run->work.expect |= KB_EXPECT_NO_CAPTURE;
         run->work.nodes = v->work;
         return false;
     }
-    return kbi_wants_audit(run) || kbi_wants_look(run);
+    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->place.stand_in;
+    return kbi_wants_audit(run) || looks;
 }
 
 // The loop is about to be entered, and KB_SAMPLE's first reset has not run.
@@ -11887,33 +10805,27 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-static void kbi_sample_alone(kbi_run* run, kbi_unit unit) {
+// --- which unit comes next; KBI_NO_UNIT: look again ---
+
+// Runs a unit of a timer that needs no block, or says which unit the block runs for.
+static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
+    if (!run->sampling.timer->alone) return unit;
     run->call.unit = unit;
     run->call.warm_units += unit == KBI_WARM;
     run->sampling.timer->alone(run);
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
+    return KBI_NO_UNIT;
 }
 
-// Rests until the conductor lets it go on. false: the body has to return, and to be called again.
+// Rests until the conductor lets it go on. false: the function has to return, and to be called again.
 static bool kbi_rest(kbi_run* run) {
     run->place.resting = !run->place.fiber;
     if (run->place.fiber) kbi_fiber_rest(run->place.fiber);
     return !run->place.resting;
 }
 
-// At the end of its slot a run rests until it is given another, or told that it is enough.
-static bool kbi_slot_is_full(const kbi_run* run) {
-    bool full = !run->place.settling && run->m.n >= run->place.slot_end;
-    return run->place.order == KBI_SLOT && full && !run->sampling.open;
-}
-
-static bool kbi_wants_sample(kbi_run* run) {
-    if (run->place.order == KBI_BY_ITSELF) return !kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began));
-    return run->place.order != KBI_FINISH;
-}
-
-// Warm-up, but first what the conductor wants. KBI_NO_UNIT: look again.
+// Warm-up, but first what the conductor wants.
 static kbi_unit kbi_choose_warm(kbi_run* run) {
     if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
     if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
@@ -11923,27 +10835,27 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
         kbi_phase_enter(run, KBI_PHASE_SAMPLE);
-    else if (run->sampling.timer->alone)
-        kbi_sample_alone(run, KBI_WARM);
     else
-        return KBI_WARM;
+        return kbi_timed_unit(run, KBI_WARM);
     return KBI_NO_UNIT;
 }
 
+// At the end of its slot a run rests until it is given another, or told that it is enough.
 static kbi_unit kbi_choose_sample(kbi_run* run) {
-    if (kbi_slot_is_full(run) && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!run->sampling.open && !kbi_wants_sample(run)) {
-        if (run->place.order == KBI_BY_ITSELF) { // now: the clock falls, and throttling ends, when the device idles
-            kbi_note_clock(run, kbi_clock_mhz(run));
-            kbi_sense(run);
-            kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
-        }
-        kbi_look_for_shrinking(run);
-        kbi_phase_enter(run, KBI_PHASE_TURNS);
-    } else if (run->sampling.timer->alone)
-        kbi_sample_alone(run, KBI_SAMPLE);
-    else
-        return KBI_SAMPLE;
+    const kbi_place* place = &run->place;
+    const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
+    bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
+    if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
+    if (!between ||
+        !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began)) : place->order == KBI_FINISH))
+        return kbi_timed_unit(run, KBI_SAMPLE);
+    if (alone) { // now: the clock falls, and throttling ends, when the device idles
+        kbi_note_clock(run, kbi_clock_mhz(run));
+        kbi_sense(run);
+        kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
+    }
+    kbi_look_for_shrinking(run);
+    kbi_phase_enter(run, KBI_PHASE_TURNS);
     return KBI_NO_UNIT;
 }
 
@@ -11969,43 +10881,36 @@ static kbi_unit kbi_choose_turn(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Whether what later launches submit can be held against the audit: several in a row, so that none hides that works
-// every second time.
-static bool kbi_compares(const kbi_run* run) {
-    return run->backend->capture.compare && run->work.shape && !kbi_only_checked(run) && !run->place.stand_in;
-}
-
-// A function that gives back new memory at each call gave some behind the samples that nothing was run to fill.
-static bool kbi_left_unrun(const kbi_run* run) { return run->work.called && run->alike.compared > 0; }
-
 static kbi_phase kbi_after_audit(const kbi_run* run) {
     return run->call.last == KBI_PHASE_INSIDE ? KBI_PHASE_INSIDE : KBI_PHASE_WARM;
 }
 
-// The next unit of this call of the body, KBI_NO_UNIT when it is at its end.
+// The next unit of this call of the function, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
+    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->place.stand_in;
     while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->place.resting && run->call.phase <= run->call.last)
         switch (run->call.phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
             if (run->work.again || kbi_audit_begins(run))
                 unit = KBI_AUDITED;
-            else if (!kbi_failed(run))
+            else
                 kbi_phase_enter(run, kbi_after_audit(run));
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_TURNS: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE:
-            if (kbi_compares(run) && run->alike.compared++ < KBI_COMPARISONS)
+        case KBI_PHASE_COMPARE: // several launches in a row with the audit, so that none hides that works at times
+            if (compares && run->work.shape && run->alike.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             else
                 kbi_phase_enter(run, KBI_PHASE_PROVE);
             break;
         case KBI_PHASE_PROVE:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            if (kbi_put_back(run) || kbi_left_unrun(run)) unit = KBI_PROVED;
+            // a function that gives back new memory at each call gave some when nothing was run to fill it
+            if (kbi_put_back(run) || (run->work.called && run->alike.compared > 0)) unit = KBI_PROVED;
             break;
         case KBI_PHASE_INSIDE:
             if (kbi_inside_wants(run))
@@ -12018,18 +10923,21 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
     return unit;
 }
 
+// --- a unit begins, and ends ---
+
 static void kbi_mark(kbi_run* run, bool begin) {
     if (run->call.looks == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
     if (run->call.looks && !begin) run->call.looks--;
 }
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
+    const kbi_verdict* v = kbi_findings(run);
     run->call.unit = unit;
     run->call.called = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
-        kbi_stop_condemned(run);
+        if (v && v->flag >= 0 && run->recipe->audit) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
         kbi_inspect_first(run, true);
         kbi_mark(run, true);
         return kbi_failed(run) ? 0 : 1;
@@ -12050,23 +10958,23 @@ static void kbi_unit_end(kbi_run* run) {
         kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
                  "the timed block calls %s, whose time would count as the block's; call it before or after the block",
                  called);
-    if (unit == KBI_CHECKED) {
+    switch (unit) {
+    case KBI_CHECKED:
         kbi_mark(run, false);
         kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_lab.wall_start;
         if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
-    } else if (unit == KBI_AUDITED) {
+        break;
+    case KBI_AUDITED:
         run->backend->capture.end(run);
         if (!run->work.again) kbi_phase_enter(run, kbi_after_audit(run));
-    } else if (unit == KBI_COMPARED) {
-        run->backend->capture.compare(run);
-    } else if (unit == KBI_PROVED) {
-        kbi_stop_on_error(run, "in the last run of the timed block");
-    } else if (unit == KBI_INSIDE) {
-        kbi_inside_end(run);
-    } else if (unit != KBI_CAPTURED) {
-        run->sampling.timer->end(run);
+        break;
+    case KBI_COMPARED: run->backend->capture.compare(run); break;
+    case KBI_PROVED: kbi_stop_on_error(run, "in the last run of the timed block"); break;
+    case KBI_INSIDE: kbi_inside_end(run); break;
+    case KBI_CAPTURED: break;
+    default: run->sampling.timer->end(run);
     }
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
@@ -12076,7 +10984,7 @@ static void kbi_unit_end(kbi_run* run) {
 static bool kbi_can_run(kbi_run* run, bool host) {
     if (run->m.status != KB_OK) return false;
     run->work.host = host;
-    if (host || run->backend->gpu || !KBI_CUDA || run->backend->stands_in) return true;
+    if (host || run->backend->gpu || !KBI_CUDA) return true;
     kb_skip(&run->kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
     return false;
 }
@@ -12113,8 +11021,8 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
 
 bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
-    if (run->m.status != KB_OK) return false;
-    if (run->call.unit != KBI_NO_UNIT) return false; // left by break: kbi_body_ended says so
+    // left by break: kbi_body_ended says so
+    if (run->m.status != KB_OK || run->call.unit != KBI_NO_UNIT) return false;
     if (run->call.ready != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
     if (run->call.over || (run->call.looped && !run->call.sampled))
@@ -12123,7 +11031,6 @@ bool kbi_sample(kb_state* kb) {
     kbi_enter_loop(run);
     run->call.ready = kbi_choose_unit(run);
     run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
-    if (run->call.ready != KBI_NO_UNIT) kbi_memory_reset(run);
     if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
     return run->call.ready != KBI_NO_UNIT;
 }
@@ -12137,25 +11044,17 @@ void kbi_leave(kb_state* kb) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>calls     measure: the calls of a body that make a case: one that is checked, one that is measured.
+  >>calls     measure: the calls of a function that make a case: one that is checked, one that is measured.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What follows from a word, as what a library throws that finds no GPU, takes none away.
+// What follows from a skip or a failure, as what a library throws that finds no GPU, takes none away.
 void kbi_threw(kb_state* kb, const char* what) {
-    if (kb->run->m.status != KB_OK) return;
-    kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
-             what ? what : " that is no std::exception");
+    if (kb->run->m.status == KB_OK)
+        kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
+                 what ? what : " that is no std::exception");
 }
 
-static void kbi_call_guarded(kbi_run* run, kb_body body) {
-    const kb_build* build = run->of->entry->build;
-    if (build && build->call)
-        build->call(body, &run->kb);
-    else
-        body(&run->kb);
-}
-
-// Each call begins in the folder where the program was started, and with the process as the first one found it.
+// Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
 static void kbi_call_clear(void) {
     if (!kbi_before.known) kbi_before_note();
     kbi_before_restore();
@@ -12176,19 +11075,21 @@ static void kbi_stray(void) {
 
 // Calls a case's function. A process that it forked has to end in it: one that returns would go on as if it measured.
 static void kbi_call_function(kbi_run* run) {
-    volatile pid_t here = getpid();
-    uintptr_t of = (uintptr_t)run->of;
-    if (run->of->desc) { // the process is somebody else's, with its own timers, folder and children
-        kbi_call_guarded(run, run->of->entry->body);
-        return;
-    }
-    kbi_call_clear();
+    const kb_entry* entry = run->of->entry;
+    const volatile pid_t here = getpid();
+    const uintptr_t of = (uintptr_t)run->of;
+    const bool own = !run->of->desc; // else the process is somebody else's, with its own timers, folder and children
+    if (own) kbi_call_clear();
     kbi_lab.running = of;
-    if (!kbi_lab.strays) {
+    if (own && !kbi_lab.strays) {
         void* p = mmap(NULL, sizeof *kbi_lab.strays, PROT_READ | PROT_WRITE, MAP_SHARED | KBI_MAP_ANONYMOUS, -1, 0);
         if (p != MAP_FAILED) kbi_lab.strays = (volatile uintptr_t*)p;
     }
-    kbi_call_guarded(run, run->of->entry->body);
+    if (entry->build && entry->build->call)
+        entry->build->call(entry->body, &run->kb);
+    else
+        entry->body(&run->kb);
+    if (!own) return;
     if (getpid() != here) kbi_stray();
     if (!kbi_lab.strays || *kbi_lab.strays != of) return;
     *kbi_lab.strays = 0;
@@ -12196,13 +11097,11 @@ static void kbi_call_function(kbi_run* run) {
 }
 
 static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
-    run->call.phase = first;
-    run->call.last = last;
-    run->call.unit = run->call.ready = KBI_NO_UNIT;
-    run->call.looped = run->call.sampled = run->call.over = run->call.entered = run->call.proved = false;
-    run->call.reset = false;
+    const kbi_body_call before = run->call;
+    memset(&run->call, 0, sizeof run->call);
+    run->call.phase = first, run->call.last = last;
+    run->call.fresh = before.fresh, run->call.looks = before.looks, run->call.mark = before.mark;
     run->sampling.batch = 1;
-    run->call.fills = run->call.zeros = 0;
     kbi_phase_show(run);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
     if (run->call.fresh) return; // in the memory of the call before
@@ -12219,18 +11118,6 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Of the blocks before last in the list; NULL: of all.
-static void kbi_check_guards(kbi_run* run, const kbi_block* last) {
-    for (kbi_block* b = run->memory.blocks; b != last; b = b->next) {
-        int64_t at = kbi_guard_broken(run->backend, b);
-        if (at == KB_NONE) continue;
-        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
-                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
-                 b->bytes);
-        return;
-    }
-}
-
 // Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else, as
 // far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes say
 // nothing of the data.
@@ -12241,8 +11128,8 @@ static bool kbi_all_constant(const kbi_run* run) {
     memset(poison, KBI_POISON, sizeof poison);
     for (const kbi_block* block = run->memory.blocks; block; block = block->next)
         for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
-            const kbi_backend* b = block->place == KB_HOST ? &kbi_cpu : run->backend;
-            b->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
+            kbi_home(run->backend, block->place)
+                ->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
             if (memcmp(seen, poison, sizeof seen) == 0) continue;
             if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
             any = true;
@@ -12250,18 +11137,26 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// What is left to say when the body has returned: early exits, guards, leaks; then its memory goes back.
+// What is left to say when the function has returned: early exits, guards, leaks; then its memory goes back.
 static void kbi_body_ended(kbi_run* run) {
+    const kbi_backend* b = run->backend;
+    const bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
-    if (in_flight && run->backend->timing.abandon) run->backend->timing.abandon();
-    kbi_nvtx_end(&run->call.shown);
+    if (in_flight && b->timing.abandon) b->timing.abandon();
+    if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
-    if (run->call.ready != KBI_NO_UNIT) kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
+    if (run->call.ready != KBI_NO_UNIT && run->m.status == KB_OK)
+        kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
-    kbi_stop_if_broken(run);
+    const char* broken = b->timing.broken ? b->timing.broken() : NULL;
+    if (broken) { // the cause of what else went wrong in this case; each one after it would fail
+        kbi_raise(run, KB_FLAG_CUDA_ERROR);
+        kbi_remark(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
+        kbi_give_word(run, KB_FAILED);
+    }
     if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
     // another call is to follow with other inputs in the memory of this one
@@ -12271,36 +11166,47 @@ static void kbi_body_ended(kbi_run* run) {
                 "not proven that the last launch wrote the outputs: what they held could not be set back before it");
     if (!run->place.in_turn && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
-    if (!lost) kbi_check_guards(run, NULL);
-    bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
-    if (!lost && first && kbi_all_constant(run)) run->m.constant = 1;
-    if (!lost && run->work.graph) run->backend->capture.forget(run);
+    if (!lost) {
+        kbi_check_guards(run);
+        if (first && kbi_all_constant(run)) run->m.constant = 1;
+        if (run->work.graph) b->capture.forget(run);
+    }
     run->memory.keeps = keeps;
     if (keeps)
         kbi_memory_keep(run);
     else
-        kbi_memory_free(run->backend, &run->memory, lost);
-    int64_t left = kbi_free_bytes(run->backend);
+        kbi_memory_free(b, &run->memory, lost);
+    int64_t left = kbi_free_bytes(b);
     if (left != KB_NONE && !lost && !keeps && !run->place.in_turn)
         run->m.leaked =
             KBI_MAX(run->memory.free_before - left, (int64_t)0) / (run->call.fresh ? 2 : 1); // of two calls
 }
 
-static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe) {
+static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe,
+                         const kbi_case* c) {
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
-    run->backend = b;
-    run->machine = machine;
-    run->recipe = recipe;
-    run->work.expect = recipe->expect;
+    run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
+    run->work.expect = c->desc ? c->desc->expect : recipe->expect;
+    run->work.called = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
     run->began = kbi_now();
     kbi_lab.kept = kbi_lab.lost = 0;
+    run->kb.run = run;
     run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
     run->kb.gpu = b->gpu;
     run->kb.seed = recipe->seed;
-    run->kb.run = run;
+    run->kb.operation = c->entry->operation, run->kb.implementation = c->entry->implementation;
+    run->kb.direction = c->direction;
+    run->kb.dtype = c->dtype;
+    run->kb.user = c->entry->user;
+    const kb_build* build = kbi_build_of(c->entry);
+    run->m.debug_build = !build->optimised || build->instruments || kbi_instruments_here();
+    if (!c->desc) return;
+    if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
+    if (c->desc->flops > 0) run->m.flops = c->desc->flops;
+    if (c->desc->items > 0) run->m.items = c->desc->items;
 }
 
 static void kbi_run_finish(kbi_run* run) {
@@ -12310,25 +11216,15 @@ static void kbi_run_finish(kbi_run* run) {
     }
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
-    kbi_nvtx_end(&run->range);
+    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->began);
     kbi_want_roofs(run);
 }
 
-static void kbi_run_case(kbi_run* run, const kbi_case* c) {
-    run->of = c;
-    run->kb.operation = c->entry->operation;
-    run->kb.implementation = c->entry->implementation;
-    run->kb.direction = c->direction;
-    run->kb.dtype = c->dtype;
-    run->kb.user = c->entry->user;
-    run->work.called = c->entry->returns;
-    run->m.debug_build = kbi_debug_build(c->entry);
-    if (!c->desc) return;
-    run->work.expect = c->desc->expect;
-    if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
-    if (c->desc->flops > 0) run->m.flops = c->desc->flops;
-    if (c->desc->items > 0) run->m.items = c->desc->items;
+static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
+    kbi_body_begins(run, first, last);
+    kbi_call_function(run);
+    kbi_body_ended(run);
 }
 
 // --fresh: one more run and check with inputs from another seed, where the call before left its own and its outputs.
@@ -12342,9 +11238,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.verified = -1;
     run->kb.seed = seed;
     run->call.fresh = true;
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-    kbi_call_function(run);
-    kbi_body_ended(run);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
     run->call.fresh = false;
     run->kb.seed = run->recipe->seed;
     run->work = work;
@@ -12356,13 +11250,11 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call of a body: one run of the block, and its check. Device memory that is missing afterwards is a leak
+// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a leak
 // if it goes missing a second time: the first call may have loaded code.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
-        kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
-        kbi_call_function(run);
-        kbi_body_ended(run);
+        kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
         kbi_fresh_call(run, run->recipe->seed + 1, "before the samples");
         if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
@@ -12384,10 +11276,8 @@ static void kbi_measure_call(kbi_run* run) {
 // A call of its own for those who look into the block, and time nothing: to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
-    kbi_body_begins(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
-    kbi_call_function(run);
-    kbi_body_ended(run);
-    kbi_nvtx_end(&run->range);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
+    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
 
@@ -12531,7 +11421,7 @@ static bool kbi_checks_now(kbi_run* run) {
 
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
-    if (passed && !run->m.proven) run->m.proven = kbi_proven(run);
+    if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
     return passed;
@@ -12559,7 +11449,7 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
     bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && kbi_stale(run))
+    if (!c.passed && kbi_last_run(run, true))
         kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
     else if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
@@ -12594,7 +11484,7 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     kbi_check_done(run, passed, error, tolerance);
-    if (!passed && kbi_stale(run))
+    if (!passed && kbi_last_run(run, true))
         kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it; %s",
                  text);
     else if (!passed)
@@ -12651,30 +11541,27 @@ void kb_expect(kb_state* kb, unsigned expectations) {
   >>rounds    measure: the cases of a comparison group, one alone or several in turn.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_SLOTS = 64 + 1 };
+enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_ARMS = 64, KBI_SLOTS = KBI_ARMS + 1 };
 
-typedef struct kbi_arm { // a case of the group, with its body suspended
+typedef struct kbi_arm { // a case of the group, with its function suspended
     kbi_run run;
     int index; // of the case in the plan
     kbi_fiber fiber;
     struct kbi_arm* replicas; // --rotate
     int n_replicas;
-    bool over;                   // failed, or its body has returned
+    bool over;                   // failed, or its function has returned
     double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
 } kbi_arm;
 
 typedef struct kbi_contest {
-    kbi_arm** arms; // the first is the baseline
-    kbi_arm* equal; // a second instance of the baseline, with a rival's slots: what an equal one looks like; or NULL
-    int n, rounds;
-    int settling; // runs of the block that settle it in its slot
-    kbi_stage* stage;
+    kbi_arm* arms[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
+    int n, slots;             // without the control; with it, if there is one
+    int rounds;
+    int settling; // runs of the block at the begin of a slot that are no samples
+    bool staged;  // all run on the same buffers
     const kbi_sink* sink;
     const kbi_recipe* recipe;
 } kbi_contest;
-
-static int kbi_contest_slots(const kbi_contest* c) { return c->n + (c->equal != NULL); }
-static kbi_arm* kbi_contest_arm(const kbi_contest* c, int i) { return i < c->n ? c->arms[i] : c->equal; }
 
 static void kbi_arm_main(void* p) {
     kbi_arm* a = (kbi_arm*)p;
@@ -12693,6 +11580,17 @@ static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
         kbi_arm_main(a);
 }
 
+// The same case once more: a copy for --rotate, or the baseline's control. It was checked, and its results are nobody's.
+static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
+    const kbi_run* run = &first->run;
+    memset(a, 0, sizeof *a);
+    kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
+    a->run.work.verdict = run->work.verdict;
+    a->run.sink = run->sink, a->run.index = -1;
+    a->run.place.stand_in = true;
+    a->index = first->index;
+}
+
 // --rotate: how often data of so many bytes has to be there to exceed L2 twice; 0: there is none.
 static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
@@ -12705,56 +11603,41 @@ static int kbi_copies_planned(const kbi_run* run) {
     return n > 1 && n <= KBI_REPLICAS ? (int)n : 1;
 }
 
-// The next copy goes to its place on the stage; it has none where the second call allocates otherwise than the first.
-static void kbi_copy_place(kbi_arm* a, kbi_memory* copy, int which) {
-    kbi_memory* first = &a->run.memory;
-    if (!first->stage) return;
-    first->strayed |= which >= first->copies;
-    if (which >= first->copies) return;
-    copy->first = first;
-    copy->stage = first->stage;
-    copy->most = first->most;
-    copy->at = (size_t)which * first->stage->stride;
-}
-
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
 // captured blocks then run in turn, so that no launch finds its data in cache.
 static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
-    int64_t bytes = a->run.memory.device, n = kbi_copies_of(&a->run, bytes);
+    kbi_memory* first = &a->run.memory;
+    int64_t n = kbi_copies_of(&a->run, first->device);
     // on a stage they are in what was allocated
-    int64_t room = a->run.memory.stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
+    int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
-    if (n < 2 || n > KBI_REPLICAS || n * bytes > room) {
-        if (n < 2)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
-        else if (n > KBI_REPLICAS)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD,
-                     "it takes %lld copies of this data to exceed L2 twice; at most %d rotate", (long long)n,
-                     KBI_REPLICAS);
-        else
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for the %lld copies of it that exceed L2 twice",
-                     (long long)n);
-        return;
-    }
+    if (n < 2)
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
+    else if (n > KBI_REPLICAS || n * first->device > room)
+        kbi_stop(
+            &a->run, KB_FLAG_NOT_COLD,
+            "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, if there is memory for them",
+            (long long)n, KBI_REPLICAS);
+    if (kbi_failed(&a->run)) return;
     a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
-    memset(a->replicas, 0, sizeof(kbi_arm) * (size_t)(n - 1));
     for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
-        kbi_arm* copy = &a->replicas[i];
-        kbi_run_init(&copy->run, a->run.backend, a->run.machine, a->run.recipe);
-        kbi_run_case(&copy->run, a->run.of);
-        copy->run.work.verdict = a->run.work.verdict;
-        kbi_copy_place(a, &copy->run.memory, i + 1);
-        copy->index = a->index;
+        kbi_arm* copy = &a->replicas[a->n_replicas++];
+        kbi_memory* memory = &copy->run.memory;
+        kbi_arm_again(copy, a);
+        if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
+            first->strayed = true;
+        } else if (first->stage) {
+            memory->first = first, memory->stage = first->stage, memory->most = first->most;
+            memory->at = (size_t)(i + 1) * first->stage->stride;
+        }
         copy->run.place.order = KBI_HOLD;
-        copy->run.place.stand_in = true;
         copy->run.place.in_turn = true;
         copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        if (copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy)) {
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "no memory for as many copies as exceed L2");
-            return;
-        }
-        a->n_replicas++;
-        kbi_go_on(c, copy);
+        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_arm_main, copy);
+        if (copy->over)
+            kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
+        else
+            kbi_go_on(c, copy);
         if (kbi_failed(&copy->run) || !copy->run.work.graph)
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
     }
@@ -12775,7 +11658,28 @@ static void kbi_arm_capture(kbi_contest* c, kbi_arm* a) {
     }
 }
 
-static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
+// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
+static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
+    kbi_place* place = &a->run.place;
+    bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
+    place->in_turn = c->n > 1 || many;
+    place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
+    place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
+    if (a->over)
+        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
+    else
+        kbi_go_on(c, a);
+    if (!many || a->over) return;
+    kbi_arm_replicate(c, a);
+    kbi_arm_capture(c, a);
+    place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    kbi_go_on(c, a);
+}
+
+static void kbi_arm_end(kbi_contest* c, kbi_arm* a) {
+    a->run.place.order = KBI_FINISH;
+    if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
         a->replicas[i].run.place.order = KBI_FINISH;
         if (!a->replicas[i].over) kbi_go_on(c, &a->replicas[i]);
@@ -12785,6 +11689,7 @@ static void kbi_arm_replicas_end(kbi_contest* c, kbi_arm* a) {
     KBENCH_FREE(a->replicas);
     a->replicas = NULL;
     a->n_replicas = 0;
+    kbi_fiber_free(&a->fiber);
 }
 
 // A slot of an arm: a few samples, as many for every arm. The mean of their middle, NaN when the arm is over.
@@ -12792,14 +11697,13 @@ static double kbi_slot(kbi_contest* c, kbi_arm* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
-    a->run.place.slot_end = from + (a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1
-                                        ? 1
-                                        : 8); // launches are a slot by themselves
+    bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // launches are a slot by themselves
+    a->run.place.slot_end = from + (one ? 1 : 8);
     if (c->recipe->samples) a->run.place.slot_end = KBI_MIN(a->run.place.slot_end, c->recipe->samples);
     if (a->run.place.slot_end == from) return NAN;
     a->run.place.settling = c->settling;
     kbi_go_on(c, a);
-    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)64);
+    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
     if (kbi_failed(&a->run) || n <= 0) return NAN;
     memcpy(slot, a->run.m.samples + from, sizeof(double) * (size_t)n);
     return kbi_trimmed(slot, (int)n, (int)n / 8);
@@ -12823,9 +11727,9 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 static double kbi_contest_width(const kbi_contest* c) {
     double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
     const kbi_arm* base = c->arms[0];
-    for (int i = 1; i < kbi_contest_slots(c); i++) {
+    for (int i = 1; i < c->slots; i++) {
         double median, lo, hi;
-        const kbi_arm* a = kbi_contest_arm(c, i);
+        const kbi_arm* a = c->arms[i];
         if (a->over || base->over) continue;
         for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
         if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
@@ -12837,88 +11741,43 @@ static double kbi_contest_width(const kbi_contest* c) {
 static bool kbi_contest_enough(const kbi_contest* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
-    bool each = true;
-    for (int i = 0; i < c->n; i++) // all look in the same rounds, those in which the contest may be resolved
-        c->arms[i]->run.sampling.next_look = c->rounds % 8 ? INT64_MAX : 0;
-    for (int i = 0; i < c->n; i++)
+    bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
+    for (int i = 0; i < c->n; i++) {
+        c->arms[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
         if (!c->arms[i]->over && !kbi_sampled_enough(&c->arms[i]->run, time)) each = false;
+    }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
     if (r->samples || kbi_only_checked(&c->arms[0]->run)) return each;
     if (r->rounds) return c->rounds >= r->rounds;
     if (time >= r->max_time && (kbi_contest_width(c) < INFINITY || time >= 4 * r->max_time)) return each;
-    bool resolved = c->rounds % 8 == 0 && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
+    bool resolved = look && c->rounds >= KBI_ROUNDS_MIN && kbi_contest_width(c) <= r->precision;
     return each && (resolved || c->rounds >= r->max_rounds);
 }
 
-// Slots of so many runs for one of the contest, each after somebody else. false: the device is lost.
-static bool kbi_slots_try(kbi_contest* c, int which, int runs, double ns[KBI_TRIALS][KBI_TRIAL_LONG]) {
-    int slots = kbi_contest_slots(c);
-    kbi_arm* a = kbi_contest_arm(c, which);
-    for (int t = 0; t < KBI_TRIALS && !a->over; t++) {
-        kbi_arm* other = kbi_contest_arm(c, (which + 1 + t % (slots - 1)) % slots);
-        for (int k = 0; k < 2; k++) {
-            kbi_arm* now = k ? a : other;
-            if (now->over) continue;
-            now->run.place.slot_end = now->run.m.n;
-            now->run.place.settling = k ? runs : 1;
-            now->run.place.settled = k ? ns[t] : NULL;
-            kbi_go_on(c, now);
-            now->run.place.settled = NULL;
-            if (kbi_lost(&now->run)) return false;
-        }
-    }
-    return true;
-}
-
-// Tries slots before any counts. false: the device is lost.
-static bool kbi_contest_settle(kbi_contest* c) {
-    double ns[KBI_TRIALS][KBI_TRIAL_LONG];
-    int slots = kbi_contest_slots(c), settling = 1;
-    bool slow = false, steady = false;
-    for (int i = 0; i < c->n; i++) {
-        slow |= c->arms[i]->run.work.estimate_ns > 500000;
-        steady |= !c->arms[i]->run.sampling.timer || c->arms[i]->run.sampling.timer->steady;
-    }
-    c->settling = 0;
-    if (steady || kbi_only_checked(&c->arms[0]->run)) return true;
-    for (int i = 0; i < slots && !slow; i++) {
-        kbi_arm* a = kbi_contest_arm(c, i);
-        bool ends = true;
-        int its = 0;
-        for (int runs = KBI_TRIAL_RUNS; runs <= KBI_TRIAL_LONG; runs *= 2) { // once more, where they may not be all
-            if (!kbi_slots_try(c, i, runs, ns)) return false;
-            its = a->over ? 0 : kbi_settling_of(ns, runs, &ends);
-            if (its < runs / 2) break;
-        }
-        settling = KBI_MAX(settling, its);
-        if (!a->over && !ends) // of the baseline's equal the baseline says it
-            kb_note(&c->arms[i < c->n ? i : 0]->run.kb,
-                    "after %d runs of a turn, which do not count, it still changes", its);
-    }
-    c->settling = settling;
-    return true;
-}
-
-static void kbi_contest_rounds_run(kbi_contest* c) {
-    int order[KBI_SLOTS], slots = kbi_contest_slots(c);
-    int64_t began = kbi_now() - kbi_lab.stood;
-    for (c->rounds = 0; c->rounds < KBI_ROUNDS_LIMIT;) {
-        int live = 0;
-        kbi_slot_order(order, slots, c->rounds, c->recipe->seed);
-        for (int k = 0; k < slots; k++) {
-            kbi_arm* a = kbi_contest_arm(c, order[k]);
-            a->ns[c->rounds] = kbi_slot(c, a);
-            if (kbi_lost(&a->run)) return;
-        }
-        c->rounds++;
-        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
-        if (!live || kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9)) return;
-    }
-}
-
 static void kbi_contest_rounds(kbi_contest* c) {
-    if (kbi_contest_settle(c)) kbi_contest_rounds_run(c);
-    for (int i = 0; i < c->n; i++) // now, before bodies look at their results and the device idles
+    int order[KBI_SLOTS], live = c->n;
+    bool lost = false, enough = false;
+    c->settling = 4; // what the slot before left in caches and predictors is gone by then; a long run outlasts it
+    for (int i = 0; i < c->n; i++) {
+        const kbi_run* run = &c->arms[i]->run;
+        if (run->work.estimate_ns > 500000) c->settling = KBI_MIN(c->settling, 1);
+        if (!run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run)) c->settling = 0;
+    }
+    int64_t began = kbi_now() - kbi_lab.stood;
+    while (live && !lost && !enough) {
+        kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
+        for (int k = 0; k < c->slots && !lost; k++) {
+            kbi_arm* a = c->arms[order[k]];
+            a->ns[c->rounds] = kbi_slot(c, a);
+            lost = kbi_lost(&a->run);
+        }
+        if (lost) break;
+        c->rounds++;
+        live = 0;
+        for (int i = 0; i < c->n; i++) live += !c->arms[i]->over;
+        enough = kbi_contest_enough(c, (double)(kbi_now() - kbi_lab.stood - began) * 1e-9);
+    }
+    for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
         if (!c->arms[i]->over) kbi_note_clock(&c->arms[i]->run, kbi_clock_mhz(&c->arms[i]->run));
     for (int i = 0; i < c->n; i++) {
         kbi_run* run = &c->arms[i]->run;
@@ -12933,50 +11792,27 @@ static void kbi_arm_keep_rounds(const kbi_contest* c, kbi_arm* a) {
     if (c->n < 2 || kbi_failed(run)) return;
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
-    if (a == c->arms[0] && c->equal) run->m.control_ns = kbi_copy_reals(c->equal->ns, c->rounds);
+    if (a == c->arms[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->arms[c->n]->ns, c->rounds);
     // who called no KB_ALLOC has none of its data there, and what it brought nobody knows
-    run->m.stage = c->stage != NULL && !run->memory.strayed && run->memory.most > 0;
+    run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
     run->m.arms = c->n;
     run->m.contest = c->arms[0]->index;
 }
 
-// Starts an arm up to its first rest; one alone, which needs neither fiber nor rounds, goes on to its end.
-static void kbi_arm_start(kbi_contest* c, kbi_arm* a) {
-    const kbi_recipe* r = c->recipe;
-    bool many = r->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
-    a->run.place.in_turn = c->n > 1 || many;
-    a->run.place.fiber = a->run.place.in_turn && !a->run.work.called ? &a->fiber : NULL;
-    a->run.place.order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-    a->over = a->run.place.fiber && !kbi_fiber_make(&a->fiber, kbi_arm_main, a);
-    if (a->over)
-        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
-    else
-        kbi_go_on(c, a);
-    if (many && !a->over) {
-        kbi_arm_replicate(c, a);
-        kbi_arm_capture(c, a);
-        a->run.place.order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
-        kbi_go_on(c, a);
-    }
-}
-
-// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost.
+// Measures arms that passed their check: starts each, runs the rounds, ends each. false: the device is lost, and the
+// others stay where they are, since the process ends.
 static bool kbi_contest_run(kbi_contest* c) {
-    int slots = kbi_contest_slots(c);
     bool good = true;
-    for (int i = 0; i < slots && good; i++) {
-        kbi_arm_start(c, kbi_contest_arm(c, i));
-        good = !kbi_lost(&kbi_contest_arm(c, i)->run);
+    for (int i = 0; i < c->slots && good; i++) {
+        kbi_arm_start(c, c->arms[i]);
+        good = !kbi_lost(&c->arms[i]->run);
     }
     if (good && c->n > 1) kbi_contest_rounds(c);
-    for (int i = 0; i < slots; i++) // the others stay where they are: the process ends
-        if (kbi_lost(&kbi_contest_arm(c, i)->run)) good = false;
-    for (int i = slots - 1; i >= 0; i--) { // the equal one first: it has nothing to say
-        kbi_arm* a = kbi_contest_arm(c, i);
-        a->run.place.order = KBI_FINISH;
-        if (kbi_lost(&a->run)) good = false;
-        if (!a->over && good) kbi_go_on(c, a);
-        if (good) kbi_arm_replicas_end(c, a), kbi_arm_keep_rounds(c, a), kbi_fiber_free(&a->fiber);
+    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->arms[i]->run);
+    for (int i = c->slots - 1; i >= 0 && good; i--) { // the control first: it has nothing to say
+        kbi_arm_end(c, c->arms[i]);
+        kbi_arm_keep_rounds(c, c->arms[i]);
+        good = !kbi_lost(&c->arms[i]->run);
     }
     return good;
 }
@@ -12991,11 +11827,11 @@ typedef struct kbi_room {
     int64_t device, host, largest; // bytes; of the largest stage
 } kbi_room;
 
-static kbi_room kbi_room_of(kbi_arm** arms, int n, bool equal) {
+static kbi_room kbi_room_of(kbi_arm** arms, int n, bool control) {
     kbi_room r = { 0, 0, 0 };
     size_t largest = 0;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, arms[i]->run.memory.most);
-    for (int i = 0; i < n + equal; i++) {
+    for (int i = 0; i < n + control; i++) {
         const kbi_run* run = &arms[i % n]->run;
         int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
         int64_t copies = KBI_MAX(run->memory.copies, 1), all = copies * run->m.memory;
@@ -13013,64 +11849,46 @@ static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
     return KBI_STAGES && !run->machine->tool[0] && largest > 0 && largest <= most;
 }
 
-// The baseline once more. It was checked; nobody asks it.
-static kbi_arm* kbi_equal_of(const kbi_arm* baseline) {
-    kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
-    const kbi_run* of = &baseline->run;
-    memset(a, 0, sizeof *a);
-    kbi_run_init(&a->run, of->backend, of->machine, of->recipe);
-    kbi_run_case(&a->run, of->of);
-    a->run.work = of->work;
-    a->run.memory.most = of->memory.most;
-    a->run.memory.copies = of->memory.copies;
-    a->run.sink = of->sink, a->run.index = -1;
-    a->run.place.stand_in = true;
-    a->index = baseline->index;
-    return a;
-}
-
-static bool kbi_contest_staged(kbi_contest* c, int64_t largest) {
-    kbi_stage stage;
-    kbi_memory* memories[KBI_SLOTS];
-    const kbi_backend* b = c->arms[0]->run.backend;
-    int n = kbi_contest_slots(c);
-    for (int i = 0; i < n; i++) memories[i] = &kbi_contest_arm(c, i)->run.memory;
-    bool staged = kbi_stage_wanted(&c->arms[0]->run, largest) && kbi_stage_open(&stage, b, memories, n);
-    c->stage = staged ? &stage : NULL;
-    bool good = kbi_contest_run(c);
-    if (staged && good) kbi_stage_close(&stage, memories, n);
-    return good;
-}
-
 // Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
 static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
-    int64_t free_now = n ? kbi_free_bytes(arms[0]->run.backend) : KB_NONE;
-    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    bool equal = n > 1; // whoever says how many samples there are asks of each rival, and gets no less sure a verdict
+    const kbi_backend* b = arms[0]->run.backend;
+    int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     for (int i = 0; i < n; i++) arms[i]->run.memory.copies = kbi_copies_planned(&arms[i]->run);
-    kbi_room room = kbi_room_of(arms, n, equal);
+    kbi_room room = kbi_room_of(arms, n, n > 1);
     int64_t device = room.device + room.largest;
     if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
     bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || (n && arms[0]->run.work.called)), good = true;
+    bool together = fits && (KBI_FIBERS || arms[0]->run.work.called), good = true;
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
+        kbi_stage stage;
+        kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
-        c.arms = arms + i;
-        c.n = together ? n : 1;
-        c.equal = together && equal ? kbi_equal_of(arms[0]) : NULL;
+        c.n = c.slots = together ? n : 1;
+        memcpy(c.arms, arms + i, sizeof *arms * (size_t)c.n);
+        if (c.n > 1) {
+            kbi_arm* control = c.arms[c.slots++] = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
+            kbi_arm_again(control, arms[0]);
+            control->run.work = arms[0]->run.work;
+            control->run.memory.most = arms[0]->run.memory.most;
+            control->run.memory.copies = arms[0]->run.memory.copies;
+        }
         c.sink = sink;
         c.recipe = recipe;
-        good = kbi_contest_staged(&c, room.largest);
-        for (int j = 0; j < c.n; j++)
-            if (good || c.arms[j]->over) kbi_arm_result(c.arms[j], sink);
-        if (c.equal && good) kbi_measured_free(&c.equal->run.m), KBENCH_FREE(c.equal);
+        for (int k = 0; k < c.slots; k++) memories[k] = &c.arms[k]->run.memory;
+        c.staged = kbi_stage_wanted(&arms[0]->run, room.largest) && kbi_stage_open(&stage, b, memories, c.slots);
+        good = kbi_contest_run(&c);
+        if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
+        for (int k = 0; k < c.n; k++)
+            if (good || c.arms[k]->over) kbi_arm_result(c.arms[k], sink);
+        if (c.slots > c.n && good) kbi_measured_free(&c.arms[c.n]->run.m), KBENCH_FREE(c.arms[c.n]);
     }
     return good;
 }
 
-// Runs the cases of a group that are marked. false: the device is lost, and cases without a result are to be run again.
+// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found right.
+// false: the device is lost, and cases without a result are to be run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_arm** arms = (kbi_arm**)kbi_grow(NULL, sizeof(kbi_arm*) * (size_t)(n + 1));
@@ -13080,46 +11898,32 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         if (!wanted[i]) continue;
         kbi_arm* a = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm));
         memset(a, 0, sizeof *a);
-        kbi_run_init(&a->run, b, machine, recipe);
-        kbi_run_case(&a->run, &cases[first + i]);
+        kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
-        a->index = first + i;
-        a->run.sink = sink, a->run.index = a->index;
+        a->run.sink = sink, a->run.index = a->index = first + i;
         sink->enter(sink->to, a->index);
+        if (recipe->inside) {
+            kbi_inside* in = kbi_inside_call(&a->run);
+            good = !kbi_lost(&a->run);
+            sink->inside(sink->to, a->index, in);
+            KBENCH_FREE(in);
+            kbi_measured_free(&a->run.m);
+            KBENCH_FREE(a);
+            continue;
+        }
         kbi_check_call(&a->run);
-        bool fine = a->run.m.status == KB_OK;
-        good = fine || !kbi_lost(&a->run);
-        if (fine)
+        if (a->run.m.status == KB_OK) {
             arms[count++] = a;
-        else
-            kbi_arm_result(a, sink), KBENCH_FREE(a);
+            continue;
+        }
+        good = !kbi_lost(&a->run);
+        kbi_arm_result(a, sink);
+        KBENCH_FREE(a);
     }
-    for (int i = 0; i < count && good; i += 64) // as many at once
-        good = kbi_contest_all(arms + i, KBI_MIN(count - i, 64), recipe, sink);
+    for (int i = 0; i < count && good; i += KBI_ARMS)
+        good = kbi_contest_all(arms + i, KBI_MIN(count - i, (int)KBI_ARMS), recipe, sink);
     for (int i = 0; i < count && good; i++) KBENCH_FREE(arms[i]);
     KBENCH_FREE(arms);
-    return good;
-}
-
-// Looks into the marked cases, which have been measured and found right. false: as above.
-static bool kbi_inside_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b,
-                             kbi_machine* machine, int first, int n, const char* wanted, const kbi_sink* sink) {
-    bool good = true;
-    for (int i = 0; i < n && good; i++) {
-        kbi_run* run = wanted[i] ? (kbi_run*)kbi_grow(NULL, sizeof *run) : NULL;
-        if (!run) continue;
-        kbi_run_init(run, b, machine, recipe);
-        kbi_run_case(run, &cases[first + i]);
-        if (recipe->verdicts) run->work.verdict = &recipe->verdicts[i];
-        run->sink = sink, run->index = first + i;
-        sink->enter(sink->to, first + i);
-        kbi_inside* in = kbi_inside_call(run);
-        good = !kbi_lost(run);
-        sink->inside(sink->to, first + i, in);
-        KBENCH_FREE(in);
-        kbi_measured_free(&run->m);
-        KBENCH_FREE(run);
-    }
     return good;
 }
 
@@ -13228,14 +12032,18 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
         ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6;
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    bool empty = usable && 2 * m->idle > m->loops && s.median > 0 && !m->proven;
-    if (empty && (m->kept == KBI_KEPT_NOTHING || m->kept == KBI_KEPT_CONSTANTS)) {
+    // A turn of an empty loop takes up to 2 ns, of an empty function 4 ns; and more beside a busy neighbour.
+    static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 }; // by kbi_kept
+    bool empty = usable && s.median > 0 && s.median <= empty_ms[m->kept] && !m->proven;
+    if (empty && m->kept <= KBI_KEPT_CONSTANTS) {
         r->status = KB_FAILED;
         r->flags |= (uint64_t)1 << KB_FLAG_NO_WORK;
-        r->message = m->kept
-                         ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
-                           "advance; kb_keep(x) of an input, before the work, hides x from it"
-                         : "no longer than an empty loop: nothing of the block is left, or too little to be timed";
+        r->message =
+            m->kept == KBI_KEPT_CONSTANTS
+                ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
+                  "advance; kb_keep(x) of an input, before the work, hides x from it"
+                : "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
+                  "removed the work; kb_keep(x) of its result keeps it";
         return;
     }
     if (!usable || !(s.median > 0)) {
@@ -13940,9 +12748,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     } else if (machine->why[0]) {
         r->no_gpu = kbi_arena_text(r->owned, machine->why);
     } else {
-        r->no_gpu = kbi_is(machine->backend, "script") ? "scripted"
-                    : KBI_CUDA                         ? "--device cpu"
-                                                       : "built without CUDA";
+        r->no_gpu = KBI_CUDA ? "--device cpu" : "built without CUDA";
     }
 }
 
@@ -14120,314 +12926,6 @@ static void kbi_record_session(kb_result* r, const kbi_session* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>reader    record: files of records read back, whatever is in them.
----------------------------------------------------------------------------------------------------------------*/
-
-enum { KBI_READ_PARAMS = 256 }; // axes of a case at most
-
-KBI_SLOW_END
-// The same text twice is kept once: a run's records say much that is the same for all of them.
-static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
-    uint64_t key = kbi_hash(14695981039346656037u, s);
-    kbi_mapped* slot = kbi_map_find(&to->texts, key);
-    if (slot->key && strcmp((const char*)slot->at, s) == 0) return (const char*)slot->at;
-    const char* kept = kbi_arena_text_n(&to->arena, s, n);
-    if (!slot->key) kbi_map_take(&to->texts, slot, key, (intptr_t)kept);
-    return kept;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params* out) {
-    kb_param list[KBI_READ_PARAMS];
-    int64_t n = 0;
-    int more;
-    r->at++;
-    for (; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        kb_param* p = &list[n];
-        kbi_scanned number;
-        if (n == KBI_READ_PARAMS)
-            return kbi_reader_wrong(r, "%s: more than %d values", key->name, (int)KBI_READ_PARAMS);
-        memset(p, 0, sizeof *p);
-        if (!kbi_read_key(r)) return false;
-        p->name = kbi_records_text(r->to, r->token.s, r->token.n);
-        for (int64_t i = 0; i < n; i++)
-            if (kbi_is(list[i].name, p->name))
-                return kbi_reader_wrong(r, "%s: %.60s is there twice", key->name, p->name);
-        p->type = KB_AXIS_REALS;
-        p->r = NAN;
-        int c = kbi_peek(r);
-        if (c == '"') {
-            if (!kbi_read_text(r)) return false;
-            p->type = KB_AXIS_STRINGS;
-            p->s = kbi_records_text(r->to, r->token.s, r->token.n);
-        } else if (c == 'n') {
-            if (!kbi_read_word(r, "null")) return false;
-        } else {
-            if (!kbi_read_number(r, &number)) return false;
-            p->r = number.x;
-            bool minus_zero = number.x == 0 && 1 / number.x < 0;
-            if (number.whole && number.fits && !minus_zero) p->type = KB_AXIS_INTS, p->i = number.i;
-        }
-    }
-    if (more < 0) return false;
-    out->of = (kb_param*)kbi_arena_copy(&r->to->arena, list, sizeof(kb_param) * (size_t)n);
-    out->n = n;
-    return true;
-}
-
-KBI_SLOW_END
-static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
-    int64_t n = 0;
-    int more;
-    kbi_scanned number;
-    r->at++;
-    for (; (more = kbi_read_item(r, ']', n)) > 0; n++) {
-        if (n == r->values_size) {
-            r->values_size = 2 * n + 64;
-            r->values = (double*)kbi_grow(r->values, sizeof(double) * (size_t)r->values_size);
-        }
-        number.x = NAN;
-        if (kbi_peek(r) == 'n' ? !kbi_read_word(r, "null") : !kbi_read_number(r, &number)) return false;
-        r->values[n] = number.x;
-    }
-    if (more < 0) return false;
-    out->of = (double*)kbi_arena_copy(&r->to->arena, r->values, sizeof(double) * (size_t)n);
-    out->n = n;
-    return true;
-}
-KBI_SLOW_BEGIN
-
-static bool kbi_read_flags(kbi_reader* r, kbi_field_flags* out) {
-    int more;
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, ']', n)) > 0; n++) {
-        if (!kbi_read_text(r)) return false;
-        int f = 0;
-        while (f < KB_FLAG_COUNT && !kbi_is(kb_flag_name((kb_flag)f), r->token.s)) f++;
-        if (f < KB_FLAG_COUNT)
-            *out |= (uint64_t)1 << f;
-        else if (!r->strange)
-            kbi_warn("%s:%lld: this version knows no flag %.40s; such flags are left out", r->path,
-                     (long long)r->line, r->token.s),
-                r->strange = true;
-    }
-    return more == 0;
-}
-
-static bool kbi_read_status(kbi_reader* r, kb_status* out) {
-    if (!kbi_read_text(r)) return false;
-    for (int s = KB_OK; s <= KB_SKIPPED; s++)
-        if (kbi_is(kbi_status_name((kb_status)s), r->token.s)) return *out = (kb_status)s, true;
-    return kbi_reader_wrong(r, "status is ok, failed or skipped, not '%.40s'", r->token.s);
-}
-
-static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
-    if (!kbi_read_text(r)) return false;
-    for (int v = KB_FASTER; v <= KB_UNRESOLVED; v++)
-        if (kbi_is(kbi_verdict_name((kb_verdict)v), r->token.s)) return *out = (kb_verdict)v, true;
-    return kbi_reader_wrong(r, "verdict is FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
-}
-
-KBI_SLOW_END
-static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
-    kbi_scanned x;
-    if (!kbi_read_number(r, &x)) return false;
-    if (!x.whole) x.fits = fabs(x.x) < 9007199254740992.0;
-    if (!x.whole && x.fits) x.i = (int64_t)x.x, x.fits = (double)x.i == x.x;
-    if (!x.fits || x.i == KB_NONE)
-        return kbi_reader_wrong(r, "%s is a whole number of at most 63 bits, not %.17g", key->name, x.x);
-    return *out = x.i, true;
-}
-
-// The value of a key into its field, which is cleared.
-static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
-    static const char digits[] = "-0123456789";
-    static const struct {
-        const char *begins, *wanted;
-    } kinds[] = { { "\"", "a text" },         { digits, "a number" }, { digits, "a whole number" },
-                  { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
-                  { "[", "a list of flags" }, { "\"", "a text" },     { "\"", "a text" } };
-    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
-    int c = kbi_peek(r);
-    kbi_scanned number;
-    if (c == 'n') return kbi_read_word(r, "null");
-    if (c <= 0 || !strchr(kinds[key->kind].begins, c))
-        return kbi_reader_fail(r, "%s is %s or null", key->name, kinds[key->kind].wanted);
-    switch (key->kind) {
-    case KBI_KIND_text:
-        return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
-    case KBI_KIND_real: return kbi_read_number(r, &number) && (*(kbi_field_real*)field = number.x, true);
-    case KBI_KIND_whole: return kbi_read_whole(r, key, (kbi_field_whole*)field);
-    case KBI_KIND_truth: *(kbi_field_truth*)field = c == 't'; return kbi_read_word(r, c == 't' ? "true" : "false");
-    case KBI_KIND_params: return kbi_read_params(r, key, (kbi_field_params*)field);
-    case KBI_KIND_samples: return kbi_read_samples(r, (kbi_field_samples*)field);
-    case KBI_KIND_flags: return kbi_read_flags(r, (kbi_field_flags*)field);
-    case KBI_KIND_status: return kbi_read_status(r, (kbi_field_status*)field);
-    case KBI_KIND_verdict: return kbi_read_verdict(r, (kbi_field_verdict*)field);
-    }
-    return false;
-}
-
-// A key's place in the table, -1: it is not there. Files have them in the table's order, so the next is tried first.
-static int kbi_read_key_place(const char* name, int next) {
-    if (next < KBI_COUNT(kbi_keys) && strcmp(kbi_keys[next].name, name) == 0) return next;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
-        if (strcmp(kbi_keys[i].name, name) == 0) return i;
-    return -1;
-}
-
-// A key that is not in the table: in schema 1 and 2 mode said cache and timer, and shared_buffers had another name.
-static bool kbi_read_older(kbi_reader* r, kb_result* out) {
-    if (kbi_is(r->token.s, "stage_shared"))
-        return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
-    if (!kbi_is(r->token.s, "mode")) return kbi_read_any(r, 0);
-    const char* mode = NULL;
-    if (!kbi_read_field(r, kbi_key_named("cache"), &mode)) return false;
-    bool other = !mode || kbi_is(mode, "cupti") || kbi_is(mode, "wall");
-    if (!out->timer) out->timer = other ? mode : "events";
-    if (!out->cache && !other) out->cache = mode;
-    return true;
-}
-
-// Keys and values into what is there already.
-static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
-    bool seen[KBI_COUNT(kbi_keys)] = { false };
-    int at = -1, more;
-    if (kbi_peek(r) != '{') return kbi_reader_fail(r, "a record has to begin with {");
-    r->at++;
-    for (int64_t n = 0; (more = kbi_read_item(r, '}', n)) > 0; n++) {
-        if (!kbi_read_key(r)) return false;
-        int key = kbi_read_key_place(r->token.s, at + 1);
-        if (key >= 0 && seen[key]) return kbi_reader_wrong(r, "%s is there twice in a record", kbi_keys[key].name);
-        if (key < 0 ? !kbi_read_older(r, out) : !kbi_read_field(r, &kbi_keys[key], (char*)out + kbi_keys[key].offset))
-            return false;
-        if (key >= 0) seen[at = key] = true;
-    }
-    return more == 0;
-}
-
-static bool kbi_read_record(kbi_reader* r, kb_result* out) {
-    *out = r->blank;
-    if (!kbi_read_keys(r, out)) return false;
-    if (!out->name || !out->operation)
-        return kbi_reader_wrong(
-            r, "a record without its %s: --load reads what --json and --jsonl wrote, no other format",
-            out->name ? "operation" : "name");
-    if (out->schema > KBI_SCHEMA && !r->newer)
-        kbi_warn(
-            "%s:%lld: written by a later version (schema %lld, here %d): keys that this one does not know are left "
-            "out",
-            r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
-            r->newer = true;
-    if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA; // what it is written as
-    return true;
-}
-KBI_SLOW_BEGIN
-
-// Whether two records of a name, device and run are of one measurement: of a file that was read twice, or of --json and
-// --jsonl of a run.
-static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
-    return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
-           memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
-}
-
-// A record behind the others, or in the place of an earlier one of the same measurement.
-static void kbi_records_add(kbi_records* to, const kb_result* r) {
-    char device[32];
-    snprintf(device, sizeof device, "|%lld|", (long long)r->device);
-    uint64_t key = kbi_hash(kbi_hash(kbi_hash(14695981039346656037u, r->run_id ? r->run_id : ""), device), r->name);
-    kbi_mapped* slot = kbi_map_find(&to->cases, key);
-    if (slot->key && r->run_id) {
-        kb_result* before = &to->of[slot->at];
-        if (kbi_is(before->run_id, r->run_id) && before->device == r->device && kbi_is(before->name, r->name)) {
-            if (kbi_same_measurement(before, r)) {
-                *before = *r;
-                to->replaced++;
-                return;
-            }
-            if (to->twice++ < 8)
-                kbi_warn("run %s has two different records of %s: two benchmarks had one name. Both are kept, and "
-                         "compared in their order; rename one benchmark",
-                         r->run_id, r->name);
-        }
-    }
-    if (to->n == to->size) {
-        to->size = 2 * to->size + 64;
-        to->of = (kb_result*)kbi_grow(to->of, sizeof(kb_result) * (size_t)to->size);
-    }
-    if (!slot->key && r->run_id) kbi_map_take(&to->cases, slot, key, (intptr_t)to->n);
-    to->of[to->n++] = *r;
-}
-
-static void kbi_records_object(kbi_records* to, kbi_field_params* object) {
-    kb_param* all = (kb_param*)kbi_arena_alloc(&to->arena, sizeof(kb_param) * (size_t)(object->n + 1));
-    for (int64_t i = 0; i < object->n; i++) {
-        all[i] = object->of[i];
-        all[i].name = kbi_records_text(to, all[i].name, strlen(all[i].name));
-        if (all[i].s) all[i].s = kbi_records_text(to, all[i].s, strlen(all[i].s));
-    }
-    object->of = all;
-}
-
-// A copy of a record that owns what it points to.
-static void kbi_records_keep(kbi_records* to, const kb_result* from) {
-    kb_result r = *from;
-    for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        char* field = (char*)&r + kbi_keys[i].offset;
-        kbi_field_text* text = (kbi_field_text*)field;
-        kbi_field_samples* samples = (kbi_field_samples*)field;
-        if (kbi_keys[i].kind == KBI_KIND_params) kbi_records_object(to, (kbi_field_params*)field);
-        if (kbi_keys[i].kind == KBI_KIND_text && *text) *text = kbi_records_text(to, *text, strlen(*text));
-        if (kbi_keys[i].kind != KBI_KIND_samples || !samples->n) continue;
-        samples->of = (double*)kbi_arena_copy(&to->arena, samples->of, sizeof(double) * (size_t)samples->n);
-    }
-    r.owned = NULL;
-    if (r.inside) r.inside = kbi_inside_copy(kbi_arena_alloc(&to->arena, kbi_inside_size(r.inside)), r.inside);
-    kbi_records_add(to, &r);
-}
-
-static void kbi_records_free(kbi_records* r) {
-    KBENCH_FREE(r->of);
-    KBENCH_FREE(r->texts.slots);
-    KBENCH_FREE(r->cases.slots);
-    kbi_arena_free(&r->arena);
-    memset(r, 0, sizeof *r);
-}
-
-static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_records* to, const char* s,
-                             size_t n) {
-    kbi_reader_text(r, s, n);
-    r->path = path;
-    r->line = line;
-    r->to = to;
-    kbi_result_clear(&r->blank);
-    KBENCH_FREE(r->blank.owned); // nothing of its own: the arena of all has it
-    r->blank.owned = NULL;
-}
-
-static void kbi_reader_end(kbi_reader* r) {
-    KBENCH_FREE(r->values);
-    kbi_text_free(&r->token);
-}
-
-// One line of a file, as a record that owns what it points to; false after an error message.
-static bool kbi_read_one(kb_result* out, const char* path, int64_t line, const char* s, size_t n) {
-    kbi_reader r;
-    kbi_records one;
-    memset(&one, 0, sizeof one);
-    kbi_reader_begin(&r, path, line, &one, s, n);
-    bool good = kbi_read_record(&r, out);
-    kbi_reader_end(&r);
-    if (good) {
-        out->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
-        *out->owned = one.arena;
-        memset(&one.arena, 0, sizeof one.arena);
-    }
-    kbi_records_free(&one);
-    return good;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>store     record: files that survive a crash.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -14436,10 +12934,9 @@ typedef struct kbi_store {
     kbi_out array;
     kbi_lines lines;
     int64_t n;
-    unsigned failed; // bits: json, jsonl
-    bool keep;       // results of an earlier run are worth more than an empty array
+    bool json_failed, jsonl_failed;
+    bool keep; // results of an earlier run are worth more than an empty array
 } kbi_store;
-enum { KBI_JSON_FAILED = 1, KBI_JSONL_FAILED = 2 };
 
 static void kbi_store_free(kbi_store* s) {
     kbi_out_free(&s->array);
@@ -14454,7 +12951,7 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     s->array.file = s->lines.file = -1;
     if (kbi_is(json, "-") && kbi_is(jsonl, "-"))
         return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
-    if ((!json || kbi_out_open(&s->array, "json", json, NULL, false)) &&
+    if ((!json || kbi_out_open(&s->array, "json", json, &kbi_array_mark, false)) &&
         (!jsonl || kbi_lines_open(&s->lines, "jsonl", jsonl)))
         return true;
     kbi_store_free(s);
@@ -14462,66 +12959,49 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
 }
 
 // Said once of each; what could not be written waits for the next record, and for the end of the run.
-static void kbi_store_trouble(kbi_store* s, unsigned which, const char* path) {
-    if (!(s->failed & which))
-        kbi_error("writing --%s %s failed: %s", which == KBI_JSON_FAILED ? "json" : "jsonl", path, strerror(errno));
-    s->failed |= which;
+static void kbi_store_trouble(bool* failed, const char* option, const char* path) {
+    if (!*failed) kbi_error("writing --%s %s failed: %s", option, path, strerror(errno));
+    *failed = true;
 }
 
-// A record as it stands goes into the array.
-static void kbi_store_put(kbi_store* s, const char* record, size_t n) {
-    if (!s->json) return;
-    kbi_puts(&s->array.waiting, s->n++ ? ",\n" : "[\n");
-    kbi_put(&s->array.waiting, record, n);
-    if (!kbi_flush(s->array.file, &s->array.waiting, 1000)) kbi_store_trouble(s, KBI_JSON_FAILED, s->json);
-}
-
-// Records that belong together are appended at once: a process that resumes the same file finds all of them or none.
-static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n) {
+// Records that belong together are appended at once: a process that reads the same file finds all of them or none.
+// appended false: the file of lines has them already.
+static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
     fflush(stdout);
     for (int64_t i = 0; i < n; i++) {
         record.n = 0;
         kbi_json_result(&record, &results[i]);
-        kbi_store_put(s, record.s, record.n);
-        if (!s->jsonl) continue;
-        kbi_put(&s->lines.waiting, record.s, record.n);
-        kbi_puts(&s->lines.waiting, "\n");
+        if (s->json) {
+            kbi_puts(&s->array.waiting, s->n++ ? ",\n" : "[\n");
+            kbi_put(&s->array.waiting, record.s, record.n);
+        }
+        if (s->jsonl && appended) {
+            kbi_put(&s->lines.waiting, record.s, record.n);
+            kbi_puts(&s->lines.waiting, "\n");
+        }
     }
-    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_trouble(s, KBI_JSONL_FAILED, s->jsonl);
     kbi_text_free(&record);
+    if (s->array.file >= 0 && !kbi_flush(s->array.file, &s->array.waiting, 1000))
+        kbi_store_trouble(&s->json_failed, "json", s->json);
+    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_trouble(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
 // Writes what waits and ends the array; the old file stays as it is until the new one is complete.
 static bool kbi_store_close(kbi_store* s) {
-    bool nothing = s->keep && !s->n && s->json && s->array.temporary && access(s->array.target, F_OK) == 0;
-    unsigned before = s->failed;
-    s->failed = 0;
-    if (s->jsonl) {
-        bool good = kbi_lines_end(&s->lines, 5000);
-        if (good && before & KBI_JSONL_FAILED)
-            kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
-        else if (!good && errno && s->lines.waiting.n)
-            kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n,
-                      strerror(errno));
-        else if (!good && errno && !(before & KBI_JSONL_FAILED))
-            kbi_error("writing --jsonl %s failed: %s", s->jsonl, strerror(errno));
-        if (!good) s->failed |= KBI_JSONL_FAILED;
-    }
-    if (s->json && !nothing) {
+    bool nothing = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
+    bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || nothing;
+    if (lines && s->jsonl_failed) kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
+    if (!lines && errno)
+        kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n, strerror(errno));
+    if (!array) {
         kbi_puts(&s->array.waiting, s->n ? "\n]\n" : "[]\n");
-        bool good = kbi_out_end(&s->array, 5000);
-        if (!good && errno && before & KBI_JSON_FAILED)
-            kbi_error("--json %s could not be written in the end, either: %s", s->json, strerror(errno));
-        else if (!good && errno)
-            kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
-        else if (good && before & KBI_JSON_FAILED)
-            kbi_warn("--json: all of it could be written in the end");
-        if (!good) s->failed |= KBI_JSON_FAILED;
+        array = kbi_out_end(&s->array, 5000);
+        if (!array && errno) kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
     }
     kbi_store_free(s);
-    return !s->failed;
+    return lines && array;
 }
 
 bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
@@ -14532,7 +13012,7 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     for (int64_t i = 0; i < n; i++) {
         const char* name = results[i].name ? results[i].name : "";
         if (!kbi_set_add(&names, kbi_hash(14695981039346656037u, name)) && !twice) twice = name;
-        kbi_store_add(&store, &results[i], 1);
+        kbi_store_add(&store, &results[i], 1, true);
     }
     kbi_set_free(&names);
     if (twice)
@@ -15590,181 +14070,6 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>resume    program: which cases an earlier run has left records of, and what is still to be done.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_line {    // of the file of lines
-    uint64_t name, key;      // hashes of case and program; of the machine and the seed as well
-    size_t at, n;            // without its end
-    bool record;             // all of one: what other tools wrote stays as it is
-    bool done;               // not of a case that failed
-    bool old;                // its case is measured again, or it breaks off
-    struct kbi_line* before; // the line before it with the same key
-} kbi_line;
-
-typedef struct kbi_resume {
-    kbi_text text;
-    kbi_line* lines; // in the order of the file
-    int n;
-    kbi_line** by; // of the case of the plan: its line, NULL: it is to be measured
-} kbi_resume;
-
-// A case is not measured again if a line has equal values of all these keys. The first two are of the program.
-static const char* const kbi_resume_keys[] = { "name", "binary", "backend", "gpu", "device", "cpu", "seed" };
-
-static uint64_t kbi_hash_value(uint64_t h, const char* value, size_t n) {
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)value[i]) * 1099511628211u;
-    return (h ^ 0xff) * 1099511628211u;
-}
-
-static void kbi_line_keys(kbi_line* l, const char* line, size_t n) {
-    l->key = 14695981039346656037u;
-    for (int i = 0; i < KBI_COUNT(kbi_resume_keys); i++) {
-        size_t size = 0;
-        const char* value = kbi_line_value(line, n, kbi_resume_keys[i], &size);
-        l->key = kbi_hash_value(l->key, value, value ? size : 0);
-        if (i == 1) l->name = l->key;
-    }
-}
-
-// The same for a case: of its record on a machine and in a session like these, NULL: on any.
-static uint64_t kbi_resume_key(const kbi_case* c, const kb_result* like) {
-    kb_result of;
-    kbi_text text = KBI_BLANK;
-    uint64_t h = 14695981039346656037u;
-    memset(&of, 0, sizeof of);
-    if (like) of = *like;
-    of.name = c->name;
-    if (!like) of.binary = kbi_binary_hash();
-    for (int i = 0; i < (like ? KBI_COUNT(kbi_resume_keys) : 2); i++) {
-        const kbi_key* key = kbi_key_named(kbi_resume_keys[i]);
-        text.n = 0;
-        kbi_json_field(&text, kbi_field(&of, key), key->kind);
-        h = kbi_hash_value(h, text.s, text.n);
-    }
-    kbi_text_free(&text);
-    return h;
-}
-
-// The lines of a file from its begin; false: errno says why it cannot be read.
-static bool kbi_resume_read(kbi_resume* r, int file) {
-    memset(r, 0, sizeof *r);
-    if (lseek(file, 0, SEEK_SET) != 0 || !kbi_read_file(file, &r->text, SIZE_MAX)) return false;
-    for (size_t at = 0, end; at < r->text.n; at = end) {
-        const char *line = r->text.s + at, *stop = (const char*)memchr(line, '\n', r->text.n - at);
-        size_t n = stop ? (size_t)(stop - line) : r->text.n - at, size = 0;
-        end = at + n + 1;
-        if ((r->n & (r->n - 1)) == 0)
-            r->lines = (kbi_line*)kbi_grow(r->lines, sizeof(kbi_line) * (size_t)KBI_MAX(2 * r->n, 16));
-        kbi_line* l = &r->lines[r->n++];
-        memset(l, 0, sizeof *l);
-        l->at = at;
-        l->n = n;
-        kbi_line_kind kind = kbi_line_is(line, n);
-        l->record = kind == KBI_LINE_RECORD;
-        l->old = kind == KBI_LINE_TORN && (!stop || n >= 10); // shorter ones may be of other tools
-        if (!l->record) continue;
-        kbi_line_keys(l, line, n);
-        const char* status = kbi_line_value(line, n, "status", &size);
-        l->done =
-            status && (size == 4 || size == 9) && memcmp(status, size == 4 ? "\"ok\"" : "\"skipped\"", size) == 0;
-    }
-    return true;
-}
-
-// The lines that are there; none where there is no file yet. False after an error message.
-static bool kbi_resume_open(kbi_resume* r, const char* path) {
-    memset(r, 0, sizeof *r);
-    if (!*kbi_binary_hash())
-        return kbi_error(
-                   "--resume measures what this build has no record of, and the program's file cannot be read; run "
-                   "without --resume"),
-               false;
-    int file = kbi_open_input(path, false);
-    if (file < 0 && errno == ENOENT) return true;
-    bool good = file >= 0 && kbi_resume_read(r, file);
-    if (!good) kbi_error("--resume cannot read --jsonl %s: %s", path, kbi_why_not_open(errno));
-    if (file >= 0) close(file);
-    return good;
-}
-
-static void kbi_resume_free(kbi_resume* r) {
-    kbi_text_free(&r->text);
-    KBENCH_FREE(r->lines);
-    KBENCH_FREE(r->by);
-    memset(r, 0, sizeof *r);
-}
-
-// Finds the lines of a plan's cases. absent: those that have none here. A group that lacks one is measured as a whole,
-// and its lines are old. The answer is the number of cases that are done.
-static int kbi_resume_find(kbi_resume* r, const kbi_plan* plan, const kb_result* like, const char* absent) {
-    kbi_map places = KBI_BLANK; // of the last line with a key
-    int done = 0;
-    r->by = (kbi_line**)kbi_grow(r->by, sizeof(kbi_line*) * (size_t)(plan->n + 1));
-    for (int i = 0; i < r->n; i++) {
-        kbi_line* l = &r->lines[i];
-        uint64_t key = like ? l->key : l->name;
-        if (!l->record) continue;
-        kbi_mapped* slot = kbi_map_find(&places, key);
-        l->before = slot->key ? &r->lines[slot->at] : NULL;
-        kbi_map_take(&places, slot, key, i);
-    }
-    for (int first = 0, end; first < plan->n; first = end) {
-        bool whole = true;
-        end = kbi_group_end(plan, first);
-        for (int i = first; i < end; i++) {
-            const kbi_mapped* slot = kbi_map_find(&places, kbi_resume_key(&plan->cases[i], like));
-            r->by[i] = slot->key ? &r->lines[slot->at] : NULL;
-            if (!(absent && absent[i])) whole &= r->by[i] && r->by[i]->done;
-        }
-        for (int i = first; i < end; i++) {
-            for (kbi_line* l = r->by[i]; l; l = l->before) l->old = !whole || !l->done;
-            if (!whole) r->by[i] = NULL;
-            done += r->by[i] != NULL;
-        }
-    }
-    KBENCH_FREE(places.slots);
-    return done;
-}
-
-// Whether the group that begins here is done.
-static bool kbi_resume_has(const kbi_resume* r, const kbi_plan* plan, int first) {
-    for (int i = first, end = kbi_group_end(plan, first); r->by && i < end; i++)
-        if (r->by[i]) return true;
-    return false;
-}
-
-// What is to stand in the file from now on; false: that is what stands there.
-static bool kbi_resume_lines(const kbi_resume* r, kbi_text* out) {
-    bool differs = false;
-    for (int i = 0; i < r->n; i++) {
-        const kbi_line* l = &r->lines[i];
-        differs |= l->old;
-        if (!l->old) kbi_put(out, r->text.s + l->at, l->n), kbi_puts(out, "\n");
-    }
-    return differs;
-}
-
-// Takes what is done out of a plan that is only looked at.
-static bool kbi_resume_reduce(kbi_plan* plan, const char* path) {
-    kbi_resume r;
-    int n = 0, groups = 0;
-    if (!kbi_resume_open(&r, path)) return false;
-    int done = kbi_resume_find(&r, plan, NULL, NULL);
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (kbi_resume_has(&r, plan, first)) continue;
-        groups++;
-        for (int i = first; i < end; i++) plan->cases[n++] = plan->cases[i];
-    }
-    kbi_warn("--resume: %d of %d cases have a record in %s", done, plan->n, path);
-    plan->n = n;
-    plan->groups = groups;
-    kbi_resume_free(&r);
-    return true;
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>budget    program: --budget, a time for the whole run: what each case gets of it, and what has no room.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -15973,17 +14278,6 @@ KBI_INLINE void kbi_exec(char** argv, const char* words, bool all, pid_t parent)
     _exit(2);
 }
 
-// "cpu", "all", a number: false after an error message.
-static bool kbi_device_option(const kbi_options* o, int64_t* first, bool* all) {
-    *first = 0;
-    *all = kbi_is(o->device, "all");
-    if (!o->device || *all || kbi_is(o->device, "cpu")) return true;
-    if (kbi_is(o->device, "script") && kbi_lab.script) return true;
-    if (kbi_is(o->device, "script"))
-        return kbi_error("--device takes a number, all or cpu, not '%s'", o->device), false;
-    return *first = o->gpu, true;
-}
-
 static bool kbi_profiled(void) {
     static const char* const names[] = { "CUDA_INJECTION64_PATH", "NV_NSIGHT_INJECTION_PORT_BASE",
                                          "NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "NSYS_PROFILING_SESSION_ID",
@@ -16040,6 +14334,7 @@ static bool kbi_measured_possible(const kbi_measured* m, size_t size) {
         if (*ends[i]) return false;
     if (m->n < 0 || m->rounds < 0 || m->status < 0 || m->status > KB_SKIPPED) return false;
     if (m->n_counters < 0 || m->n_counters > KBI_COUNTERS) return false;
+    if (m->kept < KBI_NOT_HOST || m->kept > KBI_KEPT_BY_CALL) return false;
     for (int i = 0; i < m->n_counters; i++)
         if (m->counters[i].name[sizeof m->counters[i].name - 1] ||
             m->counters[i].unit[sizeof m->counters[i].unit - 1])
@@ -16122,8 +14417,7 @@ static int kbi_worker_main(const kbi_options* o) {
         }
         recipe.max_time = job.max_time;
         recipe.verdicts = verdicts;
-        good = (job.inside ? kbi_inside_cases : kbi_run_cases)(plan.cases, &recipe, b, &machine, job.first, job.n,
-                                                               wanted, &sink);
+        good = kbi_run_cases(plan.cases, &recipe, b, &machine, job.first, job.n, wanted, &sink);
         good = good && !kbi_left_behind(machine.gpu_present != 0);
         // roofs may have been measured meanwhile
         if (!job.inside) kbi_send(out, KBI_HELLO, 0, &machine, sizeof machine);
@@ -16148,17 +14442,16 @@ typedef struct kbi_output_file {
 typedef struct kbi_outputs {
     kbi_output_file of[KBI_OUTPUT_FILES];
     int n;
-    bool keeps;       // an output asks for all records at the end
-    kbi_records kept; // of a run, whose own records do not outlive their group
+    bool keeps; // an output asks for all records at the end
+    kb_result* kept;
+    int64_t n_kept;
 } kbi_outputs;
 
 // --- one file for one option ---
 
 typedef struct kbi_destination { // where an option writes
     const char* option;          // without its --; NULL: no option, but stdout or stderr
-    kbi_text path, target;
-    struct stat at; // of the file, or of its folder where it is new
-    bool there, known;
+    char* path;                  // from the root on, behind all links
 } kbi_destination;
 
 static struct kbi_destinations {
@@ -16166,69 +14459,42 @@ static struct kbi_destinations {
     int n;
 } kbi_destinations;
 
-static void kbi_destination_look(kbi_destination* p) {
-    if (!p->option) return;
-    p->known = p->there = stat(p->path.s, &p->at) == 0;
-    if (p->there) return;
-    kbi_text above = KBI_BLANK;
-    kbi_put(&above, p->target.s, kbi_folder_length(p->target.s));
-    p->known = stat(above.s, &p->at) == 0;
-    kbi_text_free(&above);
-}
-
-static bool kbi_destinations_same(const kbi_destination* a, const kbi_destination* b) {
-    if (kbi_is(a->path.s, "-") || kbi_is(b->path.s, "-")) return kbi_is(a->path.s, b->path.s);
-    if (a->there != b->there) return false;
-    if (a->there && S_ISCHR(a->at.st_mode)) return false; // devices keep nothing
-    if (kbi_is(a->target.s, b->target.s)) return true;
-    if (!a->known || !b->known || !kbi_same_file(&a->at, &b->at)) return false;
-    return a->there ||
-           kbi_is(a->target.s + kbi_folder_length(a->target.s), b->target.s + kbi_folder_length(b->target.s));
-}
-
 // Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
 // there.
 static bool kbi_destination_take(const char* option, const char* folder, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
+    kbi_text full = KBI_BLANK;
+    struct stat about;
+    bool standard = kbi_is(path, "-"), apart = true;
     if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
-    kbi_destination* p = &all->of[all->n];
-    memset(p, 0, sizeof *p);
-    p->option = option;
-    if (folder) kbi_putf(&p->path, "%s/", folder);
-    kbi_puts(&p->path, path);
-    kbi_path_target(&p->target, p->path.s);
-    kbi_destination_look(p);
-    all->n++;
-    for (int i = 0; i < all->n - 1; i++) {
-        kbi_destination* before = &all->of[i];
-        kbi_destination_look(before);
-        if ((!before->option && !before->there) || !kbi_destinations_same(before, p)) continue;
-        if (!before->option)
-            kbi_error("--%s %s is the file that %s goes to; name another file", option, p->path.s, before->path.s);
-        else if (kbi_is(p->path.s, "-"))
+    kbi_putf(&full, "%s%s%s", folder ? folder : "", folder ? "/" : "", path);
+    char* real = standard ? kbi_keep_text(path) : kbi_real_path(full.s);
+    bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode); // keeps nothing
+    for (int i = 0; i < all->n && apart && !device; i++) {
+        const kbi_destination* before = &all->of[i];
+        apart = !kbi_is(before->path, real);
+        if (!apart && !before->option)
+            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, full.s);
+        else if (!apart && standard)
             kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
-        else
-            kbi_error("--%s %s and --%s %s are one file; give each its own", before->option, before->path.s, option,
-                      p->path.s);
-        return false;
+        else if (!apart)
+            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, full.s);
     }
-    return true;
-}
-
-static void kbi_destinations_free(void) {
-    for (int i = 0; i < kbi_destinations.n; i++)
-        kbi_text_free(&kbi_destinations.of[i].path), kbi_text_free(&kbi_destinations.of[i].target);
-    kbi_destinations.n = 0;
+    all->of[all->n].option = option;
+    all->of[all->n++].path = real;
+    kbi_text_free(&full);
+    return apart;
 }
 
 // Whether every option writes to a file of its own, which is not the one that stdout or stderr goes to. False after an
 // error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
+    struct stat about;
     for (int file = 1; file <= 2; file++) { // a file there would be replaced below them, or mixed with their text
-        kbi_destination* p = &kbi_destinations.of[kbi_destinations.n++];
-        memset(p, 0, sizeof *p);
-        kbi_puts(&p->path, file == 1 ? "stdout" : "stderr"), kbi_puts(&p->target, "");
-        p->there = p->known = fstat(file, &p->at) == 0 && S_ISREG(p->at.st_mode);
+        bool plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
+        if (plain)
+            kbi_destinations.of[kbi_destinations.n++].path =
+                kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     }
     bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
     if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
@@ -16238,7 +14504,8 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             apart = kbi_destination_take(i->option, NULL, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
-    kbi_destinations_free();
+    for (int i = 0; i < kbi_destinations.n; i++) KBENCH_FREE(kbi_destinations.of[i].path);
+    memset(&kbi_destinations, 0, sizeof kbi_destinations);
     return apart;
 }
 
@@ -16248,8 +14515,10 @@ static kbi_outputs* kbi_outputs_now; // of this run, for an output that opens fi
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
-    kbi_records_free(&all->kept);
-    all->n = 0;
+    for (int64_t i = 0; i < all->n_kept; i++) kb_result_free(&all->kept[i]);
+    KBENCH_FREE(all->kept);
+    all->kept = NULL;
+    all->n_kept = all->n = 0;
 }
 
 // A file that is written at the end. False after an error message.
@@ -16297,17 +14566,21 @@ static bool kbi_outputs_stdout(const kbi_options* o) { // whether one of them ta
     return some;
 }
 
-static void kbi_outputs_keep(kbi_outputs* all, const kb_result* r) {
-    if (all->keeps) kbi_records_keep(&all->kept, r);
+// Takes records that are wanted at the end, with what they own.
+static void kbi_outputs_keep(kbi_outputs* all, const kb_result* results, int64_t n) {
+    if (!all->keeps || !n) return;
+    all->kept = (kb_result*)kbi_grow(all->kept, sizeof(kb_result) * (size_t)(all->n_kept + n));
+    memcpy(all->kept + all->n_kept, results, sizeof(kb_result) * (size_t)n);
+    all->n_kept += n;
 }
 
 // Writes all of them; where there are no records, old files stay.
-static bool kbi_outputs_write(kbi_outputs* all, const kbi_records* records) {
+static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_t n) {
     bool good = true;
     for (int i = 0; i < all->n; i++) {
         kbi_out* to = &all->of[i].to;
-        if (!records->n && to->temporary && access(to->target, F_OK) == 0) continue;
-        all->of[i].fill(&to->waiting, records->of, records->n);
+        if (!n && to->file < 0 && to->old.st_nlink) continue;
+        all->of[i].fill(&to->waiting, records, n);
         if (!to->waiting.n) continue; // it put nothing
         fflush(stdout);
         if (kbi_out_end(to, 5000)) continue;
@@ -16324,9 +14597,9 @@ static void kbi_csv_add(void) {
     kb_add_output(&csv);
 }
 
-static int kbi_outputs_end(const kbi_records* records, int code) {
+static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->end) code = i->end(records->of, records->n, code);
+        if (i->on && i->end) code = i->end(records, n, code);
     return code;
 }
 
@@ -16395,7 +14668,7 @@ typedef struct kbi_supervisor {
     kbi_store store;
     kbi_outputs outputs;
     kbi_session session;
-    kbi_resume resume;
+    kb_planned* planned; // the plan's cases, with the records that stand for them
     kbi_table table;
     kb_result* held; // with --sort: those of the operation that is being measured, until all are there
     int n_held;
@@ -16410,7 +14683,7 @@ typedef struct kbi_supervisor {
     int inspected;                         // the first case that was not
     char said[400];                        // of why that was not to be had, last
     int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
-    int resumed;                           // that an earlier run has done
+    int recalled;                          // for which a record stands that was there before
     int fewer;                             // that an interruption left with fewer processes
     bool unseen;                           // an instrument saw nothing
     bool unstored;                         // a file could not be written
@@ -16957,8 +15230,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
         char* wanted = (char*)kbi_grow(NULL, (size_t)g->n + 1);
         memcpy(wanted, g->wanted, (size_t)g->n);
         if (g->inside) kbi_recipe_inside(&recipe, s->inside);
-        (g->inside ? kbi_inside_cases : kbi_run_cases)(s->plan->cases, &recipe, s->backend, &s->machine, g->first,
-                                                       g->n, wanted, &sink);
+        kbi_run_cases(s->plan->cases, &recipe, s->backend, &s->machine, g->first, g->n, wanted, &sink);
         KBENCH_FREE(wanted);
         const char* left = kbi_left_behind(s->machine.gpu_present != 0);
         if (left && !kbi_is(left, s->said)) {
@@ -16968,7 +15240,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
                      s->plan->cases[g->first].name, left);
             snprintf(s->said, sizeof s->said, "%s", left);
         }
-        kbi_before_forget();
+        kbi_before.known = false; // the user's own process may change between two groups
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i]) kbi_case_lost(s, i, KB_FLAG_CUDA_ERROR, "another case lost the device before this one");
         return;
@@ -17027,7 +15299,7 @@ static void kbi_show_held(kbi_supervisor* s) {
     for (int i = 0; i < s->n_held; i++) {
         for (const kb_output* o = kbi_process.outputs; o; o = o->next)
             if (o->each && o->on && !s->collect) o->each(&s->held[i]);
-        kb_result_free(&s->held[i]);
+        if (!s->outputs.keeps) kb_result_free(&s->held[i]);
     }
     KBENCH_FREE(s->held);
     s->held = NULL;
@@ -17075,7 +15347,7 @@ static int kbi_lap_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_LAP_CASES : 0;
     if (s->inside && !s->isolated) most = plan->n;
-    while (end < plan->n && end - first < most && !kbi_resume_has(&s->resume, plan, end))
+    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
         end = kbi_group_end(plan, end);
     return end;
 }
@@ -17240,7 +15512,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     for (int at = KBI_MAX(first, s->inspected), next; at < s->plan->n && able && !kbi_desk.interrupted; at = next) {
         next = kbi_group_end(s->plan, at);
         if (at >= end && kbi_seconds_since(began) > most) break;
-        if (!kbi_resume_has(&s->resume, s->plan, at)) able = kbi_inspect_group(s, at, next - at);
+        if (!kbi_recalled(s->planned, s->plan, at)) able = kbi_inspect_group(s, at, next - at);
         s->inspected = next;
     }
     for (int i = s->inspected; i < s->plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
@@ -17334,9 +15606,9 @@ static void kbi_lap_rivals(kbi_supervisor* s, const kbi_lap* lap, const int* sta
 static void kbi_lap_group_over(kbi_supervisor* s, kbi_rivals* c) {
     kbi_judge_group(c);
     kbi_record_contest(c->results, c->n, c->end);
-    kbi_store_add(&s->store, c->results, c->n);
+    kbi_store_add(&s->store, c->results, c->n, true);
     for (int i = 0; i < c->n; i++) kbi_count(s, &c->results[i]);
-    for (int i = 0; i < c->n; i++) kbi_outputs_keep(&s->outputs, &c->results[i]);
+    kbi_outputs_keep(&s->outputs, c->results, c->n);
     for (int i = 0; i < c->n && s->collect; i++) s->collect(s->collect_to, &c->results[i]);
     kbi_show_results(s, c->results, c->n);
     KBENCH_FREE(c->m);
@@ -17400,45 +15672,32 @@ static void kbi_one_lap(kbi_supervisor* s, int first, int n) {
   >>program   program: a run from command line to exit code.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Finds what is done on this device, and drops the lines of what is measured again; false after an error message.
-static bool kbi_resume_device(kbi_supervisor* s) {
+// Asks for the records that stand for cases on this device; false after an error message.
+static bool kbi_recall_here(kbi_supervisor* s) {
     kb_result like;
-    kbi_text lines = KBI_BLANK;
-    if (!s->o->on[KBI_OPTION_resume]) return true;
-    kbi_resume_free(&s->resume); // with several devices: what the one before has added
-    if (!kbi_lines_ready(&s->store.lines) || !kbi_resume_read(&s->resume, s->store.lines.file)) {
-        if (errno != EBUSY) kbi_error("--resume cannot read --jsonl %s: %s", s->o->jsonl, strerror(errno));
-        return false;
-    }
-    char* absent = (char*)kbi_grow(NULL, (size_t)s->plan->n + 1);
-    for (int i = 0; i < s->plan->n; i++) absent[i] = !kbi_runs_here(s, &s->plan->cases[i]);
+    KBENCH_FREE(s->planned);
+    s->planned = kbi_planned_cases(s->plan);
+    for (int i = 0; i < s->plan->n; i++) s->planned[i].runs = kbi_runs_here(s, &s->plan->cases[i]);
     kbi_result_clear(&like);
     kbi_record_machine(&like, &s->machine);
     kbi_record_session(&like, &s->session);
-    int done = kbi_resume_find(&s->resume, s->plan, &like, absent);
-    bool good = !kbi_resume_lines(&s->resume, &lines) || kbi_lines_replace(&s->store.lines, &lines);
-    if (!good) kbi_error("--resume: cannot replace %s: %s", s->o->jsonl, strerror(errno));
-    if (s->store.lines.file >= 0) kbi_lines_unlock(&s->store.lines);
-    kbi_warn("--resume: %d of %d cases have a record in %s", done, s->plan->n, s->o->jsonl);
-    s->resumed += done;
+    bool good = kbi_recall(s->planned, s->plan, &like);
     kb_result_free(&like);
-    kbi_text_free(&lines);
-    KBENCH_FREE(absent);
+    for (int i = 0; i < s->plan->n; i++) s->recalled += s->planned[i].record != NULL;
     return good;
 }
 
-// The records of a group that is done go into the array as they are, and wherever else records of a run go.
-static void kbi_resume_group(kbi_supervisor* s, int first, int end) {
+// The records that stand for a group go into the array, and wherever else records of a run go.
+static void kbi_show_recalled(kbi_supervisor* s, int first, int end) {
     kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
     int n = 0;
     for (int i = first; i < end; i++) {
-        const kbi_line* l = s->resume.by[i];
-        if (!l) continue;
-        const char* line = s->resume.text.s + l->at;
-        kbi_store_put(&s->store, line, l->n);
-        if (!kbi_read_one(&results[n], s->o->jsonl, l - s->resume.lines + 1, line, l->n)) continue;
-        kbi_outputs_keep(&s->outputs, &results[n++]);
+        if (!s->planned[i].record) continue;
+        results[n] = *s->planned[i].record;
+        results[n++].owned = NULL; // it stays the output's
     }
+    kbi_store_add(&s->store, results, n, false);
+    kbi_outputs_keep(&s->outputs, results, n);
     kbi_progress_clear(&s->progress);
     kbi_show_results(s, results, n);
     KBENCH_FREE(results);
@@ -17460,7 +15719,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->has_truth = false; // another GPU's is another
     s->done = 0;
     if (!kbi_meet(s, device)) return kbi_desk.interrupted ? 0 : KBI_EXIT_FAILED;
-    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_SCRIPT;
+    bool host = !s->machine.gpu_present && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
         if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
@@ -17470,7 +15729,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc");
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!kbi_resume_device(s)) return KBI_EXIT_USAGE;
+    if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
     double allowed = 0; // the time left is this device's, without its start
     int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
     s->budget.turns = s->budget.cases = 0;
@@ -17478,7 +15737,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     for (int first = 0, end; first < s->plan->n; first = end) {
         int here = 0;
         end = kbi_group_end(s->plan, first);
-        for (int i = first; i < end && !kbi_resume_has(&s->resume, s->plan, first); i++)
+        for (int i = first; i < end && !kbi_recalled(s->planned, s->plan, first); i++)
             here += kbi_runs_here(s, &s->plan->cases[i]);
         allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
         cases += here;
@@ -17492,9 +15751,9 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     if (!s->collect) kbi_show_machine(s);
     kbi_progress_begin(&s->progress, allowed);
     for (int first = 0, end; first < s->plan->n && !kbi_desk.interrupted; first = end) {
-        if (kbi_resume_has(&s->resume, s->plan, first)) {
+        if (kbi_recalled(s->planned, s->plan, first)) {
             end = kbi_group_end(s->plan, first);
-            kbi_resume_group(s, first, end);
+            kbi_show_recalled(s, first, end);
             continue;
         }
         end = kbi_lap_end(s, first);
@@ -17543,7 +15802,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 // they say themselves; for want of a GPU it is another matter.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     const kbi_machine* m = &s->machine;
-    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_SCRIPT;
+    bool cpu = s->recipe.target == KBI_ON_CPU, no_gpu = !m->gpu_present && s->recipe.target != KBI_ON_OWN;
     if (no_gpu && (KBI_CUDA || s->absent)) {
         if (!s->collect)
             kbi_error("nothing was measured: %s", cpu ? "what was selected needs a GPU, and --device cpu uses none"
@@ -17576,8 +15835,7 @@ static void kbi_watch_signals(const kbi_supervisor* s) {
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
     kbi_supervisor* s = &kbi_desk.run;
-    int64_t first;
-    bool all, stdout_taken = kbi_outputs_stdout(o);
+    bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
     memset(s, 0, sizeof *s);
     s->o = o;
     s->plan = plan;
@@ -17590,8 +15848,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!s->isolated && o->procs > 1)
         return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
                KBI_EXIT_USAGE;
-    if (o->on[KBI_OPTION_resume] && !kbi_resume_open(&s->resume, o->jsonl)) return KBI_EXIT_USAGE;
-    if (!kbi_device_option(o, &first, &all) || !kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
+    if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
@@ -17605,7 +15862,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     for (const kb_instrument* i = kbi_process.instruments; i && !kbi_desk.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
     bool required = o->device && s->recipe.target == KBI_ON_GPU;
-    int code = plan->n ? kbi_run_device(s, (int)first, required) : 0;
+    int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
     for (int device = 1; !code && all && device < s->machine.devices && !kbi_desk.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
         for (int i = 0; over && i < plan->n; i++)
@@ -17617,17 +15874,17 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->after && i->on) i->after();
     bool stored = kbi_store_close(&s->store);
-    if (!kbi_outputs_write(&s->outputs, &s->outputs.kept)) stored = false;
+    if (!kbi_outputs_write(&s->outputs, s->outputs.kept, s->outputs.n_kept)) stored = false;
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
-        code = kbi_desk.interrupted              ? KBI_EXIT_INTERRUPTED
-               : s->failed                       ? KBI_EXIT_FAILED
-               : s->ok || s->resumed || !plan->n ? KBI_EXIT_FINE
-                                                 : kbi_nothing_measured(s);
-    code = kbi_outputs_end(&s->outputs.kept, code);
+        code = kbi_desk.interrupted               ? KBI_EXIT_INTERRUPTED
+               : s->failed                        ? KBI_EXIT_FAILED
+               : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
+                                                  : kbi_nothing_measured(s);
+    code = kbi_outputs_end(s->outputs.kept, s->outputs.n_kept, code);
     kbi_outputs_free(&s->outputs);
-    kbi_resume_free(&s->resume);
+    KBENCH_FREE(s->planned);
     KBENCH_FREE(s->session.command);
     return code;
 }
@@ -17725,21 +15982,18 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
 // --env: what is known of the machine, and what the times are corrected by.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = &kbi_desk.run;
-    int64_t device;
-    bool all;
     static const char* const modes[] = { "cold", "hot" };
     memset(s, 0, sizeof *s);
     s->o = o;
     s->plan = plan;
     kbi_recipe_of(&s->recipe, o);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
-    if (!kbi_device_option(o, &device, &all)) return KBI_EXIT_USAGE;
     kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     kbi_how how = kbi_how_of(o, stdout);
     kbi_table_open(&s->table, &how);
     signal(SIGPIPE, SIG_IGN);
-    s->worker.device = (int)device;
-    if (!kbi_meet(s, (int)device)) return KBI_EXIT_FAILED;
+    s->worker.device = (int)o->gpu;
+    if (!kbi_meet(s, (int)o->gpu)) return KBI_EXIT_FAILED;
     kbi_worker_kill(&s->worker);
     kbi_show_machine(s);
     kbi_print_line(stdout, "  %-34s %s, Linux %s", "host", s->session.host, s->session.kernel_version);
@@ -17982,8 +16236,7 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     kbi_recipe_of_desc(&e->recipe, &e->given.desc);
     kbi_host_program_open(&e->recipe);
     e->of = kbi_given_case(&e->given, &e->arena, NULL, build);
-    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe);
-    kbi_run_case(&e->run, &e->of);
+    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->of);
     kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
     if (e->given.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->given.fault);
     kbi_watch_begin();
@@ -18171,7 +16424,7 @@ static void kbi_warn_idle(const kbi_options* o) {
     static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_WRITES, &k)) != NULL;)
-        if (!(k - 1 == KBI_OPTION_jsonl && o->on[KBI_OPTION_resume]))
+        if (!(k - 1 == KBI_OPTION_jsonl && kbi_recalls()))
             kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
     for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
         if (o->on[known[i]])
@@ -18261,7 +16514,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o, KBI_IDLE);
     if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
-    if (looks && o->on[KBI_OPTION_resume] && !kbi_resume_reduce(&plan, o->jsonl)) return KBI_EXIT_USAGE;
+    if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
         fwrite(lists.s, 1, lists.n, stdout);

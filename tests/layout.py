@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Checks the layout of a header: contents, order of stages, calls to later stages, prefixes, size.
+"""Checks the layout of a header: contents list, order of stages, calls to later stages, prefixes, and size.
 
     layout.py FILE                what is wrong, one line each; exit code 1 if something is
 
@@ -15,7 +15,7 @@ import sys
 STAGES = ['foundation', 'declare', 'plan', 'measure', 'judge', 'record', 'render', 'program']
 NO_OPTIONS = {'measure', 'judge', 'record', 'render'}  # stages that do not know the command line's options
 ANYWHERE = {'ptx'}  # data
-BUDGET = {'kbench.h': (19100, 936000), 'kbench_report.h': (7000, 285000), 'kbench_inspect.h': (2800, 135000), 'kbench_kernels.cuh': (16500, 900000)}  # lines, bytes
+BUDGET = {'kbench.h': (19100, 936000), 'kbench_report.h': (7000, 310000), 'kbench_inspect.h': (2850, 136000), 'kbench_kernels.cuh': (16500, 900000)}  # lines, bytes
 PREFIX = {'kbench.h': r'(KB|KBI|KBENCH|kb|kbi)(_|$)|_(DEFAULT|GNU)_SOURCE$', 'kbench_report.h': r'(KBI|KBENCH)_', 'kbench_inspect.h': r'(KBI|KBENCH)_', 'kbench_kernels.cuh': r'(KBK|KBKI|kbk|kbki)_|KBENCH_KERNELS_CUH$'}
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""mutate.py - do the tests notice what breaks? Changes one token of kbench.h at a time and runs the tests on it.
+"""mutate.py - mutation testing: changes one token of kbench.h at a time and runs the tests on it.
 
     python3 tests/mutate.py                       100 mutants, spread evenly over the sections; exit 1 below 90 % caught
     python3 tests/mutate.py --seed 7 --count 20   others, and fewer

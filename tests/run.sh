@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# run.sh - builds and runs the tests; POSIX sh, started from the repository's root (make test does that).
+# run.sh - builds and runs the tests; POSIX sh. Run it from the root of the repository, as make test does.
 #
 #   sh tests/run.sh                      what make test runs: each feature at least once
 #   sh tests/run.sh --all                what make test-all runs: everything, which takes an hour and more

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# make smoke-gpu: what only a GPU can show, in at most 150 s on an H100, build included. Run it on the commit that is
-# submitted. A line for each part; the last line adds them up and names GPU, driver and commit:
+# make smoke-gpu: a short test of what only a GPU can show, in at most 150 s on an H100, including the build. Run it
+# on the commit to be submitted. Prints a line per part. The last line has the totals, GPU, driver and commit:
 #
 #     28 passed, 0 failed, 0 skipped (NVIDIA H100 80GB HBM3, driver 580.159, commit abc1234, 2026-11-25)
 #

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# A case has one name, and a name is of one case: names as macros form them, two benchmarks of one name, values that are
-# there twice, and what becomes of older files that hold duplicates.
+# Case names are unique: names formed by macros, two benchmarks with one name, repeated axis values, and older files
+# with duplicates.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The command line, as a user types it: every option, every kind of wrong input, the exit codes.
+# The command line: every option, every kind of wrong input, and the exit codes.
 . tests/lib.sh
 . tests/cli/kit.lib
 

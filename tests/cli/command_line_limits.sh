@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Command lines that would take a process with them, or a file: refused at once, in little memory, with one line that
-# says why. And where a program runs that is started oddly, or with little of what a system gives.
+# Command lines that would need too much memory, time or disk are rejected at once, with one line that gives the
+# reason. Programs also start with unusual environments and limits.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The options that a program gives to kb_default: when they hold, when the command line replaces them, and --all.
+# Default options of a program (kb_default): when they apply, which options of the command line replace them, and
+# --all.
 . tests/lib.sh
 . tests/cli/kit.lib
 

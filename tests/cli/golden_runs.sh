@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Records of runs whose clock is a script's or the virtual GPU's, field by field as they were: see tests/golden.lib. What
-# comes from this machine, and what it had to do meanwhile, is left out.
+# Golden test (tests/golden.lib) of the records of runs with a scripted clock or on the virtual GPU. Values that
+# depend on this machine are left out.
 . tests/lib.sh
 . tests/cli/kit.lib
 . tests/golden.lib

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Entries made by the program: listed whether or not this machine can run them, recorded only where it can.
+# kb_add: entries are listed on every machine, and recorded only on a machine that can run them.
 . tests/lib.sh
 . tests/cli/kit.lib
 

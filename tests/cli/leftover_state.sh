@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# What a benchmark changes in its process does not reach the next one: it is put back, or the next one gets a fresh
-# process, or its failure is tried again alone.
+# A change that a benchmark makes to its process does not reach the next benchmark: the change is undone, the next one
+# gets a new process, or its failure is repeated alone.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -53,9 +53,10 @@ check_same "its own fault: each in a fresh process" "$(grep -c 'runs as number [
 fine sees_secret/impl=default null
 
 # --- in one process what can be put back is; what cannot be is said
-measure --no-isolate --op dirty_rounding,sees_rounding,dirty_variables,sees_variables,dirty_mask,sees_mask
+measure --no-isolate --op dirty_rounding,sees_rounding,dirty_timers,sees_timers
 check_rc "--no-isolate" 0
-fine sees_rounding/impl=default null
-measure --no-isolate --op dirty_threads,dirty_memory_limit
+fine sees_rounding/impl=default null && fine sees_timers/impl=default null
+measure --no-isolate --op dirty_threads,dirty_variables
 check_err "--no-isolate: what cannot be put back" "dirty_threads.*it left threads running.*fresh one"
+check_err "--no-isolate: the environment" "dirty_variables.*it changed the environment.*fresh one"
 finish

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Programs whose main does more than to call kb_main, signals that are ignored from the start, clocks that cannot be
-# trusted: each run ends, with its times or with a message.
+# Main functions that do more than call kb_main, signals that are ignored from the start, and faulty clocks: each run
+# ends with its times or with a message.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib

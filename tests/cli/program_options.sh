@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Options that a program adds with kb_add_options, and the answer to options of add-ons that are not there.
+# Options that a program adds (kb_add_options), and the reply to options of missing add-ons.
 . tests/lib.sh
 
 build "options.c" $CC -O0 -I. tests/cli/program_options.c -o "$tmp/options" $libs

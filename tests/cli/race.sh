@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --race: built programs in alternating fresh processes. Most programs here have times by a script (regression_gate.c), with the
-# noise of a process that others disturb; two do planted work.
+# --race compares two built programs in alternating new processes. Most programs here have scripted times
+# (regression_gate.c) with the noise of a busy machine; two do real work.
 #
 #   sh tests/cli/race.sh            3 races (10 in make test-all) of a program against itself, as many against one that is 3 % slower
 #   sh tests/cli/race.sh --full     100 of each, and 20 with real work that is 3 % more

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A program whose times come from a script, so that tests/cli/regression_gate.sh and race.sh know what changed from run to run:
+// A program with scripted times, so that regression_gate.sh and race.sh know what changed between runs:
 //     SLOWER          percent that every tenth case takes longer; as a macro it is another program that does
 //     NOISE           percent, standard deviation of a process about the true time
 //     MEMORY          bytes that a case has beside its own

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --procs: what is refused, what is printed, intervals against formulas worked out elsewhere, laps that outlive a killed
-# run, an interrupted one, and buffers that lie elsewhere in every process.
+# --procs: rejected options, output, intervals against independent formulas, batches that survive a killed run, an
+# interrupted run, and buffers at other addresses in every process.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --shard K/N and what stands for it in the environment: every case is in exactly one shard, with all its rivals, and
-# shards have about the same to do; what is put together again is the plan.
+# --shard K/N and its environment variables: every case is in exactly one shard, with all its implementations; shards
+# have about the same work; merged shards give the plan.
 . tests/lib.sh
 . tests/cli/kit.lib
 

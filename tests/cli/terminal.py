@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""What a person sees: a program on a pseudoterminal, and what is on its screen in the end.
+"""Runs a program on a pseudoterminal and prints its final screen:
 
     python3 tests/cli/terminal.py COLUMNS VARIABLE=VALUE... -- PROGRAM...
 

@@ -58,10 +58,10 @@ for cc in $CC clang; do
         statuses "$cc $opt, linked" "$tmp/linked"
     done
 done
-# without -rdynamic the library finds nothing; the README knows the message
+# without -rdynamic the library finds nothing; examples/README.md explains the message
 build "without -rdynamic" $CC -I. "$tmp/loads.c" "$tmp/kbench.o" -o "$tmp/loads" $libs
 run "$tmp/loads" "$PWD/$tmp/libplugin.so"
 check_rc "without -rdynamic" 9
 symbol=$(grep -o 'undefined symbol: kbench_[0-9_]*' "$out")
-if [ -n "$symbol" ] && grep -qF "$symbol" README.md && grep -F "$symbol" README.md | grep -q -e -rdynamic; then pass; else fail "without -rdynamic: README.md does not explain '$symbol'; $(said)"; fi
+if [ -n "$symbol" ] && grep -qF "$symbol" examples/README.md && grep -F "$symbol" examples/README.md | grep -q -e -rdynamic; then pass; else fail "without -rdynamic: examples/README.md does not explain '$symbol'; $(said)"; fi
 finish

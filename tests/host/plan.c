@@ -247,7 +247,7 @@ static void test_recipe(void) {
     CHECK_INT(r.max_rounds, KBI_ROUNDS_LIMIT), CHECK_INT(r.max_samples, 20000);
     CHECK(parse("--device script --hot --timer Both --fresh --fast --iters 6 --launches 4 --warmup 2s"));
     kbi_recipe_of(&r, &options);
-    CHECK(r.target == KBI_ON_SCRIPT && r.mode == KBI_HOT && r.timing == KBI_BY_BOTH && r.fresh && r.verify);
+    CHECK(r.target == KBI_ON_OWN && r.mode == KBI_HOT && r.timing == KBI_BY_BOTH && r.fresh && r.verify);
     CHECK_INT(r.samples, 6), CHECK_INT(r.launches, 4), CHECK_REAL(r.warmup_time, 2, 0);
     CHECK_INT(r.min_samples, 10), CHECK_INT(r.max_rounds, 64);
     CHECK(parse("--timer cupti")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_CUPTI);

@@ -25,7 +25,7 @@ static double hashed(const char* name,
 
 // ns of a sample: the same for all of a process, but for what `noisy` and `simulated` add
 static double script(const char* name, int64_t i, uint64_t* flags) {
-    int p = kbi_lab.placement % 5;
+    int p = scripted.placement % 5;
     double wave = 1 + 0.001 * (double)(i * 7 % 5 - 2); // its median is 1
     if (IS("alone") || IS("skips") || IS("wrong")) return alone_ns[p] * wave;
     if (IS("slow")) return p == 3 ? 11000 : 10000 + p;
@@ -36,7 +36,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("contest")) return alone_ns[p] / (strstr(name, "impl=mine") ? ratios[p] : 1);
     if (IS("unsure")) return alone_ns[p] / (strstr(name, "impl=mine") ? 1.01 + 0.02 * p : 1);
     if (IS("simulated")) {
-        double u = hashed(name, kbi_lab.placement), v = hashed(name, kbi_lab.placement + 50);
+        double u = hashed(name, scripted.placement), v = hashed(name, scripted.placement + 50);
         int n = atoi(strstr(name, "/n=") + 3);
         return 2000 * pow(1.05, n) * exp(0.01 * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
     }
@@ -46,7 +46,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
 static void note(kb_state* kb) { // which process this is
     FILE* f = getenv("PROCS_LOG") ? fopen(getenv("PROCS_LOG"), "a") : NULL;
     if (!f) return;
-    fprintf(f, "%s %d %d\n", kb->operation, kbi_lab.placement, (int)getpid());
+    fprintf(f, "%s %d %d\n", kb->operation, scripted.placement, (int)getpid());
     fclose(f);
 }
 
@@ -58,7 +58,7 @@ static void body(kb_state* kb) {
     if (!kbi_is(kb->operation, "simulated")) kb_bytes(kb, 5e6);
     kb_flops(kb, 2e4);
     kb_queries(kb, 100);
-    kb_check_that(kb, !(kbi_is(kb->operation, "wrong") && kbi_lab.placement == 2), 0.001 * kbi_lab.placement, 1,
+    kb_check_that(kb, !(kbi_is(kb->operation, "wrong") && scripted.placement == 2), 0.001 * scripted.placement, 1,
                   "it is wrong here");
 }
 KBENCH(alone) { body(kb); }
@@ -66,21 +66,21 @@ KBENCH(slow) { body(kb); }
 KBENCH(warned) { body(kb); }
 KBENCH(wrong) { body(kb); }
 KBENCH(skips) {
-    if (kbi_lab.placement == 3) kb_skip(kb, "not today");
+    if (scripted.placement == 3) kb_skip(kb, "not today");
     body(kb);
 }
 KBENCH(skips_all) { kb_skip(kb, "not on a weekday"); }
 KBENCH(crash) {
     note(kb);
     KB_TIME(kb) {
-        if (kbi_lab.placement == 1) raise(SIGKILL);
+        if (scripted.placement == 1) raise(SIGKILL);
         for (int i = 0; i < 20; i++) kb_keep(i);
     }
 }
 KBENCH(hang) {
     note(kb);
     KB_TIME(kb) {
-        while (kbi_lab.placement == 1) usleep(1000);
+        while (scripted.placement == 1) usleep(1000);
         for (int i = 0; i < 20; i++) kb_keep(i);
     }
 }
@@ -92,7 +92,7 @@ KBENCH_IMPL(rivals, good) { body(kb); }
 KBENCH_IMPL(rivals, dies) {
     note(kb);
     KB_TIME(kb) {
-        if (kbi_lab.placement == 2) abort();
+        if (scripted.placement == 2) abort();
         for (int i = 0; i < 20; i++) kb_keep(i);
     }
 }
@@ -457,7 +457,7 @@ static void test_coverage(void) {
 }
 
 int main(int argc, char** argv) {
-    kbi_lab.script = script;
+    scripted.time = script;
     if (argc > 1) return kb_main(argc, argv);
     self = argv[0];
     if (system("mkdir -p build/test/host") != 0) return 2;

@@ -418,8 +418,8 @@ static void test_crowded(void) {
 }
 
 int main(int argc, char** argv) {
-    kbi_lab.script = script;
-    kbi_lab.script_roof = planted;
+    scripted.time = script;
+    scripted.roof = planted;
     add(true_ones, sizeof true_ones / sizeof *true_ones);
     add(&dies, 1);
     add(impossible, sizeof impossible / sizeof *impossible);
