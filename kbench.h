@@ -5350,13 +5350,6 @@ static bool kbi_take_gbench_filter(const kb_option* option, void* values, const 
     return kbi_add_string(option->name, &o->filter, value);
 }
 
-// Reads a variable that is a number from low up and leaves *value where it is not set; false after an error message.
-static bool kbi_environment_count(const char* variable, int64_t low, int64_t* value) {
-    const char* s = getenv(variable);
-    if (!s || kbi_parse_whole(s, low, KBI_SHARDS, value)) return true;
-    return kbi_error("%s is '%s', which is no number from %lld up", variable, s, (long long)low), false;
-}
-
 // Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
 static bool kbi_shard_of_slurm(kbi_options* o) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
@@ -5364,7 +5357,9 @@ static bool kbi_shard_of_slurm(kbi_options* o) {
     for (int i = 0; i < KBI_COUNT(names); i++) {
         char variable[40];
         snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
-        if (!kbi_environment_count(variable, i > 2, &x[i])) return false;
+        const char* s = getenv(variable);
+        if (s && !kbi_parse_whole(s, i > 2, KBI_SHARDS, &x[i]))
+            return kbi_error("%s is '%s', which is no number from %d up", variable, s, i > 2), false;
     }
     o->shards = (x[2] - x[1]) / x[3] + 1;
     o->shard = (x[0] - x[1]) / x[3] + 1;
@@ -5383,21 +5378,6 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
         return true;
     return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
-}
-
-// The variables that test runners set when they split a program's tests (they count from 0); --shard goes first.
-static bool kbi_shard_of_runner(kbi_options* o) {
-    int64_t index = -1, total = -1;
-    if (o->on[KBI_OPTION_shard]) return true;
-    if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
-        !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
-        return false;
-    if (index < 0 && total < 0) return true;
-    if (index < 0 || index >= total)
-        return kbi_error("GTEST_SHARD_INDEX counts from 0 to GTEST_TOTAL_SHARDS - 1: set both, or none of them"),
-               false;
-    o->shard = index + 1, o->shards = total;
-    return true;
 }
 
 // --- all options: those of the kit, then those of add-ons ---
@@ -5698,7 +5678,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (set->start) set->start();
     }
     if (!kbi_options_read(o, argc, argv)) return false;
-    if (!kbi_options_usual(o) || !kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
+    if (!kbi_options_usual(o) || !kbi_options_agree(o)) return false;
     if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
         if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
         if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
@@ -5882,31 +5862,6 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
         p += name + 1 + value;
     }
     return NULL;
-}
-
-// Whether an entry takes these values of -a: a 0 if it declares one for that axis, in any size, and a number below 0 if
-// it declares one. A function that was written for sizes above 0 returns at once for a 0, which would be timed.
-static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
-    int64_t lowest = INT64_MAX;
-    if (d->type != KB_AXIS_INTS) return true;
-    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        kbi_dimension declared[KBI_DIMENSIONS];
-        int n = 0;
-        if (a->type == KB_AXIS_INTS)
-            declared[n++] = kbi_axis_dimension(arena, a);
-        else if (a->type == KB_AXIS_SIZE)
-            kbi_size_dimensions(arena, a->s[0], declared, &n);
-        for (int i = 0; i < n; i++)
-            for (int v = 0; v < declared[i].n && kbi_is(declared[i].name, d->name); v++)
-                lowest = KBI_MIN(lowest, declared[i].values[v].i);
-    }
-    int64_t least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
-    for (int i = 0; i < d->n; i++)
-        if (d->values[i].i < least)
-            return kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said,
-                             e->operation, e->implementation, d->name, (int)least, (long long)lowest),
-                   false;
-    return true;
 }
 
 // --- regular expressions on the names of cases, which the system compiles and matches ---
@@ -6111,12 +6066,20 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (int i = 0; i < o->axis.n && *name; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
+        // A function that was written for sizes above 0 returns at once for a 0, which would be timed.
+        int64_t lowest = axis->n ? INT64_MAX : 0;
+        for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
+        lowest = axis->type != KB_AXIS_INTS || lowest < 0 ? INT64_MIN : KBI_MIN(lowest, (int64_t)1);
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
                              axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
                    false;
-        if (!kbi_takes_values(&plan->arena, e, axis, s)) return false;
+        for (int v = 0; v < axis->n; v++)
+            if (axis->values[v].i < lowest)
+                return kbi_error("-a %s: %s/%s takes no %s below %d, since it declares none", s, e->operation,
+                                 e->implementation, name, (int)lowest),
+                       false;
     }
     const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
     for (int i = 0; i < at && !wrong; i++)
@@ -16072,24 +16035,7 @@ static struct kbi_host_program { // the process of somebody else's main: what it
     kb_state* current;
 } kbi_host_program;
 
-static const char* kbi_params_fault(const kb_desc* d) {
-    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
-        return "kb_desc.n_params: as many as params has, at most 15";
-    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
-        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
-        if (!p->name || !*p->name || !known)
-            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
-        for (const kb_param* q = d->params; q < p; q++)
-            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
-        if (d->dtype && kbi_is(p->name, "dtype"))
-            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
-    }
-    return NULL;
-}
-
 static const char* kbi_desc_fault(const kb_desc* d) {
-    if (!d) return "kb_desc is NULL";
-    if (d->end_canary) return "kb_desc is not initialised: start from = {0}, or name its fields";
     if (!d->name || !*d->name) return "kb_desc.name is missing";
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
@@ -16100,27 +16046,37 @@ static const char* kbi_desc_fault(const kb_desc* d) {
         return "kb_desc.mode is cold, hot or graph; it is another word";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
-    return kbi_params_fault(d);
+    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
+        return "kb_desc.n_params: as many as params has, at most 15";
+    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
+        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
+        if (!p->name || !*p->name || !known)
+            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
+        if (d->dtype && kbi_is(p->name, "dtype"))
+            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
+        for (const kb_param* q = d->params; q < p; q++)
+            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
+    }
+    return NULL;
 }
 
-// Of a description at fault the record still says whose it is. One that says no name has the contest's first one's.
+// first: of a contest, whose name the others may leave out. Of a description at fault only the name is used, and the
+// implementation: the record says whose it is.
 static void kbi_given_take(kbi_given* g, const kb_desc* d, const kbi_given* first) {
-    kb_desc said;
-    if (d && first && !first->fault && !d->end_canary && !d->name) {
-        said = *d;
-        said.name = first->desc.name;
-        d = &said;
-    }
-    g->fault = kbi_desc_fault(d);
+    kb_desc* own = &g->desc;
+    memset(own, 0, sizeof *own);
+    g->fault = !d              ? "kb_desc is NULL"
+               : d->end_canary ? "kb_desc is not initialised: start from = {0}, or name its fields"
+                               : NULL;
     if (!g->fault) {
-        g->desc = *d;
-        return;
+        *own = *d;
+        if (!own->name && first && !first->fault) own->name = first->desc.name;
+        g->fault = kbi_desc_fault(own);
     }
-    memset(&g->desc, 0, sizeof g->desc);
-    g->desc.name = "unnamed";
-    if (!d || d->end_canary || !d->name || !*d->name) return;
-    g->desc.name = d->name;
-    g->desc.implementation = d->implementation;
+    if (!g->fault) return;
+    const char *name = own->name && *own->name ? own->name : "unnamed", *implementation = own->implementation;
+    memset(own, 0, sizeof *own);
+    own->name = name, own->implementation = implementation;
 }
 
 // Its texts are kept in the arena: the program may give up its own at once.
@@ -16279,14 +16235,14 @@ static void kbi_given_body(kb_state* kb) {
     kbi_host_program.current = NULL;
 }
 
-// What the contest is about is said once; whoever says something else is in the wrong one.
+// What the contest is about is said once, by its first description: in another one it is the same, or zero.
 static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     kb_desc* d = &g->desc;
-    bool apart = (d->device && d->device != first->device) || (d->seed && d->seed != first->seed) ||
-                 (d->samples && d->samples != first->samples) || (d->host && !first->host);
-    if (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold")) apart = true;
-    if (d->precision > 0 && (d->precision < first->precision || d->precision > first->precision)) apart = true;
-    if (d->max_time > 0 && (d->max_time < first->max_time || d->max_time > first->max_time)) apart = true;
+#define KBI_APART(member) (d->member && memcmp(&d->member, &first->member, sizeof d->member) != 0)
+    bool apart = KBI_APART(device) || KBI_APART(seed) || KBI_APART(samples) || KBI_APART(host) ||
+                 (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
+                 (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
+#undef KBI_APART
     if (g->fault) return;
     if (!kbi_is(d->name, first->name))
         g->fault = "kb_compare: a contest is about one operation; kb_desc.name is not the first one's";
@@ -16421,56 +16377,32 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 
 // What was asked for and changes nothing.
 static void kbi_warn_idle(const kbi_options* o) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
+    static const struct {
+        int option, beside;
+        const char *effect, *why;
+    } rows[] = {
+        { KBI_OPTION_precision, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_min_time, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_max_time, KBI_OPTION_iters, "bounds the warm-up alone", "says how many samples there are" },
+        { KBI_OPTION_precision, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_min_time, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_max_time, KBI_OPTION_rounds, "bounds the warm-up of a comparison", "says how long it is" },
+        { KBI_OPTION_procs, KBI_OPTION_env, "is without effect", "measures no case" },
+        { KBI_OPTION_shard, KBI_OPTION_env, "is without effect", "measures no case" }
+    };
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        if (o->on[rows[i].option] && o->on[rows[i].beside])
+            kbi_warn("--%s %s: --%s %s", kbi_options_table[rows[i].option].name, rows[i].effect,
+                     kbi_options_table[rows[i].beside].name, rows[i].why);
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    for (int k = 0; idle && (option = kbi_option_next(o, KBI_WRITES, &k)) != NULL;)
-        if (!(k - 1 == KBI_OPTION_jsonl && kbi_recalls()))
-            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-    for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect: --iters says how many samples there are",
-                     kbi_options_table[known[i]].name);
-    if (o->iters && o->on[KBI_OPTION_max_time])
-        kbi_warn("--max-time bounds the warm-up alone: --iters says how many samples there are");
-    if (o->procs > 1 && o->on[KBI_OPTION_env]) kbi_warn("--procs is without effect: --env has a number of its own");
-    if (o->on[KBI_OPTION_shard] && o->on[KBI_OPTION_env])
-        kbi_warn("--shard is without effect: --env has no cases of a plan");
     bool looks = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
-    for (int k = 0; looks && (option = kbi_option_at(k)) != NULL; k++)
-        if ((option->traits & KBI_CHOOSES) && (kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n)))
+    for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
+        bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
+        if (given && (option->traits & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
+            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
+        if (given && (option->traits & KBI_CHOOSES) && looks)
             kbi_warn("--%s is without effect: --env is not about the program's own benchmarks", option->name);
-}
-
-// Only comparisons have rounds; cases alone go by what else was said.
-static void kbi_warn_rounds(const kbi_options* o, const kbi_plan* plan) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
-    int alone = 0, compared = 0;
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (end - first > 1)
-            compared++;
-        else
-            alone++;
     }
-    const char* where = alone ? " where a case has a rival" : "";
-    if (!o->rounds || !plan->n) return;
-    if (!compared) kbi_warn("--rounds is without effect: no case has a rival");
-    for (int i = 0; i < KBI_COUNT(known) && compared; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect%s: --rounds says how many rounds there are",
-                     kbi_options_table[known[i]].name, where);
-    if (o->on[KBI_OPTION_max_time] && compared)
-        kbi_warn("--max-time bounds the warm-up alone%s: --rounds says how many rounds there are", where);
-}
-
-// A runner that splits a program's tests asks in this way whether the program knows of it.
-static bool kbi_shard_noted(void) {
-    const char* path = getenv("GTEST_SHARD_STATUS_FILE");
-    if (!path || !*path) return true;
-    int file = kbi_open_file(path, O_WRONLY | O_CREAT);
-    if (file < 0) return kbi_error("GTEST_SHARD_STATUS_FILE %s: %s", path, strerror(errno)), false;
-    close(file);
-    return true;
 }
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
@@ -16494,12 +16426,11 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    for (const kb_instrument* i = kbi_process.instruments; i && kbi_birth.role == KBI_WORKER; i = i->next)
-        if (i->ready && (i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
-            return KBI_EXIT_USAGE;
-    if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(o);
+    bool worker = kbi_birth.role == KBI_WORKER;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        if (i->ready && (i->on || !i->option) && !i->ready(i->value)) return KBI_EXIT_USAGE;
+        if (i->ready && (!worker || i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
+            return KBI_EXIT_USAGE;
+    if (worker) return kbi_worker_main(o);
     if (!kbi_outputs_apart(o)) return KBI_EXIT_USAGE;
     kbi_warn_idle(o);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) {
@@ -16507,13 +16438,12 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         if (instead >= 0) return instead;
     }
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
-    if (!kbi_shard_noted() || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
+    if (!kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)
         kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
                  (long long)o->shards);
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o, KBI_IDLE);
-    if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
     if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
@@ -16529,39 +16459,21 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     return code;
 }
 
-// Why stdout did not take all of it, or NULL. A write that failed on the way took its reason with it: one byte more is
-// refused for the same, unless there is room again.
-static const char* kbi_stdout_refused(void) {
-    if (fflush(stdout)) return strerror(errno);
-    if (!ferror(stdout)) return NULL;
-    clearerr(stdout);
-    return putchar('\n') < 0 || fflush(stdout) ? strerror(errno) : "a part of it was refused";
-}
-
-__attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
+// The exit code of the run, and whether stdout took all of it. A write that failed on the way took its reason with it:
+// one byte more is refused for the same, unless there is room again.
+int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
-    const char* why = kbi_stdout_refused();
-    if (why && code == KBI_EXIT_FINE && kbi_birth.role == KBI_STARTED) {
-        kbi_error("writing to stdout failed: %s", why);
-        code = KBI_EXIT_FAILED;
+    bool refused = fflush(stdout) != 0;
+    const char* why = refused ? strerror(errno) : "a part of it was refused";
+    if (!refused && ferror(stdout)) {
+        refused = true;
+        clearerr(stdout);
+        if (putchar('\n') < 0 || fflush(stdout)) why = strerror(errno);
     }
-    return code;
-}
-
-// On a stack that is too small for the function's own variables nothing could be said.
-int kb_main(int argc, char** argv) {
-    const int least = 128; // KiB
-    struct rlimit stack;
-    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)least << 10)
-        return kbi_main_here(argc, argv);
-    char text[120];
-    int n = snprintf(text, sizeof text,
-                     "kbench: error: the stack is limited to %d KiB, and %d are needed: ulimit -s 8192\n",
-                     (int)(stack.rlim_cur >> 10), least);
-    kbi_write_all(2, text, (size_t)n);
-    return KBI_EXIT_USAGE;
+    if (!refused || code != KBI_EXIT_FINE || kbi_birth.role != KBI_STARTED) return code;
+    return kbi_error("writing to stdout failed: %s", why), KBI_EXIT_FAILED;
 }
 
 void kb_default(const char* options) { kbi_process.usual = options; }
