@@ -2479,7 +2479,8 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     for (int k = 0; k < 2; k++)
         for (size_t at = 0; at < of[k]->n; at++) {
             uint64_t h = 14695981039346656037u;
-            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++) h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
+            for (; at < of[k]->n && of[k]->s[at] != '\n'; at++)
+                h = (h ^ (unsigned char)of[k]->s[at]) * 1099511628211u;
             bool absent = kbi_set_add(&there, h);
             if (k == 1 && absent) kept = false;
         }
@@ -2521,8 +2522,8 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
         close(file);
         return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
     }
-    bool ended = end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 &&
-                              last == '\n');
+    bool ended =
+        end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
     if (!ended) kbi_puts(&all, "\n");
     kbi_put(&all, l->waiting.s, l->waiting.n);
     bool good = kbi_flush(file, &all, milliseconds);
@@ -5135,13 +5136,6 @@ static bool kbi_take_gbench_filter(const kb_option* option, void* values, const 
     return kbi_add_string(option->name, &o->filter, value);
 }
 
-// Reads a variable that is a number from low up and leaves *value where it is not set; false after an error message.
-static bool kbi_environment_count(const char* variable, int64_t low, int64_t* value) {
-    const char* s = getenv(variable);
-    if (!s || kbi_parse_whole(s, low, KBI_SHARDS, value)) return true;
-    return kbi_error("%s is '%s', which is no number from %lld up", variable, s, (long long)low), false;
-}
-
 // Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
 static bool kbi_shard_of_slurm(kbi_options* o) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
@@ -5149,7 +5143,9 @@ static bool kbi_shard_of_slurm(kbi_options* o) {
     for (int i = 0; i < KBI_COUNT(names); i++) {
         char variable[40];
         snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
-        if (!kbi_environment_count(variable, i > 2, &x[i])) return false;
+        const char* s = getenv(variable);
+        if (s && !kbi_parse_whole(s, i > 2, KBI_SHARDS, &x[i]))
+            return kbi_error("%s is '%s', which is no number from %d up", variable, s, i > 2), false;
     }
     o->shards = (x[2] - x[1]) / x[3] + 1;
     o->shard = (x[0] - x[1]) / x[3] + 1;
@@ -5168,21 +5164,6 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
         return true;
     return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
-}
-
-// The variables that test runners set when they split a program's tests (they count from 0); --shard goes first.
-static bool kbi_shard_of_runner(kbi_options* o) {
-    int64_t index = -1, total = -1;
-    if (o->on[KBI_OPTION_shard]) return true;
-    if (!kbi_environment_count("GTEST_SHARD_INDEX", 0, &index) ||
-        !kbi_environment_count("GTEST_TOTAL_SHARDS", 1, &total))
-        return false;
-    if (index < 0 && total < 0) return true;
-    if (index < 0 || index >= total)
-        return kbi_error("GTEST_SHARD_INDEX counts from 0 to GTEST_TOTAL_SHARDS - 1: set both, or none of them"),
-               false;
-    o->shard = index + 1, o->shards = total;
-    return true;
 }
 
 // --- all options: those of the kit, then those of add-ons ---
@@ -5483,7 +5464,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (set->start) set->start();
     }
     if (!kbi_options_read(o, argc, argv)) return false;
-    if (!kbi_options_usual(o) || !kbi_options_agree(o) || !kbi_shard_of_runner(o)) return false;
+    if (!kbi_options_usual(o) || !kbi_options_agree(o)) return false;
     if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
         if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
         if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
@@ -5667,31 +5648,6 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
         p += name + 1 + value;
     }
     return NULL;
-}
-
-// Whether an entry takes these values of -a: a 0 if it declares one for that axis, in any size, and a number below 0 if
-// it declares one. A function that was written for sizes above 0 returns at once for a 0, which would be timed.
-static bool kbi_takes_values(kbi_arena* arena, const kb_entry* e, const kbi_dimension* d, const char* said) {
-    int64_t lowest = INT64_MAX;
-    if (d->type != KB_AXIS_INTS) return true;
-    for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-        kbi_dimension declared[KBI_DIMENSIONS];
-        int n = 0;
-        if (a->type == KB_AXIS_INTS)
-            declared[n++] = kbi_axis_dimension(arena, a);
-        else if (a->type == KB_AXIS_SIZE)
-            kbi_size_dimensions(arena, a->s[0], declared, &n);
-        for (int i = 0; i < n; i++)
-            for (int v = 0; v < declared[i].n && kbi_is(declared[i].name, d->name); v++)
-                lowest = KBI_MIN(lowest, declared[i].values[v].i);
-    }
-    int64_t least = lowest > 0 ? 1 : lowest == 0 ? 0 : INT64_MIN;
-    for (int i = 0; i < d->n; i++)
-        if (d->values[i].i < least)
-            return kbi_error("-a %s: %s/%s takes no %s below %d: it declares none (its lowest is %lld)", said,
-                             e->operation, e->implementation, d->name, (int)least, (long long)lowest),
-                   false;
-    return true;
 }
 
 // --- regular expressions on the names of cases, which the system compiles and matches ---
@@ -5896,12 +5852,20 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (int i = 0; i < o->axis.n && *name; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
+        // A function that was written for sizes above 0 returns at once for a 0, which would be timed.
+        int64_t lowest = axis->n ? INT64_MAX : 0;
+        for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
+        lowest = axis->type != KB_AXIS_INTS || lowest < 0 ? INT64_MIN : KBI_MIN(lowest, (int64_t)1);
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
                              axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
                    false;
-        if (!kbi_takes_values(&plan->arena, e, axis, s)) return false;
+        for (int v = 0; v < axis->n; v++)
+            if (axis->values[v].i < lowest)
+                return kbi_error("-a %s: %s/%s takes no %s below %d, since it declares none", s, e->operation,
+                                 e->implementation, name, (int)lowest),
+                       false;
     }
     const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
     for (int i = 0; i < at && !wrong; i++)
@@ -6145,7 +6109,7 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 // What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
-    r->target = kbi_is(o->device, "cpu")                     ? KBI_ON_CPU
+    r->target = kbi_is(o->device, "cpu")                    ? KBI_ON_CPU
                 : kbi_is(o->device, kbi_process.own_device) ? KBI_ON_OWN
                                                             : KBI_ON_GPU;
     r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
@@ -6392,7 +6356,7 @@ typedef struct kbi_memory {
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    bool keeps;                    // the last call left its blocks to the next one
+    bool keeps;               // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
     bool unheld;                   // what an output held was not kept, for want of room
@@ -6959,7 +6923,8 @@ static uint64_t kbi_status_number(const char* status, const char* name, int base
 }
 
 static kbi_leftovers kbi_leftovers_now(void) {
-    const uint64_t library = ~((uint64_t)7 << 31), start = 14695981039346656037u; // signals of the C library's threads
+    const uint64_t library = ~((uint64_t)7 << 31),
+                   start = 14695981039346656037u; // signals of the C library's threads
     const char* locale = setlocale(LC_ALL, NULL);
     kbi_leftovers now;
     kbi_cpus cpus;
@@ -7030,7 +6995,10 @@ static const char* kbi_left_behind(bool gpu) {
                                        "it changed the environment",
                                        "it closed or replaced stdin, stdout or stderr",
                                        "it changed how signals are handled" };
-    enum { KBI_MOST_FILES = 64, KBI_MEMORY_PART = 16 }; // that it may leave open; and the part of the machine's memory
+    enum {
+        KBI_MOST_FILES = 64,
+        KBI_MEMORY_PART = 16
+    }; // that it may leave open; and the part of the machine's memory
     kbi_before_restore();
     if (!kbi_before.known) return NULL;
     const uint64_t* was = kbi_before.state.of;
@@ -7251,8 +7219,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
-        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
-                                       : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
+        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -7564,7 +7531,8 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     const kbi_backend* home = kbi_home(b, place);
     size_t total = kbi_block_total(bytes);
     char* staged = kbi_stage_place(b, m, place, total);
-    kbi_block* block = m->kept; // what the call before had here, with what it left there; unless this one wants another
+    kbi_block* block =
+        m->kept; // what the call before had here, with what it left there; unless this one wants another
     if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
         kbi_blocks_free(b, m, &m->kept, false);
         block = NULL;
@@ -10279,8 +10247,10 @@ static void kbi_look_for_shrinking(kbi_run* run) {
     bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
     double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
     if (first > kbi_shrunk_samples * last)
-        snprintf(run->alike.differ, sizeof run->alike.differ, "a launch took %s in the first samples, ever less in the "
-                 "others, and %s in the last ones", kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
+        snprintf(run->alike.differ, sizeof run->alike.differ,
+                 "a launch took %s in the first samples, ever less in the "
+                 "others, and %s in the last ones",
+                 kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
     else if (warm && early > much * last + kbi_shrunk_least_ns)
         snprintf(run->alike.differ, sizeof run->alike.differ,
                  "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
@@ -10471,7 +10441,7 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 
 // For profilers: the case, and the phase that it enters. Copies of a case are not shown.
 static void kbi_phase_show(kbi_run* run) {
-    static const char* const names[] = { "check", "audit",   "warm-up", "samples",     "turns",
+    static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "prove", "look inside", NULL };
     if (run->place.stand_in || !kbi_show_range) return;
     if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
@@ -10593,8 +10563,8 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
     bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
     if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!between || !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began))
-                            : place->order == KBI_FINISH))
+    if (!between ||
+        !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began)) : place->order == KBI_FINISH))
         return kbi_timed_unit(run, KBI_SAMPLE);
     if (alone) { // now: the clock falls, and throttling ends, when the device idles
         kbi_note_clock(run, kbi_clock_mhz(run));
@@ -11361,9 +11331,10 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
     if (n < 2)
         kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
-        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
-                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, if there is memory for them",
-                 (long long)n, KBI_REPLICAS);
+        kbi_stop(
+            &a->run, KB_FLAG_NOT_COLD,
+            "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, if there is memory for them",
+            (long long)n, KBI_REPLICAS);
     if (kbi_failed(&a->run)) return;
     a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
     for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
@@ -15320,8 +15291,8 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
-        code = kbi_desk.interrupted              ? KBI_EXIT_INTERRUPTED
-               : s->failed                       ? KBI_EXIT_FAILED
+        code = kbi_desk.interrupted               ? KBI_EXIT_INTERRUPTED
+               : s->failed                        ? KBI_EXIT_FAILED
                : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
                                                   : kbi_nothing_measured(s);
     code = kbi_outputs_end(s->outputs.kept, s->outputs.n_kept, code);
@@ -15454,24 +15425,7 @@ static struct kbi_host_program { // the process of somebody else's main: what it
     kb_state* current;
 } kbi_host_program;
 
-static const char* kbi_params_fault(const kb_desc* d) {
-    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
-        return "kb_desc.n_params: as many as params has, at most 15";
-    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
-        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
-        if (!p->name || !*p->name || !known)
-            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
-        for (const kb_param* q = d->params; q < p; q++)
-            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
-        if (d->dtype && kbi_is(p->name, "dtype"))
-            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
-    }
-    return NULL;
-}
-
 static const char* kbi_desc_fault(const kb_desc* d) {
-    if (!d) return "kb_desc is NULL";
-    if (d->end_canary) return "kb_desc is not initialised: start from = {0}, or name its fields";
     if (!d->name || !*d->name) return "kb_desc.name is missing";
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
@@ -15482,27 +15436,37 @@ static const char* kbi_desc_fault(const kb_desc* d) {
         return "kb_desc.mode is cold, hot or graph; it is another word";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
-    return kbi_params_fault(d);
+    if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
+        return "kb_desc.n_params: as many as params has, at most 15";
+    for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
+        bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
+        if (!p->name || !*p->name || !known)
+            return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
+        if (d->dtype && kbi_is(p->name, "dtype"))
+            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
+        for (const kb_param* q = d->params; q < p; q++)
+            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
+    }
+    return NULL;
 }
 
-// Of a description at fault the record still says whose it is. One that says no name has the contest's first one's.
+// first: of a contest, whose name the others may leave out. Of a description at fault only the name is used, and the
+// implementation: the record says whose it is.
 static void kbi_given_take(kbi_given* g, const kb_desc* d, const kbi_given* first) {
-    kb_desc said;
-    if (d && first && !first->fault && !d->end_canary && !d->name) {
-        said = *d;
-        said.name = first->desc.name;
-        d = &said;
-    }
-    g->fault = kbi_desc_fault(d);
+    kb_desc* own = &g->desc;
+    memset(own, 0, sizeof *own);
+    g->fault = !d              ? "kb_desc is NULL"
+               : d->end_canary ? "kb_desc is not initialised: start from = {0}, or name its fields"
+                               : NULL;
     if (!g->fault) {
-        g->desc = *d;
-        return;
+        *own = *d;
+        if (!own->name && first && !first->fault) own->name = first->desc.name;
+        g->fault = kbi_desc_fault(own);
     }
-    memset(&g->desc, 0, sizeof g->desc);
-    g->desc.name = "unnamed";
-    if (!d || d->end_canary || !d->name || !*d->name) return;
-    g->desc.name = d->name;
-    g->desc.implementation = d->implementation;
+    if (!g->fault) return;
+    const char *name = own->name && *own->name ? own->name : "unnamed", *implementation = own->implementation;
+    memset(own, 0, sizeof *own);
+    own->name = name, own->implementation = implementation;
 }
 
 // Its texts are kept in the arena: the program may give up its own at once.
@@ -15661,14 +15625,14 @@ static void kbi_given_body(kb_state* kb) {
     kbi_host_program.current = NULL;
 }
 
-// What the contest is about is said once; whoever says something else is in the wrong one.
+// What the contest is about is said once, by its first description: in another one it is the same, or zero.
 static void kbi_given_join(kbi_given* g, const kb_desc* first) {
     kb_desc* d = &g->desc;
-    bool apart = (d->device && d->device != first->device) || (d->seed && d->seed != first->seed) ||
-                 (d->samples && d->samples != first->samples) || (d->host && !first->host);
-    if (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold")) apart = true;
-    if (d->precision > 0 && (d->precision < first->precision || d->precision > first->precision)) apart = true;
-    if (d->max_time > 0 && (d->max_time < first->max_time || d->max_time > first->max_time)) apart = true;
+#define KBI_APART(member) (d->member && memcmp(&d->member, &first->member, sizeof d->member) != 0)
+    bool apart = KBI_APART(device) || KBI_APART(seed) || KBI_APART(samples) || KBI_APART(host) ||
+                 (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
+                 (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
+#undef KBI_APART
     if (g->fault) return;
     if (!kbi_is(d->name, first->name))
         g->fault = "kb_compare: a contest is about one operation; kb_desc.name is not the first one's";
@@ -15795,56 +15759,32 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 
 // What was asked for and changes nothing.
 static void kbi_warn_idle(const kbi_options* o) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
+    static const struct {
+        int option, beside;
+        const char *effect, *why;
+    } rows[] = {
+        { KBI_OPTION_precision, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_min_time, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
+        { KBI_OPTION_max_time, KBI_OPTION_iters, "bounds the warm-up alone", "says how many samples there are" },
+        { KBI_OPTION_precision, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_min_time, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
+        { KBI_OPTION_max_time, KBI_OPTION_rounds, "bounds the warm-up of a comparison", "says how long it is" },
+        { KBI_OPTION_procs, KBI_OPTION_env, "is without effect", "measures no case" },
+        { KBI_OPTION_shard, KBI_OPTION_env, "is without effect", "measures no case" }
+    };
+    for (int i = 0; i < KBI_COUNT(rows); i++)
+        if (o->on[rows[i].option] && o->on[rows[i].beside])
+            kbi_warn("--%s %s: --%s %s", kbi_options_table[rows[i].option].name, rows[i].effect,
+                     kbi_options_table[rows[i].beside].name, rows[i].why);
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    for (int k = 0; idle && (option = kbi_option_next(o, KBI_WRITES, &k)) != NULL;)
-        if (!(k - 1 == KBI_OPTION_jsonl && kbi_recalls()))
-            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-    for (int i = 0; i < KBI_COUNT(known) && o->iters; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect: --iters says how many samples there are",
-                     kbi_options_table[known[i]].name);
-    if (o->iters && o->on[KBI_OPTION_max_time])
-        kbi_warn("--max-time bounds the warm-up alone: --iters says how many samples there are");
-    if (o->procs > 1 && o->on[KBI_OPTION_env]) kbi_warn("--procs is without effect: --env has a number of its own");
-    if (o->on[KBI_OPTION_shard] && o->on[KBI_OPTION_env])
-        kbi_warn("--shard is without effect: --env has no cases of a plan");
     bool looks = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
-    for (int k = 0; looks && (option = kbi_option_at(k)) != NULL; k++)
-        if ((option->traits & KBI_CHOOSES) && (kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n)))
+    for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
+        bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
+        if (given && (option->traits & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
+            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
+        if (given && (option->traits & KBI_CHOOSES) && looks)
             kbi_warn("--%s is without effect: --env is not about the program's own benchmarks", option->name);
-}
-
-// Only comparisons have rounds; cases alone go by what else was said.
-static void kbi_warn_rounds(const kbi_options* o, const kbi_plan* plan) {
-    static const int known[] = { KBI_OPTION_precision, KBI_OPTION_min_time };
-    int alone = 0, compared = 0;
-    for (int first = 0, end; first < plan->n; first = end) {
-        end = kbi_group_end(plan, first);
-        if (end - first > 1)
-            compared++;
-        else
-            alone++;
     }
-    const char* where = alone ? " where a case has a rival" : "";
-    if (!o->rounds || !plan->n) return;
-    if (!compared) kbi_warn("--rounds is without effect: no case has a rival");
-    for (int i = 0; i < KBI_COUNT(known) && compared; i++)
-        if (o->on[known[i]])
-            kbi_warn("--%s is without effect%s: --rounds says how many rounds there are",
-                     kbi_options_table[known[i]].name, where);
-    if (o->on[KBI_OPTION_max_time] && compared)
-        kbi_warn("--max-time bounds the warm-up alone%s: --rounds says how many rounds there are", where);
-}
-
-// A runner that splits a program's tests asks in this way whether the program knows of it.
-static bool kbi_shard_noted(void) {
-    const char* path = getenv("GTEST_SHARD_STATUS_FILE");
-    if (!path || !*path) return true;
-    int file = kbi_open_file(path, O_WRONLY | O_CREAT);
-    if (file < 0) return kbi_error("GTEST_SHARD_STATUS_FILE %s: %s", path, strerror(errno)), false;
-    close(file);
-    return true;
 }
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
@@ -15868,12 +15808,11 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    for (const kb_instrument* i = kbi_process.instruments; i && kbi_birth.role == KBI_WORKER; i = i->next)
-        if (i->ready && (i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
-            return KBI_EXIT_USAGE;
-    if (kbi_birth.role == KBI_WORKER) return kbi_worker_main(o);
+    bool worker = kbi_birth.role == KBI_WORKER;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
-        if (i->ready && (i->on || !i->option) && !i->ready(i->value)) return KBI_EXIT_USAGE;
+        if (i->ready && (!worker || i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
+            return KBI_EXIT_USAGE;
+    if (worker) return kbi_worker_main(o);
     if (!kbi_outputs_apart(o)) return KBI_EXIT_USAGE;
     kbi_warn_idle(o);
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) {
@@ -15881,13 +15820,12 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         if (instead >= 0) return instead;
     }
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
-    if (!kbi_shard_noted() || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
+    if (!kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)
         kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
                  (long long)o->shards);
     int code = KBI_EXIT_FINE;
     bool looks = kbi_option_any(o, KBI_IDLE);
-    if (!looks || o->on[KBI_OPTION_dry_run]) kbi_warn_rounds(o, &plan);
     if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
@@ -15903,39 +15841,21 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     return code;
 }
 
-// Why stdout did not take all of it, or NULL. A write that failed on the way took its reason with it: one byte more is
-// refused for the same, unless there is room again.
-static const char* kbi_stdout_refused(void) {
-    if (fflush(stdout)) return strerror(errno);
-    if (!ferror(stdout)) return NULL;
-    clearerr(stdout);
-    return putchar('\n') < 0 || fflush(stdout) ? strerror(errno) : "a part of it was refused";
-}
-
-__attribute__((noinline)) static int kbi_main_here(int argc, char** argv) {
+// The exit code of the run, and whether stdout took all of it. A write that failed on the way took its reason with it:
+// one byte more is refused for the same, unless there is room again.
+int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
-    const char* why = kbi_stdout_refused();
-    if (why && code == KBI_EXIT_FINE && kbi_birth.role == KBI_STARTED) {
-        kbi_error("writing to stdout failed: %s", why);
-        code = KBI_EXIT_FAILED;
+    bool refused = fflush(stdout) != 0;
+    const char* why = refused ? strerror(errno) : "a part of it was refused";
+    if (!refused && ferror(stdout)) {
+        refused = true;
+        clearerr(stdout);
+        if (putchar('\n') < 0 || fflush(stdout)) why = strerror(errno);
     }
-    return code;
-}
-
-// On a stack that is too small for the function's own variables nothing could be said.
-int kb_main(int argc, char** argv) {
-    const int least = 128; // KiB
-    struct rlimit stack;
-    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)least << 10)
-        return kbi_main_here(argc, argv);
-    char text[120];
-    int n = snprintf(text, sizeof text,
-                     "kbench: error: the stack is limited to %d KiB, and %d are needed: ulimit -s 8192\n",
-                     (int)(stack.rlim_cur >> 10), least);
-    kbi_write_all(2, text, (size_t)n);
-    return KBI_EXIT_USAGE;
+    if (!refused || code != KBI_EXIT_FINE || kbi_birth.role != KBI_STARTED) return code;
+    return kbi_error("writing to stdout failed: %s", why), KBI_EXIT_FAILED;
 }
 
 void kb_default(const char* options) { kbi_process.usual = options; }

@@ -83,15 +83,6 @@ measure "$prog" $quick --op traced,b --timeout 1s
 check_same "traced" "$(of traced message)" '"longer than 1.000 s, and stopped by signal 5 (Trace/breakpoint trap)"'
 check_same "traced: the next one" "$(of b status)" '"ok"'
 
-# --- a small stack
-if (ulimit -s 16) 2> /dev/null; then
-    (ulimit -s 16 && exec "$prog" --list) > "$tmp/out" 2> "$tmp/err"
-    check_same "a stack of 16 KiB: exit code" $? 2
-    if grep -q 'stack is limited to 16 KiB' "$tmp/err"; then pass; else fail "a stack of 16 KiB: $(cat "$tmp/err")"; fi
-else
-    skip "ulimit -s 16 is refused"
-fi
-
 # --- clocks: what hangs is ended whatever the clock says, and jiffies give a time that is known badly
 for clock in stands back; do
     measure env CLOCK=$clock LD_PRELOAD="$tmp/clock.so" timeout -k 5 60 "$prog" $quick --op hangs --timeout 1s
