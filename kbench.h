@@ -4672,21 +4672,12 @@ typedef struct kbi_case {
     const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
 } kbi_case;
 
-typedef enum kbi_roof {
-    KBI_ROOF_COPY,
-    KBI_ROOF_READ,
-    KBI_ROOF_WRITE,
-    KBI_ROOF_F64,
-    KBI_ROOF_F32,
-    KBI_ROOF_TF32,
-    KBI_ROOF_F16,
-    KBI_ROOF_BF16,
-    KBI_ROOF_FP8,
-    KBI_ROOF_INT8,
-    KBI_ROOFS,
-    KBI_NO_ROOF = -1,  // the device has none of those that may be meant
-    KBI_ABOVE_ALL = -2 // of those that may be meant
+// clang-format off
+typedef enum kbi_roof { // no roof: the device has none of those that may be meant; above all: it is above them
+    KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32, KBI_ROOF_TF32, KBI_ROOF_F16,
+    KBI_ROOF_BF16, KBI_ROOF_FP8, KBI_ROOF_INT8, KBI_ROOFS, KBI_NO_ROOF = -1, KBI_ABOVE_ALL = -2
 } kbi_roof;
+// clang-format on
 static const char* const kbi_roof_names[] = { "copy", "read", "write", "f64", "f32",
                                               "tf32", "f16",  "bf16",  "fp8", "int8" };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_roof_names) == KBI_ROOFS, "a name for each peak");
@@ -4724,13 +4715,11 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
 // What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+// clang-format off
 typedef enum kbi_kept {
-    KBI_NOT_HOST,
-    KBI_KEPT_NOTHING,
-    KBI_KEPT_CONSTANTS,
-    KBI_KEPT_VALUES,
-    KBI_KEPT_BY_CALL
+    KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL
 } kbi_kept;
+// clang-format on
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -4926,13 +4915,14 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
 
+// clang-format off
 typedef enum kbi_event_kind {
-    KBI_EVENT_RUN,
-    KBI_EVENT_CALL,
-    KBI_EVENT_KERNEL,
-    KBI_EVENT_COPY,
-    KBI_EVENT_SET
+    KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET
 } kbi_event_kind;
+typedef enum kbi_limit { // what lets no more warps onto a multiprocessor
+    KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID
+} kbi_limit;
+// clang-format on
 
 typedef struct kbi_event { // of a run of the block; the run itself is one
     int64_t start, end;    // ns of one clock for host and device
@@ -4943,17 +4933,8 @@ typedef struct kbi_event { // of a run of the block; the run itself is one
     uint32_t lane;         // its stream; of calls the thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
-    int32_t limit;   // kbi_limit: what lets no more of them in
+    int32_t limit;   // kbi_limit
 } kbi_event;
-
-typedef enum kbi_limit {
-    KBI_NO_LIMIT,
-    KBI_BY_WARPS,
-    KBI_BY_REGISTERS,
-    KBI_BY_SHARED,
-    KBI_BY_BLOCKS,
-    KBI_BY_GRID
-} kbi_limit;
 
 typedef struct kbi_gauge { // what the device showed beside them
     int64_t at;
@@ -7380,7 +7361,7 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 // What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
-    r->target = kbi_is(o->device, "cpu")                     ? KBI_ON_CPU
+    r->target = kbi_is(o->device, "cpu")                    ? KBI_ON_CPU
                 : kbi_is(o->device, kbi_process.own_device) ? KBI_ON_OWN
                                                             : KBI_ON_GPU;
     r->mode = o->on[KBI_OPTION_rotate] ? KBI_ROTATE : o->on[KBI_OPTION_hot] ? KBI_HOT : KBI_COLD;
@@ -7577,7 +7558,7 @@ typedef struct kbi_memory {
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    bool keeps;                    // the last call left its blocks to the next one
+    bool keeps;               // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
     int64_t read_bytes, held;      // their size; what was kept of them
     bool unheld;                   // what an output held was not kept, for want of room
@@ -7586,28 +7567,15 @@ typedef struct kbi_memory {
     int64_t pool_before;              // in use of the pool when the case began
 } kbi_memory;
 
+// clang-format off
 typedef enum kbi_unit {
-    KBI_NO_UNIT,
-    KBI_CHECKED,
-    KBI_AUDITED,
-    KBI_CAPTURED,
-    KBI_WARM,
-    KBI_SAMPLE,
-    KBI_COMPARED,
-    KBI_PROVED,
-    KBI_INSIDE
+    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_PROVED, KBI_INSIDE
 } kbi_unit;
-typedef enum kbi_phase {
-    KBI_PHASE_CHECK,
-    KBI_PHASE_AUDIT,
-    KBI_PHASE_WARM,
-    KBI_PHASE_SAMPLE,
-    KBI_PHASE_TURNS,
-    KBI_PHASE_COMPARE,
-    KBI_PHASE_PROVE,
-    KBI_PHASE_INSIDE, // in a call of its own: after the audit
-    KBI_PHASE_DONE
+typedef enum kbi_phase { // look inside: in a call of its own, after the audit
+    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_TURNS, KBI_PHASE_COMPARE,
+    KBI_PHASE_PROVE, KBI_PHASE_INSIDE, KBI_PHASE_DONE
 } kbi_phase;
+// clang-format on
 
 typedef enum kbi_order { // what the conductor of several runs wants of this one
     KBI_BY_ITSELF,       // there is none: the engine says when it is enough
@@ -7771,15 +7739,17 @@ static void kbi_give_word(kbi_run* run, kb_status status) {
     if (first && run->sink && run->sink->word && run->index >= 0) run->sink->word(run->sink->to, run->index, &run->m);
 }
 
+static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
+    kbi_raise(run, flag);
+    if (!kbi_failed(run)) kbi_say_more(&run->m, format, list);
+    kbi_give_word(run, KB_FAILED);
+}
+
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
     va_list list;
-    kbi_raise(run, flag);
-    if (!kbi_failed(run)) {
-        va_start(list, format);
-        kbi_say_more(&run->m, format, list);
-        va_end(list);
-    }
-    kbi_give_word(run, KB_FAILED);
+    va_start(list, format);
+    kbi_vstop(run, flag, format, list);
+    va_end(list);
 }
 
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
@@ -7820,28 +7790,14 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-enum {
-    KBI_TOUCHED = 1 << 20,
-    KBI_WAKING = 4,
-    KBI_LAUNCHES = 8,
-    KBI_GATE_NODES = 256,
-    KBI_GATE_SECONDS = 1,
-    KBI_ALARMS = 2,
-    KBI_MISSES = 2
-};
+enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES = 256 };
+enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
+// clang-format off
 enum kbi_function {
-    KBI_F_NULL,
-    KBI_F_READ,
-    KBI_F_COPY,
-    KBI_F_WRITE,
-    KBI_F_GATE,
-    KBI_F_CLOCK,
-    KBI_F_FILL,
-    KBI_F_FMA,
-    KBI_F_FMA64,
-    KBI_F_SPIN,
-    KBI_F_COUNT
+    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_FMA64,
+    KBI_F_SPIN, KBI_F_COUNT
 };
+// clang-format on
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
 
@@ -7965,15 +7921,8 @@ typedef struct kbi_activity_call { // CUpti_ActivityAPI
     uint32_t process, thread, correlation, result;
 } kbi_activity_call;
 
-enum {
-    KBI_ACTIVITY_COPY = 1,
-    KBI_ACTIVITY_SET = 2,
-    KBI_ACTIVITY_DRIVER = 4,
-    KBI_ACTIVITY_RUNTIME = 5,
-    KBI_ACTIVITY_KERNEL = 10,
-    KBI_SPANS = 1 << 15,
-    KBI_ACTIVITY_BYTES = 1 << 20
-};
+enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
+enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
 typedef struct kbi_span {
     uint64_t start, end;
 } kbi_span;
@@ -8104,25 +8053,21 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 extern char** environ; // strict standards hide it
 #endif
 
-// What a function can change of its process, as numbers that are compared.
-enum {
-    KBI_LEFT_UMASK,
-    KBI_LEFT_BLOCKED,
-    KBI_LEFT_LIMITS,
-    KBI_LEFT_CPUS,
-    KBI_LEFT_PRIORITY,
-    KBI_LEFT_LOCALE,
-    KBI_LEFT_VARIABLES,
-    KBI_LEFT_STANDARD,
-    KBI_LEFT_HANDLERS,
-    KBI_LEFT_COMPARED,
-    KBI_LEFT_THREADS = KBI_LEFT_COMPARED, // from here on: there may not be many more
-    KBI_LEFT_FILES,
-    KBI_LEFT_MEMORY,
-    KBI_LEFT_COUNT
+// What a function can change of its process, as numbers.
+static const char* const kbi_leftover_names[] = {
+    "it changed the umask",
+    "it changed the priority of its process",
+    "it blocked signals",
+    "it changed how signals are handled",
+    "it changed the processors of its process",
+    "it changed the locale",
+    "it changed the environment",
+    "it closed or replaced stdin, stdout or stderr",
+    "it changed the limits of its process",
 };
 typedef struct kbi_leftovers {
-    uint64_t of[KBI_LEFT_COUNT];
+    uint64_t same[KBI_COUNT(kbi_leftover_names)]; // these have to stay as they were
+    int64_t threads, files, memory; // of these there may be a little more; files: the lowest free number
 } kbi_leftovers;
 
 // The process as it was before the first function ran.
@@ -8139,52 +8084,49 @@ static uint64_t kbi_status_number(const char* status, const char* name, int base
 }
 
 static kbi_leftovers kbi_leftovers_now(void) {
-    const uint64_t library = ~((uint64_t)7 << 31), start = 14695981039346656037u; // signals of the C library's threads
+    const uint64_t start = 14695981039346656037u, library = ~((uint64_t)7 << 31); // that the C library's threads take
     const char* locale = setlocale(LC_ALL, NULL);
+    const mode_t mode = umask(077);
     kbi_leftovers now;
+    uint64_t* same = now.same;
     kbi_cpus cpus;
     char status[4096];
     memset(&now, 0, sizeof now);
-    int file = kbi_open_file("/proc/self/status", O_RDONLY); // it has the lowest number that is free
+    umask(mode);
+    int file = kbi_open_file("/proc/self/status", O_RDONLY);
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
-    now.of[KBI_LEFT_FILES] = (uint64_t)file;
-    now.of[KBI_LEFT_THREADS] = kbi_status_number(status, "Threads:", 10);
-    now.of[KBI_LEFT_MEMORY] = kbi_status_number(status, "VmRSS:", 10) * 1024;
-    now.of[KBI_LEFT_BLOCKED] = kbi_status_number(status, "SigBlk:", 16);
-    now.of[KBI_LEFT_HANDLERS] = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
-                                (kbi_status_number(status, "SigCgt:", 16) & library);
-    const mode_t mode = umask(077);
-    umask(mode);
-    now.of[KBI_LEFT_UMASK] = mode;
-    now.of[KBI_LEFT_PRIORITY] = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    now.files = file < 0 ? INT32_MAX : file;
+    now.threads = (int64_t)kbi_status_number(status, "Threads:", 10);
+    now.memory = (int64_t)kbi_status_number(status, "VmRSS:", 10) * 1024;
+    *same++ = mode;
+    *same++ = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    *same++ = kbi_status_number(status, "SigBlk:", 16);
+    *same++ = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
+              (kbi_status_number(status, "SigCgt:", 16) & library);
     kbi_cpus_allowed(&cpus);
-    now.of[KBI_LEFT_CPUS] = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
-    now.of[KBI_LEFT_LOCALE] = kbi_hash(start, locale ? locale : "");
+    *same++ = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
+    *same = kbi_hash(start, locale ? locale : "");
 #ifdef LC_GLOBAL_LOCALE
-    now.of[KBI_LEFT_LOCALE] ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+    *same ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
 #endif
-    for (char** v = environ; v && *v; v++)
-        now.of[KBI_LEFT_VARIABLES] = kbi_hash_bytes(now.of[KBI_LEFT_VARIABLES], *v, strlen(*v) + 1);
-    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+    same++;
+    for (char** v = environ; v && *v; v++) *same = kbi_hash_bytes(*same, *v, strlen(*v) + 1);
+    same++;
+    for (int i = 0; i < 3; i++) {
         struct stat about;
         bool open = fstat(i, &about) == 0;
         int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
-        now.of[KBI_LEFT_STANDARD] = kbi_hash_bytes(now.of[KBI_LEFT_STANDARD], (const char*)which, sizeof which);
+        *same = kbi_hash_bytes(*same, (const char*)which, sizeof which);
     }
+    same++;
     for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
         uint64_t limit[2] = { 0, 0 };
         syscall(SYS_prlimit64, 0, i, NULL, limit);
-        now.of[KBI_LEFT_LIMITS] = kbi_hash_bytes(now.of[KBI_LEFT_LIMITS], (const char*)limit, sizeof limit);
+        *same = kbi_hash_bytes(*same, (const char*)limit, sizeof limit);
     }
     return now;
-}
-
-static void kbi_before_note(void) {
-    kbi_before.known = true;
-    fegetenv(&kbi_before.floats);
-    kbi_before.state = kbi_leftovers_now();
 }
 
 // Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
@@ -8201,27 +8143,15 @@ static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - k
 
 // NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
-    static const char* const why[] = { "it changed the umask",
-                                       "it blocked signals",
-                                       "it changed the limits of its process",
-                                       "it changed the processors of its process",
-                                       "it changed the priority of its process",
-                                       "it changed the locale",
-                                       "it changed the environment",
-                                       "it closed or replaced stdin, stdout or stderr",
-                                       "it changed how signals are handled" };
-    enum { KBI_MOST_FILES = 64, KBI_MEMORY_PART = 16 }; // that it may leave open; and the part of the machine's memory
     kbi_before_restore();
     if (!kbi_before.known) return NULL;
-    const uint64_t* was = kbi_before.state.of;
-    const kbi_leftovers left = kbi_leftovers_now();
-    for (int i = 0; i < KBI_LEFT_COMPARED; i++)
-        if (left.of[i] != was[i]) return why[i];
-    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (left.of[KBI_LEFT_FILES] > was[KBI_LEFT_FILES] + KBI_MOST_FILES) return "it left files open";
-    if (left.of[KBI_LEFT_MEMORY] > was[KBI_LEFT_MEMORY] + physical / KBI_MEMORY_PART)
-        return "it left memory allocated";
-    if (left.of[KBI_LEFT_THREADS] <= was[KBI_LEFT_THREADS]) return NULL;
+    const kbi_leftovers *was = &kbi_before.state, left = kbi_leftovers_now();
+    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < KBI_COUNT(left.same); i++)
+        if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
+    if (left.files > was->files + 64) return "it left files open";
+    if (left.memory > was->memory + physical / 16) return "it left memory allocated";
+    if (left.threads <= was->threads) return NULL;
     int64_t ran = kbi_others_ran();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
     return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
@@ -8234,7 +8164,7 @@ static const char* kbi_left_behind(bool gpu) {
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
 // The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples of
-// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. Sorts them.
+// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. It sorts them.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -8260,11 +8190,7 @@ static double kbi_clock_step(void) {
         ns[i] = (double)(kbi_now() - began);
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
-    if (step > 0) return step;
-    int64_t from = kbi_now(), to = from, next; // coarse: from one change to the next
-    while (to == from) to = kbi_now();
-    for (next = to; next == to;) next = kbi_now();
-    return (double)(next - to);
+    return step > 0 ? step : 1e9;
 }
 
 // Work behind this begins when that before it has ended.
@@ -8289,25 +8215,17 @@ static double kbi_measure_wall_bias(void) {
 // What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
 // since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
 // before and after (kbi_wall_lost).
-static void kbi_pass_begin(void) {
-    kbi_lab.turn = kbi_turn_now();
-    kbi_lab.wall_start = kbi_now();
-    kbi_serialise();
-}
-static void kbi_pass_end(void) {
-    kbi_lab.wall_end = kbi_now();
-    kbi_lab.turn = kbi_turn_now();
-}
 static double kbi_measure_pass_bias(void) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
     for (int i = 0; i < KBI_STRETCHES; i++) {
         int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            kbi_pass_begin();
-            __asm__ __volatile__("" : : : "memory");
-            kbi_pass_end();
-            sum += kbi_lab.wall_end - kbi_lab.wall_start;
+            kbi_lab.turn = kbi_turn_now();
+            int64_t began = kbi_now();
+            kbi_serialise();
+            sum += kbi_now() - began;
+            kbi_lab.turn = kbi_turn_now();
         }
         mean[i] = (double)sum / KBI_PASSES;
     }
@@ -8344,6 +8262,8 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
+    if (kbi_lab.wall_step > 20000)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "the host's clock goes in steps of over 20 us, too coarse for a time");
     if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
@@ -8369,18 +8289,14 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
-// How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
-// few as --timeout leaves time for. What that costs in precision, the samples show.
-static double kbi_clock_fills(double step) { return KBI_MIN(1000 * step, KBI_MAX(20e6, 5 * step)); }
-
-// During the warm-up the batch grows until a sample is long enough for the clock, and 20 us.
+// During the warm-up the batch grows until a sample is 20 us long, and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
     int64_t now = kbi_lab.wall_end;
     if (run->backend->gpu && !run->work.host) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
-    double ns = (double)(now - kbi_lab.wall_start), target = 20000;
+    double ns = (double)(now - kbi_lab.wall_start), target = KBI_MAX(20000, 1000 * kbi_lab.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
     if (run->sampling.stops != kbi_lab.stops) {
         kbi_lab.stood += now - kbi_lab.wall_start;
@@ -8404,7 +8320,6 @@ static void kbi_wall_end(kbi_run* run) {
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, kbi_clock_fills(kbi_lab.wall_step));
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
@@ -8416,10 +8331,6 @@ static void kbi_wall_end(kbi_run* run) {
         run->sampling.resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
-    if (kbi_lab.wall_step >= 1000000) { // jiffies: all samples may read the same, and be half a step off
-        run->m.step_ns = kbi_lab.wall_step / (double)runs;
-        run->m.bias_error_ns = run->m.bias_apart_ns = run->m.step_ns / 2 / 1.96;
-    }
     // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
     // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
     // know its branches as well as in a row. Half of the bias is allowed for.
@@ -8431,8 +8342,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
-        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL
-                                       : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
+        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -8744,7 +8654,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     const kbi_backend* home = kbi_home(b, place);
     size_t total = kbi_block_total(bytes);
     char* staged = kbi_stage_place(b, m, place, total);
-    kbi_block* block = m->kept; // what the call before had here, with what it left there; unless this one wants another
+    kbi_block* block = m->kept; // as the call before left it, unless this one wants another
     if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
         kbi_blocks_free(b, m, &m->kept, false);
         block = NULL;
@@ -11382,9 +11292,9 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
 static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
 
-// The samples, where ten blocks of them fall without a stop; and the second to fourth launch of the warm-up, at the clock
-// of the samples, against these. It is said when the function has returned: its outputs may show for certain what times
-// only suggest.
+// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as long as
+// it would be at the clock of the samples. What it finds is said when the function has returned: its outputs may show
+// for certain what times only suggest.
 static void kbi_look_for_shrinking(kbi_run* run) {
     const kbi_alike* a = &run->alike;
     const int64_t n = run->m.n;
@@ -11404,8 +11314,9 @@ static void kbi_look_for_shrinking(kbi_run* run) {
     bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
     double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
     if (first > kbi_shrunk_samples * last)
-        snprintf(run->alike.differ, sizeof run->alike.differ, "a launch took %s in the first samples, ever less in the "
-                 "others, and %s in the last ones", kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
+        snprintf(run->alike.differ, sizeof run->alike.differ,
+                 "a launch took %s in the first samples, ever less in others, and %s in the last ones",
+                 kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
     else if (warm && early > much * last + kbi_shrunk_least_ns)
         snprintf(run->alike.differ, sizeof run->alike.differ,
                  "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
@@ -11596,7 +11507,7 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 
 // For profilers: the case, and the phase that it enters. Copies of a case are not shown.
 static void kbi_phase_show(kbi_run* run) {
-    static const char* const names[] = { "check", "audit",   "warm-up", "samples",     "turns",
+    static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "prove", "look inside", NULL };
     if (run->place.stand_in || !kbi_show_range) return;
     if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
@@ -11718,8 +11629,8 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
     bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
     if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!between || !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began))
-                            : place->order == KBI_FINISH))
+    if (!between ||
+        !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began)) : place->order == KBI_FINISH))
         return kbi_timed_unit(run, KBI_SAMPLE);
     if (alone) { // now: the clock falls, and throttling ends, when the device idles
         kbi_note_clock(run, kbi_clock_mhz(run));
@@ -11928,7 +11839,11 @@ void kbi_threw(kb_state* kb, const char* what) {
 
 // Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
 static void kbi_call_clear(void) {
-    if (!kbi_before.known) kbi_before_note();
+    if (!kbi_before.known) {
+        kbi_before.known = true;
+        fegetenv(&kbi_before.floats);
+        kbi_before.state = kbi_leftovers_now();
+    }
     kbi_before_restore();
     if (!kbi_lab.folder) {
         int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
@@ -12157,14 +12072,14 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- run ---
 // --- the case ---
 
-static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a,
-                                    kb_axis_type b) {
+static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* what,
+                                    kb_axis_type a, kb_axis_type b) {
     const kbi_case* c = kb->run->of;
     kbi_text known = KBI_BLANK;
     const kb_param* found = NULL;
+    kbi_note_call(kb, call, true);
     for (int i = 0; i < c->n_params; i++) {
         if (kbi_is(c->params[i].name, axis)) found = &c->params[i];
         kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
@@ -12173,27 +12088,24 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis ? axis : "NULL",
                  known.n ? known.s : "none");
     else if (found->type != a && found->type != b)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, what), found = NULL;
     kbi_text_free(&known);
     return found;
 }
 
 int64_t kb_int(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_int", true);
-    const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_int", axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
 
 double kb_real(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_real", true);
-    const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_real", axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
 
 const char* kb_str(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_str", true);
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
-    const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
+    const kb_param* p = kbi_param_of(kb, "kb_str", axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
 
@@ -12280,8 +12192,6 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
     return !kb->run->place.resting;
 }
 
-// --- memory ---
-
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
@@ -12291,12 +12201,15 @@ static bool kbi_checks_now(kbi_run* run) {
     return false;
 }
 
+// false: the output is wrong, and what is wrong with it is still to be said.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
-    return passed;
+    if (passed || !kbi_last_run(run, true)) return passed;
+    kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
+    return true;
 }
 
 static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
@@ -12320,15 +12233,13 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     if (kbi_failed(run)) return KBENCH_FREE(host), false;
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
-    bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && kbi_last_run(run, true))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
-    else if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
+    if (kbi_check_done(run, c.passed, c.error, tolerance)) return c.passed;
+    if (what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
-    else if (!c.passed)
+    else
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
                  (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want);
-    return passed;
+    return false;
 }
 
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
@@ -12348,19 +12259,12 @@ bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const 
 
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
     kbi_run* run = kb->run;
-    char text[sizeof run->m.message];
     va_list list;
     kbi_note_call(kb, "kb_check_that", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    if (!kbi_check_done(run, passed, error, tolerance)) kbi_vstop(run, KB_FLAG_VERIFY_FAIL, format, list);
     va_end(list);
-    kbi_check_done(run, passed, error, tolerance);
-    if (!passed && kbi_last_run(run, true))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it; %s",
-                 text);
-    else if (!passed)
-        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%s", text);
     return passed;
 }
 
@@ -12376,12 +12280,11 @@ void kb_skip(kb_state* kb, const char* format, ...) {
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
-    char text[sizeof kb->run->m.message];
     va_list list;
+    if (kb->run->m.status == KB_SKIPPED) return;
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    kbi_vstop(kb->run, KB_FLAG_BAD_CASE, format, list);
     va_end(list);
-    if (kb->run->m.status != KB_SKIPPED) kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
 }
 
 void kb_note(kb_state* kb, const char* format, ...) {
@@ -12452,7 +12355,7 @@ static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
         kbi_arm_main(a);
 }
 
-// The same case once more: a copy for --rotate, or the baseline's control. It was checked, and its results are nobody's.
+// The same case once more: a copy for --rotate, or the baseline's control. Nobody asks for its results.
 static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
@@ -12487,7 +12390,7 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
         kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
         kbi_stop(&a->run, KB_FLAG_NOT_COLD,
-                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, if there is memory for them",
+                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
                  (long long)n, KBI_REPLICAS);
     if (kbi_failed(&a->run)) return;
     a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
@@ -12912,8 +12815,8 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
         r->message = m->kept == KBI_KEPT_CONSTANTS
                          ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
                            "advance; kb_keep(x) of an input, before the work, hides x from it"
-                         : "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
-                           "removed the work; kb_keep(x) of its result keeps it";
+                         : "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may "
+                           "have removed the work; kb_keep(x) of its result keeps it";
         return;
     }
     if (!usable || !(s.median > 0)) {
