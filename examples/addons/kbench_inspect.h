@@ -1040,9 +1040,9 @@ static bool kbi_range_begin(int device, const char* set_of) {
     enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
     struct kbi_ranging* r = &kbi_ranging;
     int (*current)(void**) = NULL;
-    void *p = kbi_driver_function("cuCtxGetCurrent", 4000), *context = NULL;
+    void* context = NULL;
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
-    memcpy(&current, &p, sizeof p);
+    kbi_driver_find("cuCtxGetCurrent", 4000, &current);
     if (current) current(&context);
     r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once in a process, which ends with it
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;

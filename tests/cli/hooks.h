@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// hooks.h - what programs of these tests reach inside the kit that they are linked with (kit.lib). Include it behind kbench.h.
+// hooks.h - internals of kbench that programs of these tests call (kit.lib links them). Include it after kbench.h.
 #ifndef KBENCH_TEST_HOOKS_H
 #define KBENCH_TEST_HOOKS_H
 

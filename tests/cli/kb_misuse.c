@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Functions that use the kit's calls in ways that give no number: kb_misuse.sh knows which word each must get. And names
-// and notes that are long, or hold what a terminal obeys.
+// Wrong uses of kbench's functions, for kb_misuse.sh, which has the flag that each must get. Also long names and
+// notes, and text with control characters.
 #include <math.h>
 #include "kbench.h"
 #include <string.h>

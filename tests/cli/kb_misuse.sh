@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Functions that misuse the kit's calls get a word and no number; names and notes of any length and with anything in
-# them go whole into the records, and nowhere to a terminal as what it would obey.
+# A wrong use of kbench's functions gets a flag and no time. Names and notes of any length and content are complete in
+# the records, and are escaped on a terminal.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The CUDA back end without a GPU, on the virtual one: kernels of known duration must come out right in spite of all its
-// habits, and a block that waits behind its gate must end. Started without arguments this is the test; it starts itself
-// with arguments as a program of benchmarks.
+// The CUDA back end on the virtual GPU: times of kernels of known duration must be correct in spite of the simulated
+// disturbances, and a block that waits behind the launch gate must end. Without arguments this is the test; it runs
+// itself with arguments as a program of benchmarks.
 // measures time
 #include "test.h"
 #include "json.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the intervals and verdicts promise, by simulation with fixed seeds: that an interval holds the truth as often as
-// it says, that equal rivals are called different as rarely, and that a true difference is found.
+// Coverage of the intervals and error rates of the verdicts, by simulation with fixed seeds: an interval contains the
+// true value as often as promised, equal implementations are called different as rarely as promised, and a true
+// difference is found.
 //
 //     interval_coverage        asserts the bars
 //     interval_coverage -v     and prints the figure behind each

@@ -1,138 +1,158 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the CUDA calls of a block mean for its time: which work kb->stream waits for, and what is wrong with others.
+// What the CUDA calls of a block mean for its time: which work kb->stream waits for, and which calls are errors.
 #include "test.h"
-#include "kit.h"
+#include "virtual_gpu.h"
 
+enum {
+    CALL_LAUNCH = KBI_SUBMITS | KBI_KERNEL,
+    CALL_GRAPH = KBI_SUBMITS | KBI_UNCAPTURED,
+    CALL_HOST = KBI_SUBMITS | KBI_HOST_FUNCTION,
+    CALL_PREFETCH = KBI_SUBMITS | KBI_UNCAPTURED,
+    CALL_SET = KBI_SUBMITS,
+    CALL_COPY = KBI_SUBMITS | KBI_COPIES,
+    CALL_COPY_NOW = KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED,
+    CALL_ALLOC = KBI_ALLOCATES | KBI_UNCAPTURED,
+    CALL_ALLOC_LATER = KBI_ALLOCATES,
+    CALL_RECORD = KBI_RECORDS,
+    CALL_WAIT = KBI_STREAM_WAITS,
+    CALL_SYNC = KBI_HOST_ALL | KBI_UNCAPTURED,
+    CALL_SYNC_STREAM = KBI_HOST_STREAM | KBI_UNCAPTURED,
+    CALL_SYNC_EVENT = KBI_HOST_EVENT | KBI_UNCAPTURED,
+    CALL_CREATE = KBI_CREATES,
+    CALL_BEGIN_CAPTURE = KBI_BEGINS_CAPTURE | KBI_UNCAPTURED,
+    CALL_END_CAPTURE = KBI_ENDS_CAPTURE,
+    CALL_OTHER = 0,
+    CALL_FAILED = KBI_UNCAPTURED
+};
 enum { KB = 100, A, B, C, E = 200, F, G };
-static kbi_cuda_call calls[600];
+static kbi_cuda_call made[600];
 static int n;
 static kbi_verdict v;
 
 static kbi_cuda_call* call(int kind, const char* name, uint64_t stream, uint64_t object) {
-    kbi_cuda_call* c = &calls[n++];
+    kbi_cuda_call* c = &made[n++];
     memset(c, 0, sizeof *c);
     c->kind = kind, c->number = n, c->name = name, c->stream = stream, c->object = object;
     return c;
 }
-static void launch(uint64_t stream) { call(KBI_CALL_LAUNCH, "cudaLaunchKernel", stream, 0)->kernel = "spin"; }
-static void record(uint64_t event, uint64_t stream) { call(KBI_CALL_RECORD, "cudaEventRecord", stream, event); }
-static void wait_for(uint64_t stream, uint64_t event) { call(KBI_CALL_WAIT, "cudaStreamWaitEvent", stream, event); }
+static void starts(uint64_t stream) { strcpy(call(CALL_LAUNCH, "cudaLaunchKernel", stream, 0)->kernel, "spin"); }
+static void note(uint64_t event, uint64_t stream) { call(CALL_RECORD, "cudaEventRecord", stream, event); }
+static void wait_for(uint64_t stream, uint64_t event) { call(CALL_WAIT, "cudaStreamWaitEvent", stream, event); }
 static void create(uint64_t stream, bool blocking) {
-    call(KBI_CALL_CREATE, "cudaStreamCreate", stream, 0)->blocking = blocking;
+    call(CALL_CREATE, "cudaStreamCreate", stream, 0)->blocking = blocking;
 }
 static void judge(unsigned expect) {
-    kbi_streams_judge(&v, calls, n, KB, expect);
+    kbi_streams_judge(&v, made, n, KB, expect);
     n = 0;
 }
 #define FINE(expect) (judge(expect), CHECK_INT(v.known, 1), CHECK_INT(v.flag, -1), CHECK_STR(v.message, ""))
 #define WRONG(expect, word, says) (judge(expect), CHECK_INT(v.flag, word), CHECK_HAS(v.message, says))
 #define NOT_WAITED "another stream that kb->stream does not wait for"
 
-static void fork_to(uint64_t to) { record(E, KB), wait_for(to, E); }
-static void join_from(uint64_t from) { record(F, from), wait_for(KB, F); }
+static void fork_to(uint64_t to) { note(E, KB), wait_for(to, E); }
+static void join_from(uint64_t from) { note(F, from), wait_for(KB, F); }
 
 static void test_order(void) {
-    launch(KB);
+    starts(KB);
     FINE(0);
     CHECK(v.captures), CHECK_STR(v.note, ""), CHECK_INT(v.work, 1);
     // forked and joined: one, two, through a third, in a chain, from a stream that was made inside
-    fork_to(A), launch(A), join_from(A), launch(KB);
+    fork_to(A), starts(A), join_from(A), starts(KB);
     FINE(0);
-    fork_to(A), wait_for(B, E), launch(A), launch(B), record(F, A), record(G, B), wait_for(KB, F), wait_for(KB, G);
+    fork_to(A), wait_for(B, E), starts(A), starts(B), note(F, A), note(G, B), wait_for(KB, F), wait_for(KB, G);
     FINE(0);
-    fork_to(A), launch(A), record(F, A), wait_for(B, F), launch(B), record(G, B), wait_for(KB, G);
+    fork_to(A), starts(A), note(F, A), wait_for(B, F), starts(B), note(G, B), wait_for(KB, G);
     FINE(0);
-    create(A, false), fork_to(A), launch(A), join_from(A);
+    create(A, false), fork_to(A), starts(A), join_from(A);
     FINE(0);
     // not joined: at all, one of two, what came after the join, what came after the event
-    launch(KB), launch(A);
+    starts(KB), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "cudaLaunchKernel of spin, 2nd call in the block: its work went to " NOT_WAITED);
-    fork_to(A), wait_for(B, E), launch(A), launch(B), join_from(A);
+    fork_to(A), wait_for(B, E), starts(A), starts(B), join_from(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "5th call in the block");
-    fork_to(A), launch(A), record(F, A), launch(A), wait_for(KB, F);
+    fork_to(A), starts(A), note(F, A), starts(A), wait_for(KB, F);
     WRONG(0, KB_FLAG_SIDE_STREAM, "5th call");
-    fork_to(A), launch(A), record(F, A), wait_for(B, F), launch(B), wait_for(KB, F);
+    fork_to(A), starts(A), note(F, A), wait_for(B, F), starts(B), wait_for(KB, F);
     WRONG(0, KB_FLAG_SIDE_STREAM, "6th call");
     // joined, but free to begin before the timed span
-    launch(A), join_from(A), launch(KB);
+    starts(A), join_from(A), starts(KB);
     WRONG(0, KB_FLAG_SIDE_STREAM,
           "1st call in the block: its work went to another stream that does not wait for kb->stream");
     // an event that the block did not record orders nothing; recorded again, it is the later one
-    wait_for(A, E), launch(A), join_from(A);
+    wait_for(A, E), starts(A), join_from(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "does not wait for kb->stream");
-    fork_to(A), launch(A), record(F, A), record(F, KB), wait_for(KB, F);
+    fork_to(A), starts(A), note(F, A), note(F, KB), wait_for(KB, F);
     WRONG(0, KB_FLAG_SIDE_STREAM, NOT_WAITED);
     // a handle that is given out again is another stream
-    fork_to(A), launch(A), join_from(A), create(A, false), launch(A);
+    fork_to(A), starts(A), join_from(A), create(A, false), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "7th call");
     // the default streams; where capture is not expected, the legacy one and kb->stream wait for each other
-    launch(KB), launch(KBI_STREAM_LEGACY);
+    starts(KB), starts(KBI_STREAM_LEGACY);
     WRONG(0, KB_FLAG_SIDE_STREAM, "2nd call in the block: its work went to the default stream");
-    launch(KB), launch(KBI_STREAM_LEGACY);
+    starts(KB), starts(KBI_STREAM_LEGACY);
     FINE(KB_EXPECT_NO_CAPTURE);
-    launch(KBI_STREAM_LEGACY), launch(A);
+    starts(KBI_STREAM_LEGACY), starts(A);
     WRONG(KB_EXPECT_NO_CAPTURE, KB_FLAG_SIDE_STREAM, "2nd call");
-    launch(KBI_STREAM_PER_THREAD);
+    starts(KBI_STREAM_PER_THREAD);
     WRONG(0, KB_FLAG_SIDE_STREAM, "the per-thread default stream that kb->stream does not wait for");
     // a stream that blocks is waited for by the default stream, one that does not is not
     for (int blocks = 0; blocks < 2; blocks++) {
-        create(A, blocks), fork_to(A), launch(A), launch(KBI_STREAM_LEGACY);
-        calls[3].blocking = blocks;
+        create(A, blocks), fork_to(A), starts(A), starts(KBI_STREAM_LEGACY);
         if (blocks)
             FINE(KB_EXPECT_NO_CAPTURE);
         else
             WRONG(KB_EXPECT_NO_CAPTURE, KB_FLAG_SIDE_STREAM, NOT_WAITED);
     }
     // the host joins, too: that is a wait, and said as such
-    fork_to(A), launch(A), call(KBI_CALL_SYNC_STREAM, "cudaStreamSynchronize", A, 0), launch(KB);
+    fork_to(A), starts(A), call(CALL_SYNC_STREAM, "cudaStreamSynchronize", A, 0), starts(KB);
     WRONG(0, KB_FLAG_SYNC_INSIDE, "cudaStreamSynchronize, 4th call");
-    fork_to(A), launch(A), call(KBI_CALL_SYNC, "cudaDeviceSynchronize", 0, 0);
+    fork_to(A), starts(A), call(CALL_SYNC, "cudaDeviceSynchronize", 0, 0);
     FINE(KB_EXPECT_NO_CAPTURE);
-    fork_to(A), launch(A), record(F, A), call(KBI_CALL_SYNC_EVENT, "cudaEventSynchronize", 0, F);
+    fork_to(A), starts(A), note(F, A), call(CALL_SYNC_EVENT, "cudaEventSynchronize", 0, F);
     FINE(KB_EXPECT_NO_CAPTURE);
-    fork_to(A), launch(A), call(KBI_CALL_QUERY_STREAM, "cudaStreamQuery", A, 0)->error = KBI_ERROR_NOT_READY;
+    fork_to(A), starts(A), call(CALL_SYNC_STREAM, "cudaStreamQuery", A, 0)->error = KBI_ERROR_NOT_READY;
     WRONG(KB_EXPECT_NO_CAPTURE, KB_FLAG_SIDE_STREAM, NOT_WAITED);
     // what waits or allocates is timed up to the end of all work
-    launch(A);
+    starts(A);
     FINE(KB_EXPECT_SYNC);
     // memory that one stream writes and another waits for
-    fork_to(A), launch(A), call(KBI_CALL_RECORD, "cuStreamWriteValue32", A, 7),
-        call(KBI_CALL_WAIT, "cuStreamWaitValue32", KB, 7);
+    fork_to(A), starts(A), call(CALL_RECORD, "cuStreamWriteValue32", A, 7),
+        call(CALL_WAIT, "cuStreamWaitValue32", KB, 7);
     FINE(0);
     // more streams than are followed: nothing is claimed of their order
-    for (int i = 0; i < 100; i++) launch((uint64_t)(1000 + i));
+    for (int i = 0; i < 100; i++) starts((uint64_t)(1000 + i));
     FINE(0);
     // a hundred forks and joins
-    for (int i = 0; i < 100; i++) fork_to(A), launch(A), join_from(A);
+    for (int i = 0; i < 100; i++) fork_to(A), starts(A), join_from(A);
     FINE(0);
     CHECK_INT(v.work, 100);
 }
 
 static void test_capture(void) {
     // what is captured does not run: into a graph of its own, on a stream that joins the capture, on kb->stream
-    call(KBI_CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), launch(A), record(E, A), wait_for(B, E), launch(B);
-    record(F, B), wait_for(A, F), call(KBI_CALL_END_CAPTURE, "cudaStreamEndCapture", A, 0);
-    call(KBI_CALL_GRAPH, "cudaGraphLaunch", KB, 0);
+    call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), note(E, A), wait_for(B, E), starts(B);
+    note(F, B), wait_for(A, F), call(CALL_END_CAPTURE, "cudaStreamEndCapture", A, 0);
+    call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     FINE(0);
     CHECK(!v.captures), CHECK_STR(v.note, "cudaStreamBeginCapture, cudaGraphLaunch in the block: its calls were "
                                           "inspected, and it was not captured");
-    call(KBI_CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), launch(A);
-    call(KBI_CALL_END_CAPTURE, "cudaStreamEndCapture", A, 0), launch(KB), launch(A);
+    call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A);
+    call(CALL_END_CAPTURE, "cudaStreamEndCapture", A, 0), starts(KB), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "5th call");
-    call(KBI_CALL_GRAPH, "cudaGraphLaunch", A, 0);
+    call(CALL_GRAPH, "cudaGraphLaunch", A, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "cudaGraphLaunch, 1st call in the block: its work went to " NOT_WAITED);
     // these can be timed, and the record says that they are there
-    for (int i = 0; i < 3; i++) call(KBI_CALL_GRAPH, "cudaGraphLaunch", KB, 0);
+    for (int i = 0; i < 3; i++) call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     FINE(0);
     CHECK(!v.captures),
         CHECK_STR(v.note, "cudaGraphLaunch in the block: its calls were inspected, and it was not captured");
-    launch(KB), call(KBI_CALL_PREFETCH, "cudaMemPrefetchAsync", KB, 0);
+    starts(KB), call(CALL_PREFETCH, "cudaMemPrefetchAsync", KB, 0);
     FINE(0);
     CHECK(!v.captures), CHECK_HAS(v.note, "cudaMemPrefetchAsync");
-    launch(KB), call(KBI_CALL_HOST, "cudaLaunchHostFunc", KB, 0);
+    starts(KB), call(CALL_HOST, "cudaLaunchHostFunc", KB, 0);
     FINE(0);
     CHECK(v.captures), CHECK_STR(v.note, "cudaLaunchHostFunc in the block");
-    call(KBI_CALL_GRAPH, "cudaGraphLaunch", KB, 0);
+    call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     FINE(KB_EXPECT_NO_CAPTURE);
     CHECK_STR(v.note, ""); // the benchmark says it itself
 }
@@ -143,49 +163,48 @@ static void test_words(void) {
         const char* name;
         int word;
         unsigned expect;
-    } rows[] = { { KBI_CALL_ALLOC, "cudaMalloc", KB_FLAG_ALLOC_INSIDE, KB_EXPECT_ALLOC },
-                 { KBI_CALL_ALLOC_LATER, "cudaMallocAsync", KB_FLAG_ALLOC_INSIDE, KB_EXPECT_ALLOC },
-                 { KBI_CALL_COPY, "cudaMemcpyAsync", KB_FLAG_TRANSFER, KB_EXPECT_TRANSFER },
-                 { KBI_CALL_COPY_NOW, "cudaMemcpy", KB_FLAG_TRANSFER, KB_EXPECT_TRANSFER | KB_EXPECT_SYNC },
-                 { KBI_CALL_SYNC, "cudaDeviceSynchronize", KB_FLAG_SYNC_INSIDE, KB_EXPECT_SYNC },
-                 { KBI_CALL_SYNC_STREAM, "cudaStreamSynchronize", KB_FLAG_SYNC_INSIDE, KB_EXPECT_SYNC },
-                 { KBI_CALL_SYNC_EVENT, "cudaEventSynchronize", KB_FLAG_SYNC_INSIDE, KB_EXPECT_SYNC },
-                 { KBI_CALL_QUERY_STREAM, "cudaStreamQuery", KB_FLAG_SYNC_INSIDE, KB_EXPECT_SYNC },
-                 { KBI_CALL_QUERY_EVENT, "cudaEventQuery", KB_FLAG_SYNC_INSIDE, KB_EXPECT_SYNC } };
+    } rows[] = { { CALL_ALLOC, "cudaMalloc", KB_FLAG_ALLOC_INSIDE, KB_EXPECT_ALLOC },
+                 { CALL_ALLOC_LATER, "cudaMallocAsync", KB_FLAG_ALLOC_INSIDE, KB_EXPECT_ALLOC },
+                 { CALL_COPY, "cudaMemcpyAsync", KB_FLAG_TRANSFER, KB_EXPECT_TRANSFER },
+                 { CALL_COPY_NOW, "cudaMemcpy", KB_FLAG_TRANSFER, KB_EXPECT_TRANSFER | KB_EXPECT_SYNC },
+                 { CALL_SYNC, "cudaDeviceSynchronize", KB_FLAG_SYNC_INSIDE, KB_EXPECT_SYNC },
+                 { CALL_SYNC_STREAM, "cudaStreamSynchronize", KB_FLAG_SYNC_INSIDE, KB_EXPECT_SYNC },
+                 { CALL_SYNC_EVENT, "cudaEventSynchronize", KB_FLAG_SYNC_INSIDE, KB_EXPECT_SYNC },
+                 { CALL_SYNC_STREAM, "cudaStreamQuery", KB_FLAG_SYNC_INSIDE, KB_EXPECT_SYNC },
+                 { CALL_SYNC_EVENT, "cudaEventQuery", KB_FLAG_SYNC_INSIDE, KB_EXPECT_SYNC } };
     for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
         char said[100];
         snprintf(said, sizeof said, "%s, 2nd call in the block", rows[i].name);
         for (int expected = 0; expected < 2; expected++) {
-            launch(KB), call(rows[i].kind, rows[i].name, KB, 0);
+            starts(KB), call(rows[i].kind, rows[i].name, KB, 0);
             if (expected)
                 FINE(rows[i].expect);
             else
                 WRONG(0, rows[i].word, said);
         }
-        launch(KB), call(rows[i].kind, rows[i].name, KB, 0);
+        starts(KB), call(rows[i].kind, rows[i].name, KB, 0);
         FINE(KB_EXPECT_NO_CAPTURE);
     }
-    launch(KB), call(KBI_CALL_COPY_NOW, "cudaMemcpy", KBI_STREAM_LEGACY, 0);
+    starts(KB), call(CALL_COPY_NOW, "cudaMemcpy", KBI_STREAM_LEGACY, 0);
     WRONG(KB_EXPECT_TRANSFER, KB_FLAG_SYNC_INSIDE, "cudaMemcpy, 2nd call");
     // what a library without a stream does: its kernels on the default stream say most
-    call(KBI_CALL_ALLOC, "cudaMalloc", 0, 0), launch(KBI_STREAM_LEGACY);
-    call(KBI_CALL_COPY, "cudaMemcpyAsync", KBI_STREAM_LEGACY, 0),
-        call(KBI_CALL_SYNC_STREAM, "cudaStreamSynchronize", KBI_STREAM_LEGACY, 0);
-    call(KBI_CALL_ALLOC, "cudaFree", 0, 0);
+    call(CALL_ALLOC, "cudaMalloc", 0, 0), starts(KBI_STREAM_LEGACY);
+    call(CALL_COPY, "cudaMemcpyAsync", KBI_STREAM_LEGACY, 0),
+        call(CALL_SYNC_STREAM, "cudaStreamSynchronize", KBI_STREAM_LEGACY, 0);
+    call(CALL_ALLOC, "cudaFree", 0, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "2nd call in the block: its work went to the default stream");
     // errors: of a launch, swallowed or not; of an allocation; one that the runtime made up for
-    launch(KB), launch(KB), calls[1].error = 1, calls[1].says = "cudaErrorInvalidValue";
-    WRONG(0, KB_FLAG_CUDA_ERROR,
-          "cudaLaunchKernel of spin, 2nd call in the block: it failed (cudaErrorInvalidValue)");
-    launch(KB), calls[0].error = 1;
-    WRONG(KB_EXPECT_NO_CAPTURE | KB_EXPECT_SYNC, KB_FLAG_CUDA_ERROR, "it failed (an error)");
-    launch(KB), call(KBI_CALL_FAILED, "cudaLaunchKernelExC", 0, 0)->error = 98;
+    starts(KB), starts(KB), made[1].error = 1;
+    WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, 2nd call in the block: it failed (cudaErrorOfSomeKind)");
+    starts(KB), made[0].error = 1;
+    WRONG(KB_EXPECT_NO_CAPTURE | KB_EXPECT_SYNC, KB_FLAG_CUDA_ERROR, "it failed (cudaErrorOfSomeKind)");
+    starts(KB), call(CALL_FAILED, "cudaLaunchKernelExC", 0, 0)->error = 98;
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernelExC, 2nd call");
-    launch(KB), call(KBI_CALL_ALLOC, "cudaMalloc", 0, 0)->error = 2;
+    starts(KB), call(CALL_ALLOC, "cudaMalloc", 0, 0)->error = 2;
     WRONG(0, KB_FLAG_ALLOC_INSIDE, "cudaMalloc, 2nd call in the block: it failed");
-    launch(KB), call(KBI_CALL_ALLOC, "cudaMalloc", 0, 0)->error = 2;
+    starts(KB), call(CALL_ALLOC, "cudaMalloc", 0, 0)->error = 2;
     WRONG(KB_EXPECT_ALLOC, KB_FLAG_CUDA_ERROR, "cudaMalloc");
-    launch(KB), call(KBI_CALL_OTHER, "cuMemAlloc", 0, 0)->error = 2;
+    starts(KB), call(CALL_OTHER, "cuMemAlloc", 0, 0)->error = 2;
     FINE(0);
     // nothing at all; nothing but events: the capture says it
     FINE(0);
@@ -198,8 +217,8 @@ static void test_words(void) {
     };
     for (int i = 0; i < 10; i++) {
         char text[200];
-        launch(A), calls[0].number = atoi(says[i]), n = 0;
-        CHECK_HAS(kbi_call_text(&calls[0], text), says[i]);
+        starts(A), made[0].number = atoi(says[i]), n = 0;
+        CHECK_HAS(kbi_call_text(&made[0], text), says[i]);
     }
 }
 
