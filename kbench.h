@@ -41,9 +41,9 @@ CONTENTS (search for the tag)
     >>cxx          the few overloads that C++ gets
     ---            stop here if you only want the API
     >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
-    >>log          foundation: warnings and errors, one line each, on stderr
     >>numbers      foundation: doubles written and read, exactly, whatever the locale
     >>util         foundation: arenas, growing text, names that people mistype
+    >>log          foundation: warnings and errors, one line each, on stderr
     >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
     >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
     >>names        foundation: what dtypes and flags are called
@@ -1513,140 +1513,6 @@ static bool kbi_writable(int file, int milliseconds) {
 
 KBI_CODE_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
-  >>log       foundation: warnings and errors, one line each, on stderr.
----------------------------------------------------------------------------------------------------------------*/
-
-typedef struct kbi_mapped { // where what has this hash, or address, was put
-    uint64_t key;           // 0: free
-    intptr_t at;
-} kbi_mapped;
-typedef struct kbi_map {
-    kbi_mapped* slots; // at most half are taken
-    size_t n, size;
-} kbi_map;
-typedef kbi_map kbi_set; // that has nothing put anywhere
-
-// What every process keeps: who it is, and what was registered in it before main.
-static struct kbi_process {
-    const char* program; // the name that stands before each line; NULL: kbench
-    bool quiet;          // --quiet: errors only
-    const char* usual;   // of kb_default; NULL: none
-    kb_entry* entries;   // constructors of other files push here
-    int entry_count;
-    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
-    kb_output* outputs;
-    kb_instrument* instruments;
-    int instrument_count;
-    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
-    const struct kbi_backend* own_backend;
-} kbi_process;
-
-// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
-static int kbi_utf8(const unsigned char* s) {
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
-}
-
-static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
-    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
-    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
-    return code;
-}
-
-// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
-// widths, tags.
-static bool kbi_invisible(unsigned code) {
-    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
-                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
-                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
-                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
-    for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
-    return false;
-}
-
-static bool kbi_obeyed(const char* s) { // whether s begins with one of these
-    int n = kbi_utf8((const unsigned char*)s);
-    return *s && n && kbi_invisible(kbi_code_point(s, n));
-}
-
-// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
-static bool kbi_log_command(const char* s) {
-    size_t n = 2;
-    if (s[0] != '#' || s[1] != '#') return false;
-    while (s[n] >= 'a' && s[n] <= 'z') n++;
-    return s[n] == '[';
-}
-
-// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
-// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
-// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
-// log obeys "::error::".
-static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
-    const char* p = *s;
-    int n = kbi_utf8((const unsigned char*)p);
-    unsigned code = n ? kbi_code_point(p, n) : 0;
-    *s += n ? n : 1;
-    *piece = spelled;
-    if (!n) return *piece = "\xef\xbf\xbd", 3;
-    bool command = starts && p[0] == ':' && p[1] == ':';
-    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
-    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
-    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
-}
-
-static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
-    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
-}
-
-static void kbi_print_plain(FILE* f, const char* s) { // a line, from its start
-    char spelled[16];
-    for (bool starts = true; *s;) {
-        const char* piece;
-        size_t n = kbi_piece(&s, starts, &piece, spelled);
-        fwrite(piece, 1, n, f);
-        starts = kbi_starts_on(starts, *piece);
-    }
-}
-
-static void kbi_say(const char* level, const char* format, va_list list) {
-    char small[1024], *large = NULL;
-    va_list again;
-    va_copy(again, list);
-    int n = vsnprintf(small, sizeof small, format, list);
-    if (n >= (int)sizeof small) large = (char*)KBENCH_MALLOC((size_t)n + 1);
-    if (large) vsnprintf(large, (size_t)n + 1, format, again);
-    va_end(again);
-    fflush(stdout);
-    kbi_print_plain(stderr, kbi_process.program ? kbi_process.program : "kbench");
-    fprintf(stderr, ": %s", level);
-    kbi_print_plain(stderr, large ? large : small);
-    fputs("\n", stderr);
-    fflush(stderr);
-    KBENCH_FREE(large);
-}
-
-KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
-    va_list list;
-    va_start(list, format);
-    kbi_say("error: ", format, list);
-    va_end(list);
-}
-
-KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
-    if (kbi_process.quiet) return;
-    va_list list;
-    va_start(list, format);
-    kbi_say("", format, list);
-    va_end(list);
-}
-
-/*---------------------------------------------------------------------------------------------------------------
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
 ---------------------------------------------------------------------------------------------------------------*/
 
@@ -1718,7 +1584,8 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
-        kbi_error("out of host memory (%zu bytes): free some, or choose fewer or smaller cases", bytes);
+        fprintf(stderr,
+                "kbench: error: out of host memory (%zu bytes): free some, or choose fewer or smaller cases\n", bytes);
         _exit(1);
     }
     return q;
@@ -1834,6 +1701,69 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
+// The length of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates are none).
+static int kbi_utf8(const unsigned char* s) {
+    if (s[0] < 0x80) return 1;
+    int n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
+    return n;
+}
+
+static unsigned kbi_code_point(const char* s, int n) { // of a UTF-8 sequence of n bytes
+    unsigned code = n == 1 ? (unsigned char)*s : (unsigned char)*s & (0x7fu >> n);
+    for (int i = 1; i < n; i++) code = code << 6 | ((unsigned char)s[i] & 63u);
+    return code;
+}
+
+// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
+// widths, tags.
+static bool kbi_invisible(unsigned code) {
+    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
+                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
+                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
+                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
+    for (int i = 0; i < KBI_COUNT(ranges); i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    return false;
+}
+
+static bool kbi_obeyed(const char* s) { // whether s begins with one of these
+    int n = kbi_utf8((const unsigned char*)s);
+    return *s && n && kbi_invisible(kbi_code_point(s, n));
+}
+
+// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
+static bool kbi_log_command(const char* s) {
+    size_t n = 2;
+    if (s[0] != '#' || s[1] != '#') return false;
+    while (s[n] >= 'a' && s[n] <= 'z') n++;
+    return s[n] == '[';
+}
+
+// Text of others' making is shown in pieces: the next one of *s as it may stand in a terminal, a page, a file or the
+// log of a CI system. What a reader would obey is spelled instead: a space for blanks and line ends, else the
+// character's number; bytes that are no UTF-8 become U+FFFD. starts: nothing stands before it in its line, where a
+// log obeys "::error::".
+static size_t kbi_piece(const char** s, bool starts, const char** piece, char spelled[16]) {
+    const char* p = *s;
+    int n = kbi_utf8((const unsigned char*)p);
+    unsigned code = n ? kbi_code_point(p, n) : 0;
+    *s += n ? n : 1;
+    *piece = spelled;
+    if (!n) return *piece = "\xef\xbf\xbd", 3;
+    bool command = starts && p[0] == ':' && p[1] == ':';
+    if (!command && !kbi_invisible(code) && !kbi_log_command(p)) return *piece = p, (size_t)n;
+    if (code >= '\t' && code <= '\r') return *piece = " ", 1;
+    return (size_t)snprintf(spelled, 16, code < 256 ? "\\x%02x" : "\\u%04x", code);
+}
+
+static bool kbi_starts_on(bool starts, char c) { // whether a log takes what follows c for the start of its line
+    return starts && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f);
+}
+
 static bool kbi_line_starts(const kbi_text* t) { // whether nothing stands in its last line yet
     bool starts = true;
     for (size_t i = t->n; i && t->s[i - 1] != '\n' && starts; i--) starts = kbi_starts_on(starts, t->s[i - 1]);
@@ -1867,13 +1797,15 @@ static void kbi_clean(kbi_text* t, const char* s) {
 
 // Prints a line, without its end in the format, as it may be shown.
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
-    kbi_text line = KBI_BLANK;
+    kbi_text text = KBI_BLANK, line = KBI_BLANK;
     va_list list;
     va_start(list, format);
-    kbi_vputf(&line, format, list);
+    kbi_vputf(&text, format, list);
     va_end(list);
-    kbi_print_plain(f, line.s);
-    fputs("\n", f);
+    kbi_clean(&line, text.s);
+    kbi_puts(&line, "\n");
+    fwrite(line.s, 1, line.n, f);
+    kbi_text_free(&text);
     kbi_text_free(&line);
 }
 
@@ -1957,6 +1889,16 @@ static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a,
     for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
     return h;
 }
+
+typedef struct kbi_mapped { // where what has this hash, or address, was put
+    uint64_t key;           // 0: free
+    intptr_t at;
+} kbi_mapped;
+typedef struct kbi_map {
+    kbi_mapped* slots; // at most half are taken
+    size_t n, size;
+} kbi_map;
+typedef kbi_map kbi_set; // that has nothing put anywhere
 
 static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
@@ -2085,6 +2027,49 @@ static const char* kbi_show(double x, int digits, char out[40]) {
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
+}
+
+/*---------------------------------------------------------------------------------------------------------------
+  >>log       foundation: warnings and errors, one line each, on stderr.
+---------------------------------------------------------------------------------------------------------------*/
+
+// What every process keeps: who it is, and what was registered in it before main.
+static struct kbi_process {
+    const char* program; // the name that stands before each line; NULL: kbench
+    bool quiet;          // --quiet: errors only
+    const char* usual;   // of kb_default; NULL: none
+    kb_entry* entries;   // constructors of other files push here
+    int entry_count;
+    kbi_set entry_set; // their addresses, from an addition to the next look at all of them
+    kb_output* outputs;
+    kb_instrument* instruments;
+    int instrument_count;
+    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const struct kbi_backend* own_backend;
+} kbi_process;
+
+static void kbi_say(const char* level, const char* format, va_list list) {
+    kbi_text text = KBI_BLANK;
+    kbi_vputf(&text, format, list);
+    fflush(stdout);
+    kbi_print_line(stderr, "%s: %s%s", kbi_process.program ? kbi_process.program : "kbench", level, text.s);
+    fflush(stderr);
+    kbi_text_free(&text);
+}
+
+KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
+    va_list list;
+    va_start(list, format);
+    kbi_say("error: ", format, list);
+    va_end(list);
+}
+
+KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
+    if (kbi_process.quiet) return;
+    va_list list;
+    va_start(list, format);
+    kbi_say("", format, list);
+    va_end(list);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2244,16 +2229,11 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// A name beside a file: its own with this ending and process, or, where that would be too long, one made of its hash.
+// A name beside a file: the beginning of its own, with this process and ending.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
-    kbi_put(&out, path, n);
-    if (strlen(path + n) <= 220)
-        kbi_putf(&out, "%s.%ld%s", path + n, (long)getpid(), ending);
-    else
-        kbi_putf(&out, "kbench-%016llx.%ld%s", (unsigned long long)kbi_hash(14695981039346656037u, path + n),
-                 (long)getpid(), ending);
+    kbi_putf(&out, "%.*s%.220s.%ld%s", (int)n, path, path + n, (long)getpid(), ending);
     return out.s;
 }
 
@@ -2273,10 +2253,11 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-static bool kbi_write_all(int file, const char* s, size_t n) { // of a pipe to a process of our own
+static bool kbi_write_all(int file, const char* s, size_t n) { // into a regular file, or a pipe to a process of our own
     while (n) {
         ssize_t done = write(file, s, n);
         if (done < 0 && errno == EINTR) continue;
+        if (done == 0) errno = ENOSPC;
         if (done <= 0) return false;
         s += done;
         n -= (size_t)done;
@@ -2299,18 +2280,26 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Puts text in the place of a file as a whole, with the mode of the old one and, where that is allowed, its owner. old:
-// the file that is there, st_nlink 0: none. False: errno says why, and the old one is as it was.
-static bool kbi_replace(const char* path, kbi_text* text, const struct stat* old) {
+// Puts text in the place of a file as a whole, with its mode and, where that is allowed, its owner. old: that file,
+// st_nlink 0: there was none. False: errno says why (ESTALE: another file is there now), and it is as it was.
+static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
+    struct stat now;
     char* name = kbi_name_beside(path, ".tmp");
     unlink(name); // of a process of this number that was killed
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW), folder = kbi_open_folder(path);
-    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_flush(file, text, 1000);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
         bool given = fchown(file, old->st_uid, old->st_gid) == 0;
         good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
     }
-    good = good && kbi_sync(file) && rename(name, path) == 0;
+    good = good && kbi_sync(file);
+    for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+        kbi_readable(-1, 20); // two processes that end at once look one after the other
+    bool there = good && stat(path, &now) == 0, gone = good && !there && errno == ENOENT;
+    bool same = there && old->st_nlink && kbi_same_file(&now, old) && now.st_size == old->st_size &&
+                now.st_mtime == old->st_mtime;
+    if (there && !same) errno = ESTALE;
+    good = (same || gone) && rename(name, path) == 0;
     int why = errno;
     if (file >= 0 && !good) unlink(name);
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
@@ -2375,35 +2364,25 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// All is written, on the disk and in the old file's place. Where that file is no longer the one that was there when
-// this process began, the text goes beside it. False: errno says why not, 0: it was said; the old file is as it was.
+// All is written, on the disk and in the old file's place. Where another file has come there since this process began,
+// the text goes beside it. False: errno says why not, 0: it was said; what is there is as it was.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    struct stat now;
-    struct stat none;
-    int file = o->file, folder;
+    int file = o->file;
     if (file >= 0) {
         if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
         return o->file = -1, file <= 2 || close(file) == 0;
     }
-    memset(&none, 0, sizeof none);
-    folder = kbi_open_folder(o->path); // two processes that end at once look one after the other
-    for (int i = 0; i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
-        kbi_readable(-1, 20);
-    bool there = stat(o->path, &now) == 0, gone = !there && errno == ENOENT;
-    bool same = there && o->old.st_nlink && kbi_same_file(&now, &o->old) && now.st_size == o->old.st_size &&
-                now.st_mtime == o->old.st_mtime;
+    if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
+    if (errno != ESTALE) return false;
     char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
-    bool good = kbi_replace(gone || same ? o->path : beside, &o->waiting, same ? &o->old : &none);
-    if (good && !gone && !same) {
+    memset(&o->old, 0, sizeof o->old);
+    bool good = kbi_replace(beside, &o->waiting, &o->old);
+    if (good)
         kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
                   o->path, beside);
-        good = false;
-        errno = 0; // said
-    }
-    int why = errno;
-    if (folder >= 0) close(folder);
+    if (good) errno = 0; // said
     KBENCH_FREE(beside);
-    return errno = why, good;
+    return false;
 }
 
 // --- records, one a line, which several processes append to one file ---
@@ -13475,9 +13454,9 @@ static void kbi_csv_keys(kbi_text* t, const kb_result* r) {
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
     static const struct {
         const char *key, *before;
-    } objects[] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
-    const char** names[KBI_COUNT(objects)];
-    int count[KBI_COUNT(objects)];
+    } objects[3] = { { "params", "params." }, { "counters", "counter:" }, { "environment", "environment." } };
+    const char** names[3];
+    int count[3];
     for (int64_t i = -1; i < n; i++) {
         const kb_result* r = i < 0 ? NULL : &records[i];
         kbi_csv_keys(t, r);
@@ -13933,28 +13912,25 @@ static struct kbi_destinations {
 
 // Notes where an option writes. False, after an error message: another option writes there, or stdout or stderr is
 // there.
-static bool kbi_destination_take(const char* option, const char* folder, const char* path) {
+static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
-    kbi_text full = KBI_BLANK;
     struct stat about;
     bool standard = kbi_is(path, "-"), apart = true;
     if (all->n == KBI_COUNT(all->of)) return kbi_error("--%s: too many files", option), false;
-    kbi_putf(&full, "%s%s%s", folder ? folder : "", folder ? "/" : "", path);
-    char* real = standard ? kbi_keep_text(path) : kbi_real_path(full.s);
+    char* real = standard ? kbi_keep_text(path) : kbi_real_path(path);
     bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode); // keeps nothing
     for (int i = 0; i < all->n && apart && !device; i++) {
         const kbi_destination* before = &all->of[i];
         apart = !kbi_is(before->path, real);
         if (!apart && !before->option)
-            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, full.s);
+            kbi_error("--%s %s is the file that stdout or stderr goes to; name another file", option, path);
         else if (!apart && standard)
             kbi_error("--%s - and --%s - would mix on stdout; give one of them a file", before->option, option);
         else if (!apart)
-            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, full.s);
+            kbi_error("--%s and --%s %s are one file; give each its own", before->option, option, path);
     }
     all->of[all->n].option = option;
     all->of[all->n++].path = real;
-    kbi_text_free(&full);
     return apart;
 }
 
@@ -13968,12 +13944,12 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             kbi_destinations.of[kbi_destinations.n++].path =
                 kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     }
-    bool apart = !o->json || !*o->json || kbi_destination_take("json", NULL, o->json);
-    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", NULL, o->jsonl);
+    bool apart = !o->json || !*o->json || kbi_destination_take("json", o->json);
+    if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", o->jsonl);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->value && *i->value &&
             (i->fill || (i->row.name && i->argument && strstr(i->argument, "FILE"))))
-            apart = kbi_destination_take(i->option, NULL, i->value);
+            apart = kbi_destination_take(i->option, i->value);
     for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
         if (i->on && i->ready) apart = i->ready(i->value);
     for (int i = 0; i < kbi_destinations.n; i++) KBENCH_FREE(kbi_destinations.of[i].path);
@@ -13996,20 +13972,15 @@ static void kbi_outputs_free(kbi_outputs* all) {
 // A file that is written at the end. False after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
-                            const char* folder, const char* path, bool append) {
-    kbi_text full = KBI_BLANK;
-    if (folder && !*folder) return kbi_error("--%s needs a name; its is empty", option), false;
+                            const char* path, bool append) {
     if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
     kbi_output_file* f = &all->of[all->n];
     memset(f, 0, sizeof *f);
-    if (folder) kbi_putf(&full, "%s/", folder);
-    kbi_puts(&full, path);
     f->mark = *mark;
     f->fill = fill;
-    bool good = kbi_out_open(&f->to, option, full.s, &f->mark, append);
+    bool good = kbi_out_open(&f->to, option, path, &f->mark, append);
     all->n += good;
     all->keeps = true;
-    kbi_text_free(&full);
     return good;
 }
 
@@ -14025,7 +13996,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
             good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
         good = good && (!i->open || i->open(i->value));
         if (good && i->fill && i->value)
-            good = kbi_outputs_add(all, i->option, i->fill, &mark, NULL, i->value, false);
+            good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
         all->keeps |= i->on && i->end;
     }
     if (!good) kbi_outputs_free(all);
