@@ -2597,13 +2597,13 @@ static unsigned kbi_instruments_here(void) {
 
 // ", instrumented (ASan UBSan)", or nothing.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
-    static const char* const names[] = { "ASan", "HWASan", "TSan",                     "MSan", "UBSan",
-                                         "LSan", "gcov",   "-fprofile-instr-generate", "-pg" };
+    static const char* const names[] = { "ASan",  "HWASan", "TSan", "MSan",
+                                         "UBSan", "LSan",   "gcov", "-fprofile-instr-generate",
+                                         "-pg" };
     size_t n = 0;
     *out = 0;
     for (int i = 0; i < KBI_COUNT(names) && n < size; i++)
-        if (bits >> i & 1)
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
+        if (bits >> i & 1) n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : ", instrumented (", names[i]);
     if (n && n < size) snprintf(out + n, size - n, ")");
     return out;
 }
@@ -2982,8 +2982,9 @@ static double kbi_minus_log(uint32_t m) {
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
                                    -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
-    static const double cosine[] = { 1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0,
-                                     1.0 / 24.0,        -1.0 / 2.0,       1.0 }; // 12! 10! 8! 6! 4! 2!
+    static const double cosine[] = {
+        1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -1.0 / 2.0, 1.0
+    }; // 12! 10! 8! 6! 4! 2!
     double r = sqrt(2.0 * kbi_minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
     double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07, q = x * x; // 2 pi / 2^24
@@ -3956,7 +3957,6 @@ typedef struct kbi_recipe {
     bool looked;                 // nothing is timed: a profiler looks on
     unsigned inside;             // bits of instruments: nothing is timed, the block is looked into
     const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
-    unsigned expect;             // kb_expectation
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
     int64_t warmup_samples;                            // negative: until settled
@@ -4002,21 +4002,12 @@ typedef struct kbi_case {
     const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
 } kbi_case;
 
-typedef enum kbi_roof {
-    KBI_ROOF_COPY,
-    KBI_ROOF_READ,
-    KBI_ROOF_WRITE,
-    KBI_ROOF_F64,
-    KBI_ROOF_F32,
-    KBI_ROOF_TF32,
-    KBI_ROOF_F16,
-    KBI_ROOF_BF16,
-    KBI_ROOF_FP8,
-    KBI_ROOF_INT8,
-    KBI_ROOFS,
-    KBI_NO_ROOF = -1,  // the device has none of those that may be meant
-    KBI_ABOVE_ALL = -2 // of those that may be meant
+// clang-format off
+typedef enum kbi_roof { // no roof: the device has none of those that may be meant; above all: it is above them
+    KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32, KBI_ROOF_TF32, KBI_ROOF_F16,
+    KBI_ROOF_BF16, KBI_ROOF_FP8, KBI_ROOF_INT8, KBI_ROOFS, KBI_NO_ROOF = -1, KBI_ABOVE_ALL = -2
 } kbi_roof;
+// clang-format on
 static const char* const kbi_roof_names[] = { "copy", "read", "write", "f64", "f32",
                                               "tf32", "f16",  "bf16",  "fp8", "int8" };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_roof_names) == KBI_ROOFS, "a name for each peak");
@@ -4054,13 +4045,11 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 enum { KBI_NO_SHAPE = -1 };
 enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
 // What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+// clang-format off
 typedef enum kbi_kept {
-    KBI_NOT_HOST,
-    KBI_KEPT_NOTHING,
-    KBI_KEPT_CONSTANTS,
-    KBI_KEPT_VALUES,
-    KBI_KEPT_BY_CALL
+    KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL
 } kbi_kept;
+// clang-format on
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -4231,17 +4220,17 @@ static void kbi_measured_free(kbi_measured* m) {
     m->samples = m->round_ns = m->control_ns = NULL;
 }
 
-static void kbi_say_more(kbi_measured* m, const char* format, va_list list) {
-    size_t n = strlen(m->message);
-    kbi_fit(m->message, n, sizeof m->message, n ? "; " : "");
-    n = strlen(m->message);
-    kbi_vfit(m->message, n, sizeof m->message, format, list);
+// Behind what a message says already.
+static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
+    size_t n = strlen(message);
+    kbi_fit(message, n, size, n ? "; " : "");
+    kbi_vfit(message, strlen(message), size, format, list);
 }
 
 KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...) {
     va_list list;
     va_start(list, format);
-    kbi_say_more(m, format, list);
+    kbi_vsay(m->message, sizeof m->message, format, list);
     va_end(list);
 }
 
@@ -4251,13 +4240,14 @@ KBI_PRINTF(2, 3) static void kbi_remark(kbi_measured* m, const char* format, ...
 
 enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
 
+// clang-format off
 typedef enum kbi_event_kind {
-    KBI_EVENT_RUN,
-    KBI_EVENT_CALL,
-    KBI_EVENT_KERNEL,
-    KBI_EVENT_COPY,
-    KBI_EVENT_SET
+    KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET
 } kbi_event_kind;
+typedef enum kbi_limit { // what lets no more warps onto a multiprocessor
+    KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID
+} kbi_limit;
+// clang-format on
 
 typedef struct kbi_event { // of a run of the block; the run itself is one
     int64_t start, end;    // ns of one clock for host and device
@@ -4268,17 +4258,8 @@ typedef struct kbi_event { // of a run of the block; the run itself is one
     uint32_t lane;         // its stream; of calls the thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
-    int32_t limit;   // kbi_limit: what lets no more of them in
+    int32_t limit;   // kbi_limit
 } kbi_event;
-
-typedef enum kbi_limit {
-    KBI_NO_LIMIT,
-    KBI_BY_WARPS,
-    KBI_BY_REGISTERS,
-    KBI_BY_SHARED,
-    KBI_BY_BLOCKS,
-    KBI_BY_GRID
-} kbi_limit;
 
 typedef struct kbi_gauge { // what the device showed beside them
     int64_t at;
@@ -6333,10 +6314,10 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     struct kbi_block* next;
 } kbi_block;
 
-// Memory on which all implementations of a group play, one at a time: where a buffer lies decides 1 to 3 % of a small
-// kernel's time, so rivals have theirs at the same addresses and pages. What an implementation left there waits in its
-// wings, a copy, until its next turn. The copies of its data that --rotate makes lie there, too, at fixed distances.
-// What each of these holds is its own (it may point into itself, and each run changes it), so all are swapped.
+// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a small
+// kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is saved, and
+// restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed distances. What each
+// of these holds is its own (it may point into itself, and each run changes it), so all are saved.
 typedef struct kbi_stage {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -6352,7 +6333,7 @@ typedef struct kbi_memory {
     struct kbi_memory* first; // the data that this is a copy of, for --rotate; NULL: of none
     int copies;               // for which the stage has places, the first included; 0: as 1
     size_t at, reached;       // where a copy begins; the first: bytes from the stage's begin that all of them took
-    char* wings;              // for all of them; NULL: nobody else plays
+    char* saved;              // what all of them hold, while others run; NULL: no others do
     uint64_t placement;       // kbi_placement of the recipe
     bool strayed;             // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
@@ -6365,28 +6346,15 @@ typedef struct kbi_memory {
     int64_t pool_before;              // in use of the pool when the case began
 } kbi_memory;
 
+// clang-format off
 typedef enum kbi_unit {
-    KBI_NO_UNIT,
-    KBI_CHECKED,
-    KBI_AUDITED,
-    KBI_CAPTURED,
-    KBI_WARM,
-    KBI_SAMPLE,
-    KBI_COMPARED,
-    KBI_PROVED,
-    KBI_INSIDE
+    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_PROVED, KBI_INSIDE
 } kbi_unit;
-typedef enum kbi_phase {
-    KBI_PHASE_CHECK,
-    KBI_PHASE_AUDIT,
-    KBI_PHASE_WARM,
-    KBI_PHASE_SAMPLE,
-    KBI_PHASE_TURNS,
-    KBI_PHASE_COMPARE,
-    KBI_PHASE_PROVE,
-    KBI_PHASE_INSIDE, // in a call of its own: after the audit
-    KBI_PHASE_DONE
+typedef enum kbi_phase { // look inside: in a call of its own, after the audit
+    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_TURNS, KBI_PHASE_COMPARE,
+    KBI_PHASE_PROVE, KBI_PHASE_INSIDE, KBI_PHASE_DONE
 } kbi_phase;
+// clang-format on
 
 typedef enum kbi_order { // what the conductor of several runs wants of this one
     KBI_BY_ITSELF,       // there is none: the engine says when it is enough
@@ -6555,15 +6523,17 @@ static void kbi_give_word(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_TOLD, run->index, &run->m);
 }
 
+static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
+    kbi_raise(run, flag);
+    if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
+    kbi_give_word(run, KB_FAILED);
+}
+
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
     va_list list;
-    kbi_raise(run, flag);
-    if (!kbi_failed(run)) {
-        va_start(list, format);
-        kbi_say_more(&run->m, format, list);
-        va_end(list);
-    }
-    kbi_give_word(run, KB_FAILED);
+    va_start(list, format);
+    kbi_vstop(run, flag, format, list);
+    va_end(list);
 }
 
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
@@ -6604,28 +6574,14 @@ static void kbi_add_sample(kbi_run* run, double ns) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-enum {
-    KBI_TOUCHED = 1 << 20,
-    KBI_WAKING = 4,
-    KBI_LAUNCHES = 8,
-    KBI_GATE_NODES = 256,
-    KBI_GATE_SECONDS = 1,
-    KBI_ALARMS = 2,
-    KBI_MISSES = 2
-};
+enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES = 256 };
+enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
+// clang-format off
 enum kbi_function {
-    KBI_F_NULL,
-    KBI_F_READ,
-    KBI_F_COPY,
-    KBI_F_WRITE,
-    KBI_F_GATE,
-    KBI_F_CLOCK,
-    KBI_F_FILL,
-    KBI_F_FMA,
-    KBI_F_FMA64,
-    KBI_F_SPIN,
-    KBI_F_COUNT
+    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_FMA64,
+    KBI_F_SPIN, KBI_F_COUNT
 };
+// clang-format on
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
 
@@ -6749,15 +6705,8 @@ typedef struct kbi_activity_call { // CUpti_ActivityAPI
     uint32_t process, thread, correlation, result;
 } kbi_activity_call;
 
-enum {
-    KBI_ACTIVITY_COPY = 1,
-    KBI_ACTIVITY_SET = 2,
-    KBI_ACTIVITY_DRIVER = 4,
-    KBI_ACTIVITY_RUNTIME = 5,
-    KBI_ACTIVITY_KERNEL = 10,
-    KBI_SPANS = 1 << 15,
-    KBI_ACTIVITY_BYTES = 1 << 20
-};
+enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
+enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
 typedef struct kbi_span {
     uint64_t start, end;
 } kbi_span;
@@ -6871,12 +6820,9 @@ KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double val
 
 // Why something that was asked for is not there.
 KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
-    kbi_insight* in = &kbi_lab.insight;
-    size_t n = strlen(in->message);
     va_list list;
-    if (n && n + 3 < sizeof in->message) n += (size_t)snprintf(in->message + n, sizeof in->message - n, "; ");
     va_start(list, format);
-    vsnprintf(in->message + n, sizeof in->message - n, format, list);
+    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
     va_end(list);
 }
 
@@ -6888,25 +6834,21 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 extern char** environ; // strict standards hide it
 #endif
 
-// What a function can change of its process, as numbers that are compared.
-enum {
-    KBI_LEFT_UMASK,
-    KBI_LEFT_BLOCKED,
-    KBI_LEFT_LIMITS,
-    KBI_LEFT_CPUS,
-    KBI_LEFT_PRIORITY,
-    KBI_LEFT_LOCALE,
-    KBI_LEFT_VARIABLES,
-    KBI_LEFT_STANDARD,
-    KBI_LEFT_HANDLERS,
-    KBI_LEFT_COMPARED,
-    KBI_LEFT_THREADS = KBI_LEFT_COMPARED, // from here on: there may not be many more
-    KBI_LEFT_FILES,
-    KBI_LEFT_MEMORY,
-    KBI_LEFT_COUNT
+// What a function can change of its process, as numbers.
+static const char* const kbi_leftover_names[] = {
+    "it changed the umask",
+    "it changed the priority of its process",
+    "it blocked signals",
+    "it changed how signals are handled",
+    "it changed the processors of its process",
+    "it changed the locale",
+    "it changed the environment",
+    "it closed or replaced stdin, stdout or stderr",
+    "it changed the limits of its process",
 };
 typedef struct kbi_leftovers {
-    uint64_t of[KBI_LEFT_COUNT];
+    uint64_t same[KBI_COUNT(kbi_leftover_names)]; // these have to stay as they were
+    int64_t threads, files, memory; // of these there may be a little more; files: the lowest free number
 } kbi_leftovers;
 
 // The process as it was before the first function ran.
@@ -6923,53 +6865,49 @@ static uint64_t kbi_status_number(const char* status, const char* name, int base
 }
 
 static kbi_leftovers kbi_leftovers_now(void) {
-    const uint64_t library = ~((uint64_t)7 << 31),
-                   start = 14695981039346656037u; // signals of the C library's threads
+    const uint64_t start = 14695981039346656037u, library = ~((uint64_t)7 << 31); // that the C library's threads take
     const char* locale = setlocale(LC_ALL, NULL);
+    const mode_t mode = umask(077);
     kbi_leftovers now;
+    uint64_t* same = now.same;
     kbi_cpus cpus;
     char status[4096];
     memset(&now, 0, sizeof now);
-    int file = kbi_open_file("/proc/self/status", O_RDONLY); // it has the lowest number that is free
+    umask(mode);
+    int file = kbi_open_file("/proc/self/status", O_RDONLY);
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
-    now.of[KBI_LEFT_FILES] = (uint64_t)file;
-    now.of[KBI_LEFT_THREADS] = kbi_status_number(status, "Threads:", 10);
-    now.of[KBI_LEFT_MEMORY] = kbi_status_number(status, "VmRSS:", 10) * 1024;
-    now.of[KBI_LEFT_BLOCKED] = kbi_status_number(status, "SigBlk:", 16);
-    now.of[KBI_LEFT_HANDLERS] = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
-                                (kbi_status_number(status, "SigCgt:", 16) & library);
-    const mode_t mode = umask(077);
-    umask(mode);
-    now.of[KBI_LEFT_UMASK] = mode;
-    now.of[KBI_LEFT_PRIORITY] = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    now.files = file < 0 ? INT32_MAX : file;
+    now.threads = (int64_t)kbi_status_number(status, "Threads:", 10);
+    now.memory = (int64_t)kbi_status_number(status, "VmRSS:", 10) * 1024;
+    *same++ = mode;
+    *same++ = (uint64_t)getpriority(PRIO_PROCESS, 0);
+    *same++ = kbi_status_number(status, "SigBlk:", 16);
+    *same++ = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
+              (kbi_status_number(status, "SigCgt:", 16) & library);
     kbi_cpus_allowed(&cpus);
-    now.of[KBI_LEFT_CPUS] = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
-    now.of[KBI_LEFT_LOCALE] = kbi_hash(start, locale ? locale : "");
+    *same++ = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
+    *same = kbi_hash(start, locale ? locale : "");
 #ifdef LC_GLOBAL_LOCALE
-    now.of[KBI_LEFT_LOCALE] ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+    *same ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
 #endif
-    for (char** v = environ; v && *v; v++)
-        now.of[KBI_LEFT_VARIABLES] = kbi_hash_bytes(now.of[KBI_LEFT_VARIABLES], *v, strlen(*v) + 1);
-    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+    same++;
+    for (char** v = environ; v && *v; v++) *same = kbi_hash_bytes(*same, *v, strlen(*v) + 1);
+    same++;
+    for (int i = 0; i < 3; i++) {
         struct stat about;
         bool open = fstat(i, &about) == 0;
         int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
-        now.of[KBI_LEFT_STANDARD] = kbi_hash_bytes(now.of[KBI_LEFT_STANDARD], (const char*)which, sizeof which);
+        *same = kbi_hash_bytes(*same, (const char*)which, sizeof which);
     }
+    same++;
     for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
         uint64_t limit[2] = { 0, 0 };
         syscall(SYS_prlimit64, 0, i, NULL, limit);
-        now.of[KBI_LEFT_LIMITS] = kbi_hash_bytes(now.of[KBI_LEFT_LIMITS], (const char*)limit, sizeof limit);
+        *same = kbi_hash_bytes(*same, (const char*)limit, sizeof limit);
     }
     return now;
-}
-
-static void kbi_before_note(void) {
-    kbi_before.known = true;
-    fegetenv(&kbi_before.floats);
-    kbi_before.state = kbi_leftovers_now();
 }
 
 // Puts back what would change the times or the end of other cases in this process: timers and how floats are rounded.
@@ -6986,30 +6924,15 @@ static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - k
 
 // NULL: this process is as good as a fresh one for the next case; else why it is not.
 static const char* kbi_left_behind(bool gpu) {
-    static const char* const why[] = { "it changed the umask",
-                                       "it blocked signals",
-                                       "it changed the limits of its process",
-                                       "it changed the processors of its process",
-                                       "it changed the priority of its process",
-                                       "it changed the locale",
-                                       "it changed the environment",
-                                       "it closed or replaced stdin, stdout or stderr",
-                                       "it changed how signals are handled" };
-    enum {
-        KBI_MOST_FILES = 64,
-        KBI_MEMORY_PART = 16
-    }; // that it may leave open; and the part of the machine's memory
     kbi_before_restore();
     if (!kbi_before.known) return NULL;
-    const uint64_t* was = kbi_before.state.of;
-    const kbi_leftovers left = kbi_leftovers_now();
-    for (int i = 0; i < KBI_LEFT_COMPARED; i++)
-        if (left.of[i] != was[i]) return why[i];
-    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (left.of[KBI_LEFT_FILES] > was[KBI_LEFT_FILES] + KBI_MOST_FILES) return "it left files open";
-    if (left.of[KBI_LEFT_MEMORY] > was[KBI_LEFT_MEMORY] + physical / KBI_MEMORY_PART)
-        return "it left memory allocated";
-    if (left.of[KBI_LEFT_THREADS] <= was[KBI_LEFT_THREADS]) return NULL;
+    const kbi_leftovers *was = &kbi_before.state, left = kbi_leftovers_now();
+    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < KBI_COUNT(left.same); i++)
+        if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
+    if (left.files > was->files + 64) return "it left files open";
+    if (left.memory > was->memory + physical / 16) return "it left memory allocated";
+    if (left.threads <= was->threads) return NULL;
     int64_t ran = kbi_others_ran();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
     return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
@@ -7022,7 +6945,7 @@ static const char* kbi_left_behind(bool gpu) {
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
 // The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples of
-// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. Sorts them.
+// it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: only one value is seen. It sorts them.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -7048,11 +6971,7 @@ static double kbi_clock_step(void) {
         ns[i] = (double)(kbi_now() - began);
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
-    if (step > 0) return step;
-    int64_t from = kbi_now(), to = from, next; // coarse: from one change to the next
-    while (to == from) to = kbi_now();
-    for (next = to; next == to;) next = kbi_now();
-    return (double)(next - to);
+    return step > 0 ? step : 1e9;
 }
 
 // Work behind this begins when that before it has ended.
@@ -7077,25 +6996,17 @@ static double kbi_measure_wall_bias(void) {
 // What the clock reads around a single run of an empty block in KB_SAMPLE: the median of the means of some stretches,
 // since a mean is known more finely than the clock's step. As with a sample, the system is asked for the thread's time
 // before and after (kbi_wall_lost).
-static void kbi_pass_begin(void) {
-    kbi_lab.turn = kbi_turn_now();
-    kbi_lab.wall_start = kbi_now();
-    kbi_serialise();
-}
-static void kbi_pass_end(void) {
-    kbi_lab.wall_end = kbi_now();
-    kbi_lab.turn = kbi_turn_now();
-}
 static double kbi_measure_pass_bias(void) {
     enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
     double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
     for (int i = 0; i < KBI_STRETCHES; i++) {
         int64_t sum = 0;
         for (int k = 0; k < KBI_PASSES; k++) {
-            kbi_pass_begin();
-            __asm__ __volatile__("" : : : "memory");
-            kbi_pass_end();
-            sum += kbi_lab.wall_end - kbi_lab.wall_start;
+            kbi_lab.turn = kbi_turn_now();
+            int64_t began = kbi_now();
+            kbi_serialise();
+            sum += kbi_now() - began;
+            kbi_lab.turn = kbi_turn_now();
         }
         mean[i] = (double)sum / KBI_PASSES;
     }
@@ -7132,6 +7043,8 @@ static int64_t kbi_wall_runs(const kbi_run* run) {
 static int64_t kbi_wall_begin(kbi_run* run) {
     if (!(kbi_lab.wall_bias > 0)) kbi_lab.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_lab.wall_step > 0)) kbi_lab.wall_step = kbi_clock_step();
+    if (kbi_lab.wall_step > 20000)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "the host's clock goes in steps of over 20 us, too coarse for a time");
     if (run->call.sampled && !(kbi_lab.pass_bias > 0)) kbi_lab.pass_bias = kbi_measure_pass_bias();
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stops = kbi_lab.stops;
@@ -7157,18 +7070,14 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
-// How long a sample has to be for a clock of such a step: a thousand steps, of a coarse clock (jiffies: 4 to 10 ms) as
-// few as --timeout leaves time for. What that costs in precision, the samples show.
-static double kbi_clock_fills(double step) { return KBI_MIN(1000 * step, KBI_MAX(20e6, 5 * step)); }
-
-// During the warm-up the batch grows until a sample is long enough for the clock, and 20 us.
+// During the warm-up the batch grows until a sample is 20 us long, and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
     int64_t now = kbi_lab.wall_end;
     if (run->backend->gpu && !run->work.host) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
-    double ns = (double)(now - kbi_lab.wall_start), target = 20000;
+    double ns = (double)(now - kbi_lab.wall_start), target = KBI_MAX(20000, 1000 * kbi_lab.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
     if (run->sampling.stops != kbi_lab.stops) {
         kbi_lab.stood += now - kbi_lab.wall_start;
@@ -7192,7 +7101,6 @@ static void kbi_wall_end(kbi_run* run) {
     run->sampling.taken += runs;
     run->sampling.open = run->sampling.taken < launches;
     if (run->sampling.open) return;
-    target = KBI_MAX(target, kbi_clock_fills(kbi_lab.wall_step));
     kbi_add_sample(run, run->sampling.sum / (double)launches);
     run->sampling.sum = 0, run->sampling.taken = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
@@ -7204,10 +7112,6 @@ static void kbi_wall_end(kbi_run* run) {
         run->sampling.resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_lab.wall_bias / (double)runs;
-    if (kbi_lab.wall_step >= 1000000) { // jiffies: all samples may read the same, and be half a step off
-        run->m.step_ns = kbi_lab.wall_step / (double)runs;
-        run->m.bias_error_ns = run->m.bias_apart_ns = run->m.step_ns / 2 / 1.96;
-    }
     // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
     // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
     // know its branches as well as in a row. Half of the bias is allowed for.
@@ -7446,14 +7350,14 @@ static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place
 
 static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
     for (int i = 0; i < n; i++) {
-        if (memories[i]->wings) s->backend->memory.release(KB_DEVICE, memories[i]->wings);
-        memories[i]->wings = NULL;
+        if (memories[i]->saved) s->backend->memory.release(KB_DEVICE, memories[i]->saved);
+        memories[i]->saved = NULL;
         memories[i]->stage = NULL;
     }
     if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// A stage for the largest of them, with wings for each when there are several. false: no room, and none was made.
+// A stage for the largest of them, with room to save each when there are several. false: no room, and none was made.
 static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -7469,20 +7373,20 @@ static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memo
         kbi_memory* m = memories[i];
         m->stage = s;
         if (n < 2 || !m->most) continue;
-        m->wings = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
-        good = m->wings != NULL;
+        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        good = m->saved != NULL;
     }
     if (!good) kbi_stage_close(s, memories, n);
     return good;
 }
 
-// Untimed, before the gate: what the last one left goes into its wings, and what this one left comes back.
+// Untimed, before the gate: what the last one left is saved, and what this one left is restored.
 static void kbi_stage_enter(kbi_memory* m) {
     kbi_stage* s = m->stage;
     if (m->first) m = m->first;
     if (!s || s->on == m) return;
-    if (s->on && s->on->wings && s->on->reached) s->backend->memory.copy(s->on->wings, s->base, s->on->reached);
-    if (m->wings && m->reached) s->backend->memory.copy(s->base, m->wings, m->reached);
+    if (s->on && s->on->saved && s->on->reached) s->backend->memory.copy(s->on->saved, s->base, s->on->reached);
+    if (m->saved && m->reached) s->backend->memory.copy(s->base, m->saved, m->reached);
     s->on = m;
 }
 
@@ -7531,8 +7435,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     const kbi_backend* home = kbi_home(b, place);
     size_t total = kbi_block_total(bytes);
     char* staged = kbi_stage_place(b, m, place, total);
-    kbi_block* block =
-        m->kept; // what the call before had here, with what it left there; unless this one wants another
+    kbi_block* block = m->kept; // as the call before left it, unless this one wants another
     if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
         kbi_blocks_free(b, m, &m->kept, false);
         block = NULL;
@@ -10179,13 +10082,11 @@ void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
 }
 
 void kb_not_found(kb_state* kb, const char* format, ...) {
-    char text[400];
     va_list list;
     (void)kb;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    kbi_vsay(kbi_lab.insight.message, sizeof kbi_lab.insight.message, format, list);
     va_end(list);
-    kbi_insight_say("%s", text);
 }
 
 // The backend that a recipe asks for. Without a GPU host work still runs, on the cpu backend, which remembers why.
@@ -10225,9 +10126,9 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
 static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
 static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
 
-// The samples, where ten blocks of them fall without a stop; and the second to fourth launch of the warm-up, at the clock
-// of the samples, against these. It is said when the function has returned: its outputs may show for certain what times
-// only suggest.
+// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as long as
+// it would be at the clock of the samples. What it finds is said when the function has returned: its outputs may show
+// for certain what times only suggest.
 static void kbi_look_for_shrinking(kbi_run* run) {
     const kbi_alike* a = &run->alike;
     const int64_t n = run->m.n;
@@ -10248,8 +10149,7 @@ static void kbi_look_for_shrinking(kbi_run* run) {
     double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
     if (first > kbi_shrunk_samples * last)
         snprintf(run->alike.differ, sizeof run->alike.differ,
-                 "a launch took %s in the first samples, ever less in the "
-                 "others, and %s in the last ones",
+                 "a launch took %s in the first samples, ever less in others, and %s in the last ones",
                  kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
     else if (warm && early > much * last + kbi_shrunk_least_ns)
         snprintf(run->alike.differ, sizeof run->alike.differ,
@@ -10458,21 +10358,6 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// The timer is chosen when the warm-up begins: by then what it might launch has been recorded.
-static void kbi_warm_begin(kbi_run* run) {
-    run->sampling.timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
-    static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
-    bool wall = run->sampling.timer == &kbi_wall_timer, host = run->work.host || (wall && !run->kb.gpu);
-    kbi_mode mode = wall ? KBI_HOT : run->recipe->mode; // the host's clock evicts nothing
-    snprintf(run->m.timer, sizeof run->m.timer, "%s", run->sampling.timer->name);
-    snprintf(run->m.cache, sizeof run->m.cache, "%s", host ? "" : caches[mode]);
-    run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
-    bool told = run->work.verdict && run->work.verdict->known && run->work.verdict->note[0];
-    if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !told)
-        kb_note(&run->kb, "not audited: cannot be captured");
-}
-
 // Whether the block is captured once.
 static bool kbi_wants_audit(const kbi_run* run) {
     bool unseen = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE)) != 0;
@@ -10547,7 +10432,19 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
     if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
     if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
     if (run->place.order == KBI_HOLD) return KBI_NO_UNIT;
-    if (!run->sampling.timer) kbi_warm_begin(run);
+    if (!run->sampling.timer) { // chosen now, when what it might launch has been recorded
+        static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
+        const kbi_timer* timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
+        bool wall = timer == &kbi_wall_timer, told = run->work.verdict && run->work.verdict->known;
+        run->sampling.timer = timer;
+        snprintf(run->m.timer, sizeof run->m.timer, "%s", timer->name);
+        if (!run->work.host && (!wall || run->kb.gpu)) // the host's clock evicts nothing
+            snprintf(run->m.cache, sizeof run->m.cache, "%s", caches[wall ? KBI_HOT : run->recipe->mode]);
+        run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
+        run->call.phase_began = run->call.window.begin = kbi_now();
+        if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(told && run->work.verdict->note[0]))
+            kb_note(&run->kb, "not audited: cannot be captured");
+    }
     if (run->place.order == KBI_FINISH)
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
@@ -10773,7 +10670,11 @@ void kbi_threw(kb_state* kb, const char* what) {
 
 // Each call begins in the folder where the program was started, with timers and rounding as the first one found them.
 static void kbi_call_clear(void) {
-    if (!kbi_before.known) kbi_before_note();
+    if (!kbi_before.known) {
+        kbi_before.known = true;
+        fegetenv(&kbi_before.floats);
+        kbi_before.state = kbi_leftovers_now();
+    }
     kbi_before_restore();
     if (!kbi_lab.folder) {
         int file = kbi_open_file(".", O_RDONLY), high = file < 0 ? -1 : kbi_high_file(file);
@@ -10904,7 +10805,7 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
     run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
-    run->work.expect = c->desc ? c->desc->expect : recipe->expect;
+    run->work.expect = c->desc ? c->desc->expect : 0;
     run->work.called = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
@@ -11002,14 +10903,14 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
   >>body      measure: what a body asks and says: axes, amounts, checks, words.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- run ---
 // --- the case ---
 
-static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* type, kb_axis_type a,
-                                    kb_axis_type b) {
+static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* what,
+                                    kb_axis_type a, kb_axis_type b) {
     const kbi_case* c = kb->run->of;
     kbi_text known = KBI_BLANK;
     const kb_param* found = NULL;
+    kbi_note_call(kb, call, true);
     for (int i = 0; i < c->n_params; i++) {
         if (kbi_is(c->params[i].name, axis)) found = &c->params[i];
         kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
@@ -11018,27 +10919,24 @@ static const kb_param* kbi_param_of(kb_state* kb, const char* axis, const char* 
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis ? axis : "NULL",
                  known.n ? known.s : "none");
     else if (found->type != a && found->type != b)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, type), found = NULL;
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, what), found = NULL;
     kbi_text_free(&known);
     return found;
 }
 
 int64_t kb_int(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_int", true);
-    const kb_param* p = kbi_param_of(kb, axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_int", axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
 
 double kb_real(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_real", true);
-    const kb_param* p = kbi_param_of(kb, axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
+    const kb_param* p = kbi_param_of(kb, "kb_real", axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
 
 const char* kb_str(kb_state* kb, const char* axis) {
-    kbi_note_call(kb, "kb_str", true);
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
-    const kb_param* p = kbi_param_of(kb, axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
+    const kb_param* p = kbi_param_of(kb, "kb_str", axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
 
@@ -11125,8 +11023,6 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
     return !kb->run->place.resting;
 }
 
-// --- memory ---
-
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
@@ -11136,12 +11032,15 @@ static bool kbi_checks_now(kbi_run* run) {
     return false;
 }
 
+// false: the output is wrong, and what is wrong with it is still to be said.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
-    return passed;
+    if (passed || !kbi_last_run(run, true)) return passed;
+    kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
+    return true;
 }
 
 static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
@@ -11165,15 +11064,13 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     if (kbi_failed(run)) return KBENCH_FREE(host), false;
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
     KBENCH_FREE(host);
-    bool passed = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (!c.passed && kbi_last_run(run, true))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it");
-    else if (!c.passed && what == KBI_CHECK_NORM && c.worst < 0)
+    if (kbi_check_done(run, c.passed, c.error, tolerance)) return c.passed;
+    if (what == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
-    else if (!c.passed)
+    else
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
                  (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want);
-    return passed;
+    return false;
 }
 
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
@@ -11193,19 +11090,12 @@ bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const 
 
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
     kbi_run* run = kb->run;
-    char text[sizeof run->m.message];
     va_list list;
     kbi_note_call(kb, "kb_check_that", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    if (!kbi_check_done(run, passed, error, tolerance)) kbi_vstop(run, KB_FLAG_VERIFY_FAIL, format, list);
     va_end(list);
-    kbi_check_done(run, passed, error, tolerance);
-    if (!passed && kbi_last_run(run, true))
-        kbi_stop(run, KB_FLAG_STALE, "the last launch left the output as it was, though an earlier one wrote it; %s",
-                 text);
-    else if (!passed)
-        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%s", text);
     return passed;
 }
 
@@ -11215,18 +11105,17 @@ void kb_skip(kb_state* kb, const char* format, ...) {
     va_list list;
     if (kb->run->m.status != KB_OK) return;
     va_start(list, format);
-    kbi_say_more(&kb->run->m, format, list);
+    kbi_vsay(kb->run->m.message, sizeof kb->run->m.message, format, list);
     va_end(list);
     kbi_give_word(kb->run, KB_SKIPPED);
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
-    char text[sizeof kb->run->m.message];
     va_list list;
+    if (kb->run->m.status == KB_SKIPPED) return;
     va_start(list, format);
-    kbi_vfit(text, 0, sizeof text, format, list);
+    kbi_vstop(kb->run, KB_FLAG_BAD_CASE, format, list);
     va_end(list);
-    if (kb->run->m.status != KB_SKIPPED) kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s", text);
 }
 
 void kb_note(kb_state* kb, const char* format, ...) {
@@ -11297,7 +11186,7 @@ static void kbi_go_on(kbi_contest* c, kbi_arm* a) {
         kbi_arm_main(a);
 }
 
-// The same case once more: a copy for --rotate, or the baseline's control. It was checked, and its results are nobody's.
+// The same case once more: a copy for --rotate, or the baseline's control. Nobody asks for its results.
 static void kbi_arm_again(kbi_arm* a, const kbi_arm* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
@@ -11313,13 +11202,6 @@ static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// After the first call: the copies that a case is going to need places for.
-static int kbi_copies_planned(const kbi_run* run) {
-    bool rotate = run->recipe->mode == KBI_ROTATE && run->backend->capture.repeats && kbi_wants_audit(run);
-    int64_t n = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
-    return n > 1 && n <= KBI_REPLICAS ? (int)n : 1;
-}
-
 // --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
 // captured blocks then run in turn, so that no launch finds its data in cache.
 static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
@@ -11331,10 +11213,9 @@ static void kbi_arm_replicate(kbi_contest* c, kbi_arm* a) {
     if (n < 2)
         kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
-        kbi_stop(
-            &a->run, KB_FLAG_NOT_COLD,
-            "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, if there is memory for them",
-            (long long)n, KBI_REPLICAS);
+        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
+                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
+                 (long long)n, KBI_REPLICAS);
     if (kbi_failed(&a->run)) return;
     a->replicas = (kbi_arm*)kbi_grow(NULL, sizeof(kbi_arm) * (size_t)(n - 1));
     for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
@@ -11539,49 +11420,42 @@ static void kbi_arm_result(kbi_arm* a, const kbi_sink* sink) {
     kbi_tell(sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// What the contest of these needs: for each its blocks, or its wings beside a stage for the largest.
-typedef struct kbi_room {
-    int64_t device, host, largest; // bytes; of the largest stage
-} kbi_room;
-
-static kbi_room kbi_room_of(kbi_arm** arms, int n, bool control) {
-    kbi_room r = { 0, 0, 0 };
-    size_t largest = 0;
-    for (int i = 0; i < n; i++) largest = KBI_MAX(largest, arms[i]->run.memory.most);
-    for (int i = 0; i < n + control; i++) {
-        const kbi_run* run = &arms[i % n]->run;
-        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
-        int64_t copies = KBI_MAX(run->memory.copies, 1), all = copies * run->m.memory;
-        r.device += (copies > 1 ? KBI_MAX(all, span) : all) + run->memory.read_bytes;
-        r.host += copies * run->m.host_memory;
-        r.largest = KBI_MAX(r.largest, span);
-    }
-    return r;
-}
-
-// Whether rivals can be given one stage: not where a tool wants every block to be an allocation of its own, nor where
-// swapping takes longer than measuring.
-static bool kbi_stage_wanted(const kbi_run* run, int64_t largest) {
-    int64_t most = run->backend->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20;
-    return KBI_STAGES && !run->machine->tool[0] && largest > 0 && largest <= most;
-}
-
 // Runs a list of arms against each other if their memory allows it, otherwise one after another. false: device lost.
 static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
     const kbi_backend* b = arms[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < n; i++) arms[i]->run.memory.copies = kbi_copies_planned(&arms[i]->run);
-    kbi_room room = kbi_room_of(arms, n, n > 1);
-    int64_t device = room.device + room.largest;
-    if (free_now == KB_NONE) room.host += device; // KB_ALLOC is the host's, too
-    bool fits = room.host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
+    int64_t device = 0, host = 0, stage_bytes = 0; // what a comparison needs, and its control
+    size_t largest = 0;
+    for (int i = 0; i < n; i++) { // after its first call a case is known to need places for so many copies
+        kbi_run* run = &arms[i]->run;
+        bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
+        int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
+        run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
+        largest = KBI_MAX(largest, run->memory.most);
+    }
+    for (int i = 0; i < n + (n > 1); i++) { // its blocks, or a copy of them beside the shared buffers
+        const kbi_run* run = &arms[i % n]->run;
+        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
+        device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
+        device += run->memory.read_bytes;
+        host += run->memory.copies * run->m.host_memory;
+        stage_bytes = KBI_MAX(stage_bytes, span);
+    }
+    device += stage_bytes;
+    if (free_now == KB_NONE) host += device; // KB_ALLOC is the host's, too
+    bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || arms[0]->run.work.called), good = true;
+    // not where a tool wants every block to be an allocation of its own, nor where swapping takes longer than measuring
+    bool wanted = KBI_STAGES && !arms[0]->run.machine->tool[0] && stage_bytes > 0 &&
+                  stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&arms[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_contest c;
         kbi_stage stage;
         kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
+        c.sink = sink;
+        c.recipe = recipe;
         c.n = c.slots = together ? n : 1;
         memcpy(c.arms, arms + i, sizeof *arms * (size_t)c.n);
         if (c.n > 1) {
@@ -11591,10 +11465,8 @@ static bool kbi_contest_all(kbi_arm** arms, int n, const kbi_recipe* recipe, con
             control->run.memory.most = arms[0]->run.memory.most;
             control->run.memory.copies = arms[0]->run.memory.copies;
         }
-        c.sink = sink;
-        c.recipe = recipe;
         for (int k = 0; k < c.slots; k++) memories[k] = &c.arms[k]->run.memory;
-        c.staged = kbi_stage_wanted(&arms[0]->run, room.largest) && kbi_stage_open(&stage, b, memories, c.slots);
+        c.staged = wanted && kbi_stage_open(&stage, b, memories, c.slots);
         good = kbi_contest_run(&c);
         if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
@@ -14502,7 +14374,7 @@ KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag fla
     m.flags = (uint64_t)1 << flag;
     if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     va_start(list, format);
-    if (m.status != KB_SKIPPED) kbi_say_more(&m, format, list); // what was skipped has nothing more to say
+    if (m.status != KB_SKIPPED) kbi_vsay(m.message, sizeof m.message, format, list); // what was skipped has nothing more to say
     va_end(list);
     m.wall_ns = (double)(kbi_now() - s->group.since);
     if (!s->group.inside) {
